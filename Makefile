@@ -1,0 +1,83 @@
+# Everything a newcomer types. Each target sets up what it needs, and is quiet when that is in place.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint bench docs clean
+
+PYTHON ?=
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.setup-done
+ARGS ?=
+
+# The first interpreter that runs and is of a version the project is tested on; PYTHON=... chooses another.
+CANDIDATES := $(if $(PYTHON),$(PYTHON),python3 python3.13 python3.12 python3.11)
+SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
+
+help: ## list the targets
+	@echo "softsearch: make TARGET"
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by test, test-fast and bench"
+
+setup: $(STAMP) ## create .venv with the pinned dependencies and this package
+	@:
+
+# torch is pinned like everything else. A plain Linux machine gets the wheel of pip's default index, which brings CUDA;
+# for another build configure pip itself (PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS), see CONTRIBUTING.md.
+$(STAMP): pyproject.toml constraints.txt
+	@python=""; \
+	for candidate in $(CANDIDATES); do \
+	  if "$$candidate" -c "$(SUPPORTED)" >/dev/null 2>&1; then python="$$candidate"; break; fi; \
+	done; \
+	if ! $(PY) -c "$(SUPPORTED)" >/dev/null 2>&1; then \
+	  if [ -z "$$python" ]; then \
+	    echo "make: softsearch needs Python 3.11, 3.12 or 3.13; tried: $(CANDIDATES). Choose one with PYTHON=/path/to/python" >&2; \
+	    exit 1; \
+	  fi; \
+	  rm -rf $(VENV); \
+	  echo "setting up $(VENV) with $$("$$python" --version) (first time, some minutes) ..."; \
+	  if ! output=$$("$$python" -m venv $(VENV) 2>&1); then \
+	    printf '%s\n' "$$output" >&2; \
+	    echo "make: $$python could not create $(VENV); on Debian and Ubuntu its venv module is the package python3-venv" >&2; \
+	    exit 1; \
+	  fi; \
+	else \
+	  echo "bringing $(VENV) up to date ..."; \
+	fi; \
+	if ! $(PY) -m pip install --no-input --disable-pip-version-check -c constraints.txt -e '.[lab,serve,dev]' \
+	    </dev/null >$(VENV)/setup.log 2>&1; then \
+	  tail -n 60 $(VENV)/setup.log >&2; \
+	  echo "make: pip failed; its whole output is in $(VENV)/setup.log. Run make again once the cause is gone." >&2; \
+	  exit 1; \
+	fi; \
+	touch $@
+
+demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (about 6 minutes)
+	@$(PY) src/demo.py
+
+test: $(STAMP) ## the whole test suite
+	@$(PY) -m pytest $(ARGS)
+
+test-fast: $(STAMP) ## the tests that take seconds
+	@$(PY) -m pytest -m "not slow" $(ARGS)
+
+lint: $(STAMP) ## format, style, types, layering and spelling
+	@$(PY) -m ruff format --check --quiet .
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m mypy --no-error-summary
+	@$(VENV)/bin/lint-imports --no-cache >$(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 $(VENV)/bin/codespell
+
+bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done ## training speed beside JoeyNMT, in one interleaved run
+	@$(PY) benchmarks/train_speed.py $(ARGS)
+
+benchmarks/.joeynmt-venv/.setup-done: benchmarks/joeynmt/setup.sh benchmarks/joeynmt/requirements.txt
+	@PYTHON=$(abspath $(PY)) bash benchmarks/joeynmt/setup.sh
+
+docs: $(STAMP) ## API pages in docs/api
+	@$(PY) -m pdoc --docformat google --output-directory docs/api softsearch
+	@echo "docs/api/index.html"
+
+clean: ## remove what was generated, .venv and run folders excepted
+	@rm -rf build dist docs/api .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,169 @@
+"""Training speed of the lab, through Lightning as users run it, beside JoeyNMT as shipped: one interleaved run.
+
+Both train configuration (a), Transformer-tiny, on Multi30k (lowercased, tokenised). Each measurement is a process of
+its own, and they take turns, so that a busy machine slows both alike: only the ratios within a round mean much.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from softsearch import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+JOEY = ROOT / "benchmarks" / "joeynmt"
+JOEY_PYTHON = ROOT / "benchmarks" / ".joeynmt-venv" / "bin" / "python"
+LAB, PEER = "softsearch", "JoeyNMT"
+
+Figures = dict[str, float]
+
+
+def run_lab(root: Path, folder: Path, *, steps: int, precision: str, threads: int, overrides: Sequence[str]) -> Figures:
+    """Train a few steps with ``src/train.py`` and read the figures from the run's metrics.json.
+
+    The lab's figures include its first steps and its waiting for batches; JoeyNMT's leave both out.
+    """
+    command = [
+        sys.executable, "src/train.py", "model=transformer_tiny", "data=multi30k", f"data.root={root}",
+        "data.variant=lc_tok", "tokenizer.vocab_size=10000", f"trainer.max_steps={steps}",
+        f"trainer.precision={precision}", "trainer.val_check_interval=1000000", "search=greedy",
+        f"hydra.run.dir={folder}", *overrides,
+    ]  # fmt: skip
+    _run(command, threads=threads)
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return {
+        "target_tokens_per_second": metrics["train/tokens_per_second"],
+        "padding_efficiency": metrics["train/padding_efficiency"],
+        "share_outside": metrics["train/outside_share"],
+        "peak_memory_mb": metrics["train/peak_memory_mb"],
+    }
+
+
+def run_joeynmt(data: Path, folder: Path, *, steps: int, threads: int, preload: str | None = None) -> Figures:
+    """Train a few steps with JoeyNMT, after a warm-up of 5, and read the figures that measure.py prints."""
+    command = [
+        str(JOEY_PYTHON), str(JOEY / "measure.py"), "train", "--config", str(JOEY / "a.yaml"), "--data", str(data),
+        "--out", str(folder), "--steps", str(steps),
+    ]  # fmt: skip
+    figures: Figures = json.loads(_run(command, threads=threads, preload=preload).splitlines()[-1])
+    return figures
+
+
+def _run(command: Sequence[str], *, threads: int, preload: str | None = None) -> str:
+    """Run a process to its end and return what it wrote to standard output."""
+    env = os.environ | {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    if preload:
+        env["LD_PRELOAD"] = preload
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
+        raise SystemExit(f"{tail}\ntrain_speed: exit status {done.returncode} from {' '.join(command)}")
+    return done.stdout
+
+
+def measure(contenders: dict[str, Callable[[int], Figures]], rounds: int) -> dict[str, list[Figures]]:
+    """Let the contenders take turns; one list of figures for each, in the order of the rounds."""
+    results: dict[str, list[Figures]] = {name: [] for name in contenders}
+    for number in range(1, rounds + 1):
+        for name, run in contenders.items():
+            figures = run(number)
+            results[name].append(figures)
+            print(f"round {number}/{rounds}  {name:32s} {figures['target_tokens_per_second']:8,.0f} target tokens/s")
+    return results
+
+
+def report(results: dict[str, list[Figures]]) -> str:
+    """Lay the results out as a table: medians (least to most) of the runs, ratios of the pairs within a round."""
+    titles = ("target tokens/s, no padding", "real tokens", "peak MB", "outside step", f"times {PEER}")
+    lines = [f"{'':32s} {titles[0]:>30s} {titles[1]:>12s} {titles[2]:>9s} {titles[3]:>13s} {titles[4]:>22s}"]
+    peer = [figures["target_tokens_per_second"] for figures in results[PEER]]
+    for name, runs in results.items():
+        speeds = [figures["target_tokens_per_second"] for figures in runs]
+        ratios = [speed / base for speed, base in zip(speeds, peer, strict=True)]
+        middle = {key: statistics.median(figures[key] for figures in runs) for key in runs[0]}
+        lines.append(
+            f"{name:32s} {_spread(speeds, ',.0f'):>30s} {middle['padding_efficiency']:12.1%}"
+            f" {middle['peak_memory_mb']:9,.0f} {middle['share_outside']:13.1%} {_spread(ratios, '.2f'):>22s}"
+        )
+    return "\n".join(lines)
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
+
+
+def machine(threads: int) -> str:
+    """Name what was measured on and with: processor, cores, versions."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        named = [line for line in cpuinfo.read_text(encoding="utf-8").splitlines() if line.startswith("model name")]
+        model = named[0].partition(":")[2].strip() if named else model
+    versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "lightning"))
+    python = f"Python {platform.python_version()}"
+    return f"{model}, {os.cpu_count()} cores, {threads} threads; {python}, softsearch {__version__}, {versions}"
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=os.environ.get("SOFTSEARCH_MULTI30K"),
+        metavar="FOLDER",
+        help="Multi30k's train, val and test_2016_flickr .lc.tok files (default: $SOFTSEARCH_MULTI30K)",
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "logs" / "train_speed", help="folder for runs and results")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=40, help="optimizer steps measured in each run")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--precision", nargs="+", default=["32-true", "bf16-mixed"], help="the lab's, one run each")
+    parser.add_argument("--preload", metavar="LIB", help="also run JoeyNMT with this allocator, say libtcmalloc.so.4")
+    parser.add_argument("overrides", nargs="*", help="further options of src/train.py, as KEY=VALUE")
+    options = parser.parse_args()  # fmt: skip
+    if options.root is None:
+        parser.error("where is Multi30k? Give --root FOLDER or set SOFTSEARCH_MULTI30K")
+    if not JOEY_PYTHON.exists():
+        parser.error(f"JoeyNMT is not installed: run {(JOEY / 'setup.sh').relative_to(ROOT)} first")
+    options.root, options.out = options.root.resolve(), options.out.resolve()
+    return options
+
+
+def main() -> None:
+    """Prepare the data, let the contenders take turns, print the table and keep the figures as JSON."""
+    options = parse_options()
+    data = options.out / "joeynmt-data"
+    _run([str(JOEY_PYTHON), str(JOEY / "measure.py"), "prepare", "--root", str(options.root), "--data", str(data)],
+         threads=options.threads)  # fmt: skip
+
+    def joeynmt(preload: str | None) -> Callable[[int], Figures]:
+        return lambda number: run_joeynmt(
+            data, options.out / f"joeynmt-{number}", steps=options.steps, threads=options.threads, preload=preload
+        )
+
+    def lab(precision: str) -> Callable[[int], Figures]:
+        return lambda number: run_lab(
+            options.root, options.out / f"lab-{precision}-{number}", steps=options.steps, precision=precision,
+            threads=options.threads, overrides=options.overrides,
+        )  # fmt: skip
+
+    contenders = {PEER: joeynmt(None)}
+    if options.preload:
+        contenders[f"{PEER}, {Path(options.preload).name}"] = joeynmt(options.preload)
+    contenders |= {f"{LAB} {precision}": lab(precision) for precision in options.precision}
+    results = measure(contenders, options.rounds)
+    print(f"\n{report(results)}\n\n{machine(options.threads)}")
+    (options.out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    print(f"all figures: {options.out / 'results.json'}")
+
+
+if __name__ == "__main__":
+    main()

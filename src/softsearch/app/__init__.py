@@ -1,0 +1,1 @@
+"""The commands of the lab: the only home of Hydra and OmegaConf."""

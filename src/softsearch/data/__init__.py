@@ -1,0 +1,1 @@
+"""Parallel text as batches of token ids."""

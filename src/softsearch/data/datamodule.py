@@ -1,0 +1,170 @@
+"""The one LightningDataModule: any parallel source, bucketed batches, a position from which training can resume."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lightning import LightningDataModule
+from numpy.typing import NDArray
+from torch.utils.data import DataLoader
+
+from softsearch.data.batch import Batch, Batching, padding_efficiency
+from softsearch.data.dataset import ParallelDataset
+from softsearch.data.prepare import PreparedData, prepare
+from softsearch.data.sampler import BucketBatchSampler
+from softsearch.data.sources.base import ParallelSource
+from softsearch.errors import CheckpointError, CorpusError
+from softsearch.text.corpus import read_lines
+from softsearch.text.tokenizer import TokenizerTrainer
+
+log = logging.getLogger(__name__)
+
+
+class ParallelDataModule(LightningDataModule):
+    """Prepares a parallel corpus and serves it in batches.
+
+    Args:
+        source: where the text comes from.
+        tokenizer: how it becomes token ids.
+        batching: how ids become batches.
+        cache_dir: folder for downloads, generated text and token ids.
+        seed: of the order of training batches.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: ParallelSource,
+        tokenizer: TokenizerTrainer,
+        batching: Batching,
+        cache_dir: str | Path,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.source, self.trainer_of_tokenizer, self.batching = source, tokenizer, batching
+        self.cache_dir, self.seed = Path(cache_dir), seed
+        self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
+        self._prepared: PreparedData | None = None
+
+    def prepare_data(self) -> None:
+        """Downloads, generates and encodes what is missing; Lightning calls it in one process only."""
+        prepare(self.source, self.trainer_of_tokenizer, self.cache_dir)
+
+    @property
+    def prepared(self) -> PreparedData:
+        """Tokenizers and token ids."""
+        if self._prepared is None:
+            self._prepared = prepare(self.source, self.trainer_of_tokenizer, self.cache_dir)
+        return self._prepared
+
+    def lines(self, split: str) -> tuple[list[str], list[str]]:
+        """The source and target text of ``split``, line by line as in the files.
+
+        Raises:
+            CorpusError: the data has no such split.
+        """
+        files = self.source.files(self.cache_dir)
+        if split not in files:
+            raise CorpusError(f"the data has no split {split!r}, found {', '.join(files)}; set data.{split} or choose one")
+        src, tgt = files[split]
+        return list(read_lines(src)), list(read_lines(tgt))
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """This rank's share of the training batches, from where training stands."""
+        dataset = self.prepared.dataset("train")
+        src_lengths, tgt_lengths = dataset.src.lengths(), dataset.tgt.lengths()
+        batches = self._train_batches(src_lengths, tgt_lengths)
+        trainer = self.trainer
+        assert trainer is not None
+        sampler = BucketBatchSampler(
+            batches,
+            src_lengths,
+            tgt_lengths,
+            position=lambda: self.batches_trained,
+            seed=self.seed,
+            rank=trainer.global_rank,
+            world_size=trainer.world_size,
+        )
+        log.info(
+            "training on %d pairs in %d batches a process; real tokens: %.1f %% of the source side, %.1f %% of the target side",
+            len(sampler.order),
+            len(sampler),
+            100 * padding_efficiency(batches, src_lengths),
+            100 * padding_efficiency(batches, tgt_lengths),
+        )
+        return self._loader(dataset, sampler)
+
+    def val_dataloader(self) -> DataLoader[Batch]:
+        """This rank's share of the validation batches."""
+        dataset = self.prepared.dataset("val")
+        batches = self.batching.cut(dataset.src.lengths(), dataset.tgt.lengths())
+        trainer = self.trainer
+        assert trainer is not None
+        return self._loader(dataset, [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where training stands, and on what data and how many processes."""
+        return {
+            "batches_trained": self.batches_trained,
+            "world_size": self.trainer.world_size if self.trainer else 1,
+            "data_fingerprint": self.prepared.fingerprint,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continues from a checkpoint.
+
+        Raises:
+            CheckpointError: the data or the number of processes is not what the run was trained with.
+        """
+        here = self.state_dict()
+        for key, name in (("data_fingerprint", "data"), ("world_size", "number of processes")):
+            if state_dict[key] != here[key]:
+                raise CheckpointError(
+                    f"the checkpoint was trained with another {name}: found {here[key]}, expected {state_dict[key]}; "
+                    "resume with the configuration of the run, or start a new run with resume=null"
+                )
+        self.batches_trained = state_dict["batches_trained"]
+
+    def _train_batches(
+        self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]
+    ) -> list[NDArray[np.int64]]:
+        """Cuts the training side, without what is longer than ``batching.max_length``.
+
+        Raises:
+            CorpusError: a sentence does not fit into a batch, or none is left.
+        """
+        longest = np.maximum(src_lengths, tgt_lengths)
+        chosen = np.arange(len(longest))
+        if self.batching.max_length is not None:
+            chosen = np.flatnonzero(longest <= self.batching.max_length)
+            log.info("left out %d pairs longer than %d tokens", len(longest) - len(chosen), self.batching.max_length)
+        if not len(chosen):
+            raise CorpusError(f"no training pair is within batching.max_length={self.batching.max_length}; raise it")
+        worst = chosen[longest[chosen].argmax()]
+        if longest[worst] > self.batching.tokens:
+            raise CorpusError(
+                f"{self._where(int(worst))} has {longest[worst]} tokens, more than batching.tokens={self.batching.tokens}; "
+                "raise batching.tokens, or leave such pairs out with batching.max_length=N"
+            )
+        return [chosen[batch] for batch in self.batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+
+    def _where(self, index: int) -> str:
+        """The file and line of a training pair, found by its number among the pairs that were kept."""
+        src, _ = self.source.files(self.cache_dir)["train"]
+        return f"{src}:{self.prepared.line_number('train', index)}"
+
+    def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
+        # A list or our own sampler: nothing that Lightning would rebuild for several processes.
+        return DataLoader(
+            dataset,  # type: ignore[arg-type]  # asked for whole batches, through __getitems__
+            batch_sampler=batches,
+            collate_fn=_as_it_is,
+            num_workers=self.batching.num_workers,
+            pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
+        )
+
+
+def _as_it_is(batch: Batch) -> Batch:
+    return batch

@@ -1,0 +1,84 @@
+"""The order of training batches: a pure function of (seed, batches trained so far), so that any run can be resumed."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import CorpusError
+
+Indices = NDArray[np.int64]
+
+
+def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
+    """Halves the largest batches until their number divides by ``world_size``: no sentence is dropped or repeated.
+
+    Raises:
+        CorpusError: there are fewer sentences than processes.
+    """
+    batches = list(batches)
+    while len(batches) % world_size:
+        largest = max(range(len(batches)), key=lambda i: len(batches[i]))
+        batch = batches[largest]
+        if len(batch) < 2:
+            sentences = sum(map(len, batches))
+            raise CorpusError(
+                f"the training data has {sentences} sentences for {world_size} processes, expected one each at least; "
+                "use fewer devices (trainer.devices) or more data"
+            )
+        half = len(batch) // 2
+        batches[largest : largest + 1] = [batch[:half], batch[half:]]
+    return batches
+
+
+class BucketBatchSampler:
+    """Yields this rank's batches of the running epoch, from wherever training stands.
+
+    Each epoch has the same batch shapes in a fresh order; sentences of equal lengths trade places. The ranks take
+    neighbouring batches at the same time, which are of similar size, so that none waits long for another.
+
+    Args:
+        batches: the batches of :meth:`Batching.cut`, in order of length.
+        src_lengths: of all sentences.
+        tgt_lengths: of all sentences.
+        position: tells how many batches this rank has trained so far in the whole run.
+        seed: of the order.
+        rank: of this process.
+        world_size: number of processes.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[Indices],
+        src_lengths: NDArray[np.int64],
+        tgt_lengths: NDArray[np.int64],
+        *,
+        position: Callable[[], int],
+        seed: int,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        self.batches = divide(batches, world_size)
+        self.order = np.concatenate(self.batches)
+        self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
+        same = (np.diff(src_lengths[self.order]) == 0) & (np.diff(tgt_lengths[self.order]) == 0)
+        self.group = np.concatenate(([0], np.cumsum(~same)))  # [sentences] ascending: equal pairs of lengths share one
+        self.position, self.seed, self.rank, self.world_size = position, seed, rank, world_size
+
+    def __len__(self) -> int:
+        """Batches of one epoch for each rank; the same on all ranks and in all epochs."""
+        return len(self.batches) // self.world_size
+
+    def plan(self, epoch: int) -> list[Indices]:
+        """All ranks' batches of an epoch; rank r takes every ``world_size``-th from r on."""
+        rng = np.random.default_rng((self.seed, epoch))
+        shuffled = self.order[np.lexsort((rng.random(len(self.order)), self.group))]
+        batches = np.split(shuffled, self.bounds)
+        turns = rng.permutation(len(self))
+        return [batches[turn * self.world_size + rank] for turn in turns for rank in range(self.world_size)]
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """The rest of the running epoch."""
+        epoch, start = divmod(self.position(), len(self))
+        for batch in self.plan(epoch)[self.rank :: self.world_size][start:]:
+            yield batch.tolist()

@@ -1,0 +1,76 @@
+"""What every source of parallel text offers, and folders that are complete or absent."""
+
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from softsearch.errors import CorpusError
+
+Split = Literal["train", "val", "test"]
+TextForm = Literal["plain", "lc_tok"]
+FilePair = tuple[Path, Path]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelSource(ABC):
+    """Parallel text in files, by split.
+
+    Args:
+        src_lang: the source language's code.
+        tgt_lang: the target language's code.
+    """
+
+    src_lang: str
+    tgt_lang: str
+
+    @property
+    def text_form(self) -> TextForm:
+        """``plain`` text, or lower-cased and tokenised ``lc_tok`` text, whose BLEU is computed without tokenising."""
+        return "plain"
+
+    @abstractmethod
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the source and the target file of each split, and makes or downloads what is missing.
+
+        Args:
+            cache_dir: where made and downloaded files are kept; the same options find them there again.
+
+        Raises:
+            ConfigError: the options do not fit together.
+            CorpusError: a file is missing or cannot be made.
+        """
+
+
+def complete_folder(folder: Path, names: list[str], write: Callable[[Path], None]) -> None:
+    """Makes ``folder`` with ``write`` unless it holds all of ``names``: whole or not at all, whoever else makes it too.
+
+    Raises:
+        CorpusError: the disk is full or the place is not writable.
+    """
+
+    def is_complete() -> bool:
+        return all((folder / name).is_file() for name in names)
+
+    if is_complete():
+        return
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+            new = Path(scratch, "new")
+            new.mkdir()
+            incomplete = folder.exists()  # someone removed files from it
+            write(new)
+            try:
+                if incomplete:
+                    folder.rename(Path(scratch, "old"))
+                new.rename(folder)
+            except OSError:
+                if not is_complete():  # else another process was faster, with the same bytes
+                    raise
+    except OSError as error:
+        raise CorpusError(
+            f"cannot write the corpus to {folder} ({error.strerror}); make room there or choose another cache folder"
+        ) from error

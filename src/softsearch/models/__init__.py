@@ -1,0 +1,1 @@
+"""The architectures, in plain PyTorch: one Encoder and one Decoder interface for all of them."""

@@ -1,0 +1,69 @@
+"""Token embeddings and the output layer, with the usual ways of sharing their weights (Press & Wolf 2017)."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+
+Tie = Literal["none", "output", "all"]
+
+
+class Embeddings:
+    """The embedding matrices of a model and the output layers that may share them.
+
+    Args:
+        src_vocab_size: rows of the source matrix.
+        tgt_vocab_size: rows of the target matrix.
+        dim: width of both.
+        tie: ``none``; ``output``: target matrix = output matrix; ``all``: source = target = output, one joint vocabulary.
+
+    Raises:
+        ConfigError: ``tie=all`` with two vocabularies.
+    """
+
+    def __init__(self, *, src_vocab_size: int, tgt_vocab_size: int, dim: int, tie: Tie = "none") -> None:
+        if tie == "all" and src_vocab_size != tgt_vocab_size:
+            raise ConfigError(
+                f"model.embeddings.tie=all needs one joint vocabulary, found {src_vocab_size} source and "
+                f"{tgt_vocab_size} target pieces; set tokenizer.joint=true or model.embeddings.tie=output"
+            )
+        self.tie = tie
+        self.tgt = _embedding(tgt_vocab_size, dim)
+        self.src = self.tgt if tie == "all" else _embedding(src_vocab_size, dim)
+
+    def make_output(self, feature_dim: int) -> nn.Linear:
+        """The layer from features to logits over the target vocabulary.
+
+        Raises:
+            ConfigError: the weights are tied and the features have another width than the embeddings.
+        """
+        output = nn.Linear(feature_dim, self.tgt.num_embeddings)
+        nn.init.zeros_(output.bias)
+        if self.tie == "none":
+            nn.init.xavier_uniform_(output.weight)
+        elif feature_dim != self.tgt.embedding_dim:
+            raise ConfigError(
+                f"model.embeddings.tie={self.tie} needs features as wide as the embeddings, found {feature_dim} and "
+                f"{self.tgt.embedding_dim}; make them equal or set model.embeddings.tie=none"
+            )
+        else:
+            output.weight = self.tgt.weight
+        return output
+
+
+def _embedding(vocab_size: int, dim: int) -> nn.Embedding:
+    embedding = nn.Embedding(vocab_size, dim)
+    nn.init.normal_(embedding.weight, std=dim**-0.5)
+    return embedding
+
+
+def sinusoids(position: Tensor, dim: int) -> Tensor:
+    """Position encodings (Vaswani et al. 2017, section 3.5): ``[...]`` int -> ``[..., dim]``, computed for any length.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i+1) = cos(the same).
+    """
+    frequency = 10000.0 ** (-torch.arange(0, dim, 2, device=position.device, dtype=torch.float32) / dim)
+    angle = position[..., None].float() * frequency  # [..., dim / 2]
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)

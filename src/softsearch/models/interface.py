@@ -1,0 +1,140 @@
+"""The one interface of all architectures: an encoder, and a decoder that is a pure function of (token, state).
+
+Training (:meth:`Decoder.features`), search and the exported ONNX graphs (:meth:`Decoder.step`) are two views of the same
+equations; the contract tests hold them equal. The state is explicit and immutable, in two parts: :class:`Memory`
+belongs to a sentence and is never copied per beam, the cache belongs to a row (one hypothesis of a sentence).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.models.embeddings import Embeddings
+from softsearch.text.vocabulary import PAD
+
+
+class EncoderOutput(NamedTuple):
+    """What an encoder made of a batch of sentences."""
+
+    states: Tensor  # [batch, src_len, output_dim]
+    mask: Tensor  # [batch, src_len] bool, True = real token
+    final: tuple[Tensor, ...]  # last states of each direction or layer, [batch, dim] each; may be empty
+
+
+class Memory(NamedTuple):
+    """What belongs to a sentence: computed once, shared by all its hypotheses. Axis 0 = sentences."""
+
+    states: Tensor  # [sentences, src_len, memory_dim]
+    mask: Tensor  # [sentences, src_len] bool, True = real token
+    projected: tuple[Tensor, ...]  # whatever the decoder derives from the states once, axis 0 = sentences
+
+    def keep(self, sentences: Tensor) -> "Memory":
+        """Keeps only these sentences."""
+        return Memory(self.states[sentences], self.mask[sentences], tuple(p[sentences] for p in self.projected))
+
+
+class DecoderState(NamedTuple):
+    """Everything a decoder knows between two steps; immutable. ``rows = sentences * beams``, a sentence's side by side."""
+
+    memory: Memory
+    cache: tuple[Tensor, ...]  # axis 0 = rows
+    position: Tensor  # [rows] int64, tokens read so far
+
+    def select(self, rows: Tensor) -> "DecoderState":
+        """Reorders, repeats or drops rows, as beam search asks; every sentence must have equally many afterwards."""
+        return DecoderState(self.memory, tuple(c[rows] for c in self.cache), self.position[rows])
+
+    def keep(self, sentences: Tensor) -> "DecoderState":
+        """Keeps only these sentences, with all their rows."""
+        beams = self.position.shape[0] // self.memory.mask.shape[0]
+        rows = (sentences[:, None] * beams + torch.arange(beams, device=sentences.device)).flatten()
+        return DecoderState(self.memory.keep(sentences), *self.select(rows)[1:])
+
+
+class StepOutput(NamedTuple):
+    """One step of a decoder for every row."""
+
+    logits: Tensor  # [rows, vocab]
+    alignments: Tensor  # [rows, src_len], a distribution over the source; uniform where a model has no attention
+    state: DecoderState
+
+
+class Encoder(nn.Module):
+    """Reads a source sentence. Subclasses set ``output_dim`` and ``final_dims`` (the widths of ``EncoderOutput.final``)."""
+
+    output_dim: int
+    final_dims: tuple[int, ...] = ()
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+        """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens."""
+        raise NotImplementedError
+
+
+class Decoder(nn.Module):
+    """Predicts the next target token. ``output`` maps features to logits; subclasses do the rest."""
+
+    output: nn.Linear
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """The state before the first token, one row for each sentence."""
+        raise NotImplementedError
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """Teacher forcing from a fresh state: ``[batch, tgt_len]`` tokens read -> ``[batch, tgt_len, features]``."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        """Reads one token for each row, ``[rows]``."""
+        raise NotImplementedError
+
+    def forward(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """Teacher forcing: logits ``[batch, tgt_len, vocab]`` of the token that follows each token read."""
+        return self.output(self.features(tgt_tokens, state))
+
+
+class Seq2Seq(nn.Module):
+    """An encoder and a decoder, built from their parts.
+
+    Args:
+        src_vocab_size: source vocabulary, specials included.
+        tgt_vocab_size: target vocabulary, specials included.
+        embeddings: called with both sizes, returns the :class:`Embeddings`.
+        encoder: called with ``embedding=``, returns the :class:`Encoder`.
+        decoder: called with ``embedding=, make_output=, memory_dim=, final_dims=``, returns the :class:`Decoder`.
+    """
+
+    def __init__(
+        self,
+        *,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        embeddings: Callable[..., Embeddings],
+        encoder: Callable[..., Encoder],
+        decoder: Callable[..., Decoder],
+    ) -> None:
+        super().__init__()
+        parts = embeddings(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size)
+        self.encoder = encoder(embedding=parts.src)
+        self.decoder = decoder(
+            embedding=parts.tgt,
+            make_output=parts.make_output,
+            memory_dim=self.encoder.output_dim,
+            final_dims=self.encoder.final_dims,
+        )
+        self.tgt_vocab_size = tgt_vocab_size
+
+    def encode(self, src_tokens: Tensor) -> DecoderState:
+        """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state."""
+        state: DecoderState = self.decoder.init_state(self.encoder(src_tokens, src_tokens != PAD))
+        return state
+
+    def features(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
+        """Teacher forcing up to, but without, the output layer: ``[batch, tgt_len, features]``."""
+        return self.decoder.features(tgt_tokens, self.encode(src_tokens))
+
+    def forward(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
+        """Teacher forcing: ``[batch, src_len]`` and ``[batch, tgt_len]`` -> logits ``[batch, tgt_len, vocab]``."""
+        logits: Tensor = self.decoder(tgt_tokens, self.encode(src_tokens))
+        return logits

@@ -1,0 +1,229 @@
+"""The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as in the paper or pre-norm (Xiong et al. 2020)."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+from softsearch.models.attention import MultiHeadAttention
+from softsearch.models.embeddings import sinusoids
+from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, Memory, StepOutput
+from softsearch.models.layers import Dropout
+
+
+class Residual(nn.Module):
+    """A sublayer's frame: norm(x + dropout(f(x))) in post-norm, x + dropout(f(norm(x))) in pre-norm."""
+
+    def __init__(self, d_model: int, dropout: float, *, pre_norm: bool) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = Dropout(dropout)
+        self.pre_norm = pre_norm
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Applies ``sublayer`` to ``x`` ``[batch, len, d_model]``."""
+        if self.pre_norm:
+            return x + self.dropout(sublayer(self.norm(x)))
+        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normed
+
+
+def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
+    """max(0, x W_1 + b_1) W_2 + b_2 (section 3.3)."""
+    block = nn.Sequential(nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model))
+    for layer in (block[0], block[2]):
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+    return block
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and a feed-forward block."""
+
+    def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = feed_forward(d_model, d_ff)
+        self.residuals = nn.ModuleList(Residual(d_model, dropout, pre_norm=pre_norm) for _ in range(2))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """``[batch, src_len, d_model]``, mask ``[batch, 1, 1, src_len]``."""
+        attend, feed = self.residuals
+        x = attend(x, lambda y: self.attention(y, *self.attention.keys_values(y), mask))
+        x = feed(x, self.feed_forward)
+        return x
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the source and a feed-forward block."""
+
+    def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = feed_forward(d_model, d_ff)
+        self.residuals = nn.ModuleList(Residual(d_model, dropout, pre_norm=pre_norm) for _ in range(3))
+
+    def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """All positions at once: ``x`` ``[batch, tgt_len, d_model]``; keys and values of the source."""
+        attend, look, feed = self.residuals
+        x = attend(x, lambda y: self.self_attention(y, *self.self_attention.keys_values(y), causal=True))
+        x = look(x, lambda y: self.cross_attention(y, keys, values, mask))
+        x = feed(x, self.feed_forward)
+        return x
+
+    def step(
+        self, x: Tensor, past: tuple[Tensor, Tensor], source: tuple[Tensor, Tensor], mask: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
+        """One position: ``x`` ``[rows, 1, d_model]`` -> x, the past with it appended, alignments ``[rows, src_len]``."""
+        attend, look, feed = self.residuals
+        present, alignments = past, x
+
+        def attend_past(y: Tensor) -> Tensor:
+            nonlocal present
+            keys, values = self.self_attention.keys_values(y)
+            present = (torch.cat((past[0], keys), dim=2), torch.cat((past[1], values), dim=2))
+            attended: Tensor = self.self_attention(y, *present)
+            return attended
+
+        def look_at_source(y: Tensor) -> Tensor:
+            nonlocal alignments
+            beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
+            seen, weights = self.cross_attention.with_weights(beams_as_queries, *source, mask)
+            alignments = weights.flatten(0, 1)
+            return seen.flatten(0, 1)[:, None]
+
+        x = attend(x, attend_past)
+        x = look(x, look_at_source)
+        x = feed(x, self.feed_forward)
+        return x, present, alignments
+
+
+class _Embedded(nn.Module):
+    """What encoder and decoder begin with: scaled embeddings plus position encodings, then dropout (section 3.4, 3.5)."""
+
+    def __init__(self, embedding: nn.Embedding, num_heads: int, dropout: float) -> None:
+        super().__init__()
+        if embedding.embedding_dim % (2 * num_heads):
+            raise ConfigError(
+                f"model.embeddings.dim={embedding.embedding_dim} with num_heads={num_heads}: expected an even width for "
+                "each head; change one of them"
+            )
+        self.tokens = embedding
+        self.dropout = Dropout(dropout)
+
+    def forward(self, tokens: Tensor, position: Tensor) -> Tensor:
+        """Embeds ``tokens`` that stand at ``position`` (same shape or broadcastable)."""
+        dim = self.tokens.embedding_dim
+        embedded: Tensor = self.dropout(self.tokens(tokens) * dim**0.5 + sinusoids(position, dim))
+        return embedded
+
+
+class TransformerEncoder(Encoder):
+    """A stack of :class:`EncoderLayer`.
+
+    Args:
+        embedding: source embeddings; their width is d_model.
+        num_layers: layers.
+        d_ff: width of the feed-forward blocks.
+        num_heads: attention heads.
+        dropout: on the embeddings and on each sublayer's output (section 5.4).
+        pre_norm: normalise before each sublayer instead of after, and once more at the end.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Embedding,
+        num_layers: int,
+        d_ff: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        pre_norm: bool = True,
+    ) -> None:
+        super().__init__()
+        self.output_dim = embedding.embedding_dim
+        self.embedded = _Embedded(embedding, num_heads, dropout)
+        self.layers = nn.ModuleList(
+            EncoderLayer(self.output_dim, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(self.output_dim) if pre_norm else nn.Identity()
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+        """See :class:`Encoder`."""
+        x = self.embedded(src_tokens, torch.arange(src_tokens.shape[1], device=src_tokens.device))
+        for layer in self.layers:
+            x = layer(x, src_mask[:, None, None])
+        return EncoderOutput(self.norm(x), src_mask, ())
+
+
+class TransformerDecoder(Decoder):
+    """A stack of :class:`DecoderLayer`; arguments as in :class:`TransformerEncoder`.
+
+    The cache holds keys and values of each layer, ``[rows, heads, position, d_model / heads]``; alignments are those of
+    the last layer, averaged over its heads.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Embedding,
+        make_output: Callable[[int], nn.Linear],
+        memory_dim: int,
+        final_dims: tuple[int, ...],
+        num_layers: int,
+        d_ff: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        pre_norm: bool = True,
+    ) -> None:
+        super().__init__()
+        d_model = embedding.embedding_dim
+        if memory_dim != d_model:
+            raise ConfigError(
+                f"the encoder's states have {memory_dim} units, expected model.embeddings.dim={d_model}; make them equal"
+            )
+        del final_dims  # a Transformer starts from nothing but the memory
+        self.num_heads = num_heads
+        self.embedded = _Embedded(embedding, num_heads, dropout)
+        self.layers = nn.ModuleList(
+            DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
+        )
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.output = make_output(d_model)
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """Keys and values of the source for each layer, and an empty past."""
+        projected = tuple(t for layer in self.layers for t in layer.cross_attention.keys_values(encoded.states))
+        sentences, _, d_model = encoded.states.shape
+        empty = encoded.states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads)
+        position = encoded.mask.new_zeros(sentences, dtype=torch.int64)
+        return DecoderState(Memory(encoded.states, encoded.mask, projected), (empty,) * len(projected), position)
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """See :class:`Decoder`."""
+        x = self.embedded(tgt_tokens, torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device))
+        mask = state.memory.mask[:, None, None]
+        for layer, (keys, values) in zip(self.layers, _pairs(state.memory.projected), strict=True):
+            x = layer(x, keys, values, mask)
+        features: Tensor = self.norm(x)
+        return features
+
+    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        """See :class:`Decoder`."""
+        x = self.embedded(tokens, state.position)[:, None]  # [rows, 1, d_model]
+        mask = state.memory.mask[:, None, None]
+        cache: list[Tensor] = []
+        alignments = x
+        layers = zip(self.layers, _pairs(state.cache), _pairs(state.memory.projected), strict=True)
+        for layer, past, source in layers:
+            x, present, alignments = layer.step(x, past, source, mask)
+            cache.extend(present)
+        logits = self.output(self.norm(x[:, 0]))
+        return StepOutput(logits, alignments, DecoderState(state.memory, tuple(cache), state.position + 1))
+
+
+def _pairs(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, Tensor]]:
+    """Neighbours two by two: (keys, values) of each layer."""
+    return list(zip(tensors[::2], tensors[1::2], strict=True))

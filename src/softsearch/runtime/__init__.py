@@ -1,0 +1,1 @@
+"""The deployed half: bundles of ONNX graphs and tokenizers, translated without torch."""

@@ -1,0 +1,195 @@
+"""A bundle on disk: a folder that is complete and unaltered, or is not opened at all.
+
+ONNX Runtime and SentencePiece load a file with a flipped bit without a word, so every byte is checked against the
+manifest before a parser sees it, and the parsers get the very bytes that were checked.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import softsearch
+from softsearch.errors import BundleError
+from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
+
+MANIFEST = "manifest.json"
+_MAX_MANIFEST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A verified bundle: its manifest and the bytes of its files."""
+
+    path: Path
+    manifest: Manifest
+    files: dict[str, bytes]
+
+    @classmethod
+    def open(cls, path: Path | str) -> "Bundle":
+        """Reads a bundle folder and verifies all of it.
+
+        Raises:
+            BundleError: the folder is no bundle, its format is newer, or a file is missing, altered, truncated, not
+                listed in the manifest, or not a regular file.
+        """
+        folder = Path(path)
+        names = _regular_files(folder)
+        if MANIFEST not in names:
+            raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")
+        try:
+            manifest = Manifest.parse(_read(folder, MANIFEST, limit=_MAX_MANIFEST_BYTES))
+            for name in sorted(names - manifest.files.keys() - {MANIFEST}):
+                raise BundleError(f"{name} is not listed in {MANIFEST}; a bundle holds nothing else, remove the file")
+            files = {name: _verified(folder, name, entry) for name, entry in manifest.files.items()}
+        except BundleError as error:
+            raise BundleError(f"bundle {folder}: {error}") from error
+        return cls(folder, manifest, files)
+
+
+def _regular_files(folder: Path) -> set[str]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError as error:
+        raise BundleError(
+            f"bundle {folder} cannot be read ({error.strerror}); expected the folder of an exported bundle"
+        ) from error
+    for entry in entries:
+        if not entry.is_file(follow_symlinks=False):
+            kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
+            raise BundleError(
+                f"bundle {folder}: {entry.name} is {kind}, expected plain files only; copy the bundle whole"
+            )
+    return {entry.name for entry in entries}
+
+
+def _read(folder: Path, name: str, *, limit: int) -> bytes:
+    """Reads a file of at most ``limit`` bytes; a longer one is noticed without being read."""
+    try:
+        with (folder / name).open("rb") as stream:
+            content = stream.read(limit + 1)
+    except FileNotFoundError as error:
+        raise BundleError(
+            f"{name} is missing, expected it beside {MANIFEST}; copy or export the bundle again"
+        ) from error
+    except OSError as error:
+        raise BundleError(f"{name} cannot be read ({error.strerror}); check its permissions") from error
+    if len(content) > limit:
+        raise BundleError(f"{name} is longer than {limit} bytes; copy or export the bundle again")
+    return content
+
+
+def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
+    content = _read(folder, name, limit=entry.size)
+    if len(content) != entry.size:
+        raise BundleError(
+            f"{name} has {len(content)} bytes, expected {entry.size}: it is truncated; copy or export the bundle again"
+        )
+    found = hashlib.sha256(content).hexdigest()
+    if found != entry.sha256:
+        raise BundleError(
+            f"{name} has sha256 {found}, expected {entry.sha256}: it was altered or damaged; "
+            "copy or export the bundle again"
+        )
+    return content
+
+
+def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
+    """Writes a bundle folder, or nothing: an interrupted write leaves the folder that was there.
+
+    Args:
+        path: the folder; an older bundle there is replaced.
+        files: name to content of every file but the manifest.
+        manifest: its keys but for ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
+            filled in here.
+
+    Returns:
+        The bundle, read back from the disk and verified.
+
+    Raises:
+        BundleError: the manifest lacks something, or the folder holds something that is not a bundle.
+    """
+    folder = Path(path)
+    text = _manifest_text(files, manifest)
+    Manifest.parse(text)
+    _check_replaceable(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        fresh = staging / "new"
+        fresh.mkdir()
+        for name, content in (*files.items(), (MANIFEST, text)):
+            _write_durably(fresh / name, content)
+        _sync_folder(fresh)
+        _swap(fresh, folder, staging / "old")
+        _sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return Bundle.open(folder)
+
+
+def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
+    whole = {
+        "format_version": FORMAT_VERSION,
+        "softsearch_version": softsearch.__version__,
+        "files": {
+            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            for name, content in sorted(files.items())
+        },
+        "special_ids": SPECIAL_IDS,
+        **manifest,
+    }
+    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Lets nothing but an empty folder or an older bundle, damaged or not, be replaced."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if folder.is_dir() and not folder.is_symlink():
+        names = {entry.name for entry in folder.iterdir()}
+        if names <= _listed(folder / MANIFEST):
+            return
+    raise BundleError(
+        f"{folder} exists and is not a bundle; expected a new or an older bundle's folder, choose another"
+    )
+
+
+def _listed(manifest: Path) -> set[str]:
+    """The names that a bundle with this manifest may hold; none if it is no bundle's manifest."""
+    try:
+        tree = json.loads(manifest.read_bytes())
+        return {MANIFEST, *tree["files"]} if isinstance(tree["format_version"], int) else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _swap(fresh: Path, folder: Path, old: Path) -> None:
+    if folder.exists():
+        folder.rename(old)
+    try:
+        fresh.rename(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

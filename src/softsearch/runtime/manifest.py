@@ -1,0 +1,161 @@
+"""The manifest of a bundle: what is in it, checked value by value before anything else is believed."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, cast
+
+import softsearch
+from softsearch.errors import BundleError
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
+
+FORMAT_VERSION = 1
+ENCODER = "encoder.onnx"
+DECODER_STEP = "decoder_step.onnx"
+SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
+_MAX_FILES = 64
+_MAX_FILE_BYTES = 2 << 30  # what one protobuf message, and so one ONNX graph without external data, can hold
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """What the manifest says of one file."""
+
+    sha256: str
+    size: int  # bytes
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The checked facts of a bundle."""
+
+    softsearch_version: str  # that wrote the bundle
+    files: dict[str, FileEntry]
+    src_tokenizer: str  # file name
+    tgt_tokenizer: str  # file name; the same as src_tokenizer when joint
+    src_vocab_size: int
+    tgt_vocab_size: int
+    graphs: dict[str, Any]  # "encoder" and "decoder_step": names, dtypes and shapes of inputs and outputs
+    max_src_tokens: int  # of one sentence, EOS included
+    max_length_factor: float
+    max_length_offset: int
+    beam: int
+    length_penalty: float
+    training: dict[str, Any]  # free facts
+
+    @classmethod
+    def parse(cls, text: bytes) -> "Manifest":
+        """Reads and checks the bytes of ``manifest.json``.
+
+        Raises:
+            BundleError: it is no JSON object, of a newer format, or a value is missing or wrong.
+        """
+        values = _Values(_load(text))
+        _check_version(values)
+        manifest = cls(
+            softsearch_version=values.text("softsearch_version"),
+            files=_files(values),
+            src_tokenizer=values.text("tokenizers.src"),
+            tgt_tokenizer=values.text("tokenizers.tgt"),
+            src_vocab_size=values.integer("vocab_sizes.src", at_least=len(SPECIAL_IDS)),
+            tgt_vocab_size=values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS)),
+            graphs={"encoder": values.table("graphs.encoder"), "decoder_step": values.table("graphs.decoder_step")},
+            max_src_tokens=values.integer("limits.max_src_tokens", at_least=8),
+            max_length_factor=values.number("limits.max_length_factor"),
+            max_length_offset=values.integer("limits.max_length_offset", at_least=1),
+            beam=values.integer("search.beam", at_least=1),
+            length_penalty=values.number("search.length_penalty"),
+            training=values.table("training"),
+        )
+        for name in (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer):
+            if name not in manifest.files:
+                raise BundleError(f"manifest.json: files lists {sorted(manifest.files)}, expected {name!r} among them")
+        if values.table("special_ids") != SPECIAL_IDS:
+            raise BundleError(f"manifest.json: special_ids is {values.table('special_ids')}, expected {SPECIAL_IDS}")
+        return manifest
+
+
+class _Values:
+    """Typed access by dotted key; every miss is a BundleError that names the key, the value and what was expected."""
+
+    def __init__(self, tree: dict[str, Any]) -> None:
+        self._tree = tree
+
+    def integer(self, key: str, *, at_least: int) -> int:
+        value = self._get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+            raise self._error(key, value, f"an integer of at least {at_least}")
+        return value
+
+    def number(self, key: str) -> float:
+        value = self._get(key)
+        # A NaN is not "at least 0" either.
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
+            raise self._error(key, value, "a number of at least 0")
+        return float(value)
+
+    def text(self, key: str) -> str:
+        value = self._get(key)
+        if not isinstance(value, str):
+            raise self._error(key, value, "a string")
+        return value
+
+    def table(self, key: str) -> dict[str, Any]:
+        value = self._get(key)
+        if not isinstance(value, dict):
+            raise self._error(key, value, "an object")
+        return cast(dict[str, Any], value)
+
+    def _get(self, key: str) -> Any:
+        value: Any = self._tree
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
+
+    @staticmethod
+    def _error(key: str, value: object, expected: str) -> BundleError:
+        found = "missing" if value is None else f"{str(value)[:80]!r}"
+        return BundleError(f"manifest.json: {key} is {found}, expected {expected}; export the bundle again")
+
+
+def _load(text: bytes) -> dict[str, Any]:
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BundleError(f"manifest.json is no valid JSON ({error}); copy or export the bundle again") from error
+    if not isinstance(tree, dict):
+        raise BundleError(f"manifest.json holds a {type(tree).__name__}, expected an object; export the bundle again")
+    return tree
+
+
+def _check_version(values: _Values) -> None:
+    version = values.integer("format_version", at_least=1)
+    if version > FORMAT_VERSION:
+        needed = values.text("softsearch_version")[:40]
+        raise BundleError(
+            f"the bundle needs softsearch >= {needed}: its format_version is {version}, "
+            f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
+        )
+
+
+def _files(values: _Values) -> dict[str, FileEntry]:
+    names = values.table("files")
+    if len(names) > _MAX_FILES:
+        raise BundleError(f"manifest.json: files lists {len(names)} files, expected at most {_MAX_FILES}")
+    files: dict[str, FileEntry] = {}
+    for name, entry in names.items():
+        # Checked before the name goes into a path or a dotted key.
+        if not _PLAIN_NAME.fullmatch(name) or name == "manifest.json":
+            raise BundleError(
+                f"manifest.json: files lists {name[:80]!r}, expected a plain file name; do not use this bundle"
+            )
+        facts = _Values(entry if isinstance(entry, dict) else {})
+        size, sha256 = facts.integer("bytes", at_least=0), facts.text("sha256")
+        if size > _MAX_FILE_BYTES:
+            raise BundleError(f"manifest.json: {name} has {size} bytes, expected at most {_MAX_FILE_BYTES}")
+        if not _SHA256.fullmatch(sha256):
+            raise BundleError(f"manifest.json: sha256 of {name} is {sha256[:80]!r}, expected 64 hexadecimal digits")
+        files[name] = FileEntry(sha256, size)
+    return files

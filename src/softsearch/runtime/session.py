@@ -1,0 +1,224 @@
+"""The two ONNX graphs of a bundle as a step function.
+
+``encoder.onnx`` runs once per batch and gives the memory (``memory.i``, one entry per sentence) and the first caches
+(``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
+hypothesis and gives the ``k`` best continuations and ``next_cache.i``: reordering costs no copy here, and only
+candidates leave the graph. Caches and memory stay ONNX Runtime's own values from step to step.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+
+from softsearch.errors import BundleError, InputError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER
+from softsearch.search.interface import Candidates
+from softsearch.text.vocabulary import PAD
+
+_LOAD_ERRORS = (
+    ort_errors.Fail,
+    ort_errors.InvalidArgument,
+    ort_errors.InvalidGraph,
+    ort_errors.InvalidProtobuf,
+    ort_errors.NotImplemented,
+    ort_errors.RuntimeException,
+)
+_DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
+_ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool"}
+_STEP_INPUTS = {"tokens": "int64", "position": "int64", "parents": "int64", "k": "int64", "src_mask": "bool"}
+_STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
+
+
+class OnnxState(NamedTuple):
+    """Where the hypotheses of a batch stand; never changed in place."""
+
+    src_mask: Any  # OrtValue [sentences, src_len] bool
+    memory: tuple[Any, ...]  # OrtValues, axis 0 = sentences
+    cache: tuple[Any, ...]  # OrtValues [sentences, previous beams, ...]
+    parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: a reordering the next step carries out
+    position: int  # tokens read so far
+
+
+class OnnxStepFunction:
+    """A :class:`~softsearch.search.interface.StepFunction` over the graphs of a bundle; threads may share it.
+
+    Each call runs on one thread: several batches side by side use the cores better than several threads in one.
+
+    Args:
+        bundle: verified; the sessions are made from its bytes.
+        alignments: fetch the attention weights at each step.
+
+    Raises:
+        BundleError: a graph cannot be loaded, differs from the manifest or does not keep to the contract above.
+    """
+
+    def __init__(self, bundle: Bundle, *, alignments: bool = False) -> None:
+        self.vocab_size = bundle.manifest.tgt_vocab_size
+        self._encoder = _load(bundle, ENCODER)
+        self._step = _load(bundle, DECODER_STEP)
+        graphs = {"encoder": describe_graph(self._encoder), "decoder_step": describe_graph(self._step)}
+        _check_manifest(bundle, graphs)
+        ports = _Ports(graphs)
+        self._memory, self._cache = ports.memory, ports.cache
+        self._encoder_inputs, self._step_inputs = ports.encoder_inputs, ports.step_inputs
+        self._fetches = [*_STEP_OUTPUTS, *(["alignments"] if alignments and ports.has_alignments else [])]
+        self._outputs = self._fetches + [f"next_{name}" for name in self._cache]
+
+    def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
+        """Encodes the sentences (token ids, EOS included) and returns a state with one row for each."""
+        lengths = np.array([len(ids) for ids in src])
+        mask = np.arange(lengths.max()) < lengths[:, None]  # [sentences, src_len]
+        tokens = np.full(mask.shape, PAD, dtype=np.int64)
+        tokens[mask] = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in src])
+        feeds = {"src_tokens": _value(tokens), "src_mask": _value(mask)}
+        names = [*self._memory, *self._cache]
+        values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})
+        memory, cache = values[: len(self._memory)], values[len(self._memory) :]
+        parents = np.zeros((len(src), 1), dtype=np.int64)
+        return OnnxState(feeds["src_mask"], tuple(memory), tuple(cache), parents, 0)
+
+    def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
+        """Reads one token per row ``[rows]`` and returns the ``k`` best continuations and the next state."""
+        sentences, beams = state.parents.shape
+        feeds = dict(zip(self._memory, state.memory, strict=True)) | dict(zip(self._cache, state.cache, strict=True))
+        feeds["src_mask"] = state.src_mask
+        feeds["tokens"] = _value(np.ascontiguousarray(tokens.reshape(sentences, beams)))
+        feeds["parents"] = _value(np.ascontiguousarray(state.parents))
+        feeds["position"] = _value(np.full((sentences, beams), state.position, dtype=np.int64))
+        feeds["k"] = _value(np.array([k], dtype=np.int64))
+        values = _run(self._step, self._outputs, {name: feeds[name] for name in self._step_inputs})
+        rows = sentences * beams
+        fetched = [value.numpy().reshape(rows, -1) for value in values[: len(self._fetches)]]
+        candidates = Candidates(fetched[0], fetched[1], fetched[2] if len(fetched) > 2 else None)
+        in_place = np.broadcast_to(np.arange(beams), (sentences, beams))
+        cache = tuple(values[len(self._fetches) :])
+        return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
+
+    def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
+        """Reorders, repeats or drops rows within their sentences, when the next step runs."""
+        sentences = state.parents.shape[0]
+        return state._replace(parents=state.parents.reshape(-1)[rows].reshape(sentences, -1))
+
+    def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
+        """Keeps only these sentences, with all their rows."""
+        return state._replace(
+            src_mask=_take(state.src_mask, sentences),
+            memory=tuple(_take(value, sentences) for value in state.memory),
+            cache=tuple(_take(value, sentences) for value in state.cache),
+            parents=state.parents[sentences],
+        )
+
+
+def describe_onnx(model: bytes) -> dict[str, Any]:
+    """The inputs and outputs of an ONNX graph, as the manifest's ``graphs`` holds them.
+
+    Raises:
+        BundleError: ONNX Runtime cannot load the graph.
+    """
+    return describe_graph(_session(model, "the graph"))
+
+
+def describe_graph(session: Any) -> dict[str, Any]:
+    """The inputs and outputs of a session: name, dtype and shape, with names for the dimensions that vary."""
+    return {
+        side: [
+            {"name": port.name, "dtype": _DTYPES.get(port.type, port.type), "shape": list(port.shape)} for port in ports
+        ]
+        for side, ports in (("inputs", session.get_inputs()), ("outputs", session.get_outputs()))
+    }
+
+
+class _Ports:
+    """Which of the contract's inputs and outputs two graphs have.
+
+    Raises:
+        BundleError: one is missing, unknown or of the wrong dtype.
+    """
+
+    def __init__(self, graphs: dict[str, Any]) -> None:
+        encoder, step = graphs["encoder"], graphs["decoder_step"]
+        encoded = _dtypes(encoder["outputs"])
+        self.memory = [name for name in encoded if name.startswith("memory.")]
+        self.cache = [name for name in encoded if name.startswith("cache.")]
+        passed_on = {name: encoded[name] for name in (*self.memory, *self.cache)}
+        next_cache = {f"next_{name}": encoded[name] for name in self.cache}
+        _check_ports(ENCODER, "input", _dtypes(encoder["inputs"]), _ENCODER_INPUTS, needed=["src_tokens"])
+        _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
+        needed = ["tokens", "k", *self.cache, *(["parents"] if self.cache else [])]
+        _check_ports(DECODER_STEP, "input", _dtypes(step["inputs"]), _STEP_INPUTS | passed_on, needed=needed)
+        outputs = _STEP_OUTPUTS | next_cache
+        _check_ports(
+            DECODER_STEP,
+            "output",
+            _dtypes(step["outputs"]),
+            outputs | {"alignments": "float32"},
+            needed=list(outputs),
+        )
+        self.encoder_inputs = list(_dtypes(encoder["inputs"]))
+        self.step_inputs = list(_dtypes(step["inputs"]))
+        self.has_alignments = "alignments" in _dtypes(step["outputs"])
+
+
+def _dtypes(ports: list[dict[str, Any]]) -> dict[str, str]:
+    return {port["name"]: port["dtype"] for port in ports}
+
+
+def _check_ports(file: str, side: str, found: dict[str, str], known: dict[str, str], *, needed: list[str]) -> None:
+    for name, dtype in found.items():
+        if known.get(name) != dtype:
+            expected = f"{name} of {known[name]}" if name in known else f"one of {sorted(known)}"
+            raise BundleError(f"{file}: {side} {name} is of {dtype}, expected {expected}; export the bundle again")
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise BundleError(f"{file}: {side}s are {sorted(found)}, expected also {missing}; export the bundle again")
+
+
+def _check_manifest(bundle: Bundle, graphs: dict[str, Any]) -> None:
+    for name, found in graphs.items():
+        expected = bundle.manifest.graphs[name]
+        for side in ("inputs", "outputs"):
+            if found[side] != expected.get(side):
+                raise BundleError(
+                    f"bundle {bundle.path}: the {side} of {name}.onnx are {found[side]}, but manifest.json says "
+                    f"{expected.get(side)}; export the bundle again"
+                )
+
+
+def _load(bundle: Bundle, file: str) -> Any:
+    return _session(bundle.files[file], f"bundle {bundle.path}: {file}")
+
+
+def _session(model: bytes, what: str) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 4  # errors are raised; the log would repeat them
+    # Plans are cached per input shape, and no two steps have the same one.
+    options.enable_mem_pattern = False
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except _LOAD_ERRORS as error:
+        raise BundleError(f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {error}") from error
+
+
+def _run(session: Any, outputs: list[str], feeds: dict[str, Any]) -> list[Any]:
+    try:
+        values: list[Any] = session.run_with_ort_values(outputs, feeds)
+    except _LOAD_ERRORS as error:
+        raise InputError(f"ONNX Runtime failed in the model's graph: {error}") from error
+    return values
+
+
+def _value(array: NDArray[Any]) -> Any:
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+
+
+def _take(value: Any, sentences: NDArray[np.int64]) -> Any:
+    return _value(np.ascontiguousarray(value.numpy()[sentences]))

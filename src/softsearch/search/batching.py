@@ -1,0 +1,78 @@
+"""Many sentences through a search strategy: sorted by length, cut into batches, put back in order."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from softsearch.errors import ConfigError, InputError
+from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
+
+
+def translate_ids(
+    step_fn: StepFunction,
+    strategy: SearchStrategy,
+    sources: Sequence[Sequence[int]],
+    *,
+    batch_tokens: int,
+    workers: int = 1,
+    on_done: Callable[[int], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """Translates sentences of any number and length.
+
+    Args:
+        step_fn: the model; with ``workers > 1`` it must allow calls from several threads.
+        strategy: how to search.
+        sources: token ids with EOS.
+        batch_tokens: the most source tokens, padding included, of a batch; a longer sentence goes alone.
+        workers: threads that search batches side by side; which batches there are does not depend on it.
+        on_done: told after each batch how many sentences it had.
+
+    Returns:
+        One n-best list for each source, in the order of ``sources``.
+
+    Raises:
+        ConfigError: ``batch_tokens`` or ``workers`` is below 1.
+        InputError: a source is empty, or the model returned NaN.
+    """
+    for name, value in (("batch_tokens", batch_tokens), ("workers", workers)):
+        if value < 1:
+            raise ConfigError(f"{name} is {value}, expected at least 1; change {name}")
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    batches = plan_batches([len(ids) for ids in sources], batch_tokens)
+
+    def translate(batch: list[int]) -> list[list[Hypothesis]]:
+        return strategy(step_fn, [sources[index] for index in batch])
+
+    pool = ThreadPoolExecutor(workers)
+    try:
+        done = map(translate, batches) if workers == 1 else pool.map(translate, batches)
+        for batch, hypotheses in zip(batches, done, strict=True):
+            for index, n_best in zip(batch, hypotheses, strict=True):
+                results[index] = n_best
+            if on_done is not None:
+                on_done(len(batch))
+    finally:
+        # On an error or a signal, only what is already running is waited for.
+        pool.shutdown(cancel_futures=True)
+    return results
+
+
+def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
+    """Cuts sentences, longest first, into batches with ``sentences * longest <= batch_tokens``.
+
+    Returns:
+        Indices into ``lengths``; each appears once.
+
+    Raises:
+        InputError: a sentence has no tokens, not even EOS.
+    """
+    if 0 in lengths:
+        raise InputError(f"source {lengths.index(0)} has no tokens; expected at least EOS")
+    batches: list[list[int]] = []
+    # Longest first: a batch that is too large for the memory fails at once, and threads end together.
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        longest = lengths[batches[-1][0]] if batches else 0
+        if batches and (len(batches[-1]) + 1) * longest <= batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches

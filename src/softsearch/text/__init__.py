@@ -1,0 +1,1 @@
+"""Text as the lab and the runtime read it: strict parallel files, tokenizers, special tokens."""

@@ -1,0 +1,1 @@
+"""Training and evaluation through Lightning."""

@@ -1,0 +1,97 @@
+"""How fast training is, and where the time goes."""
+
+import resource
+import sys
+from time import perf_counter
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from softsearch.data.batch import Batch
+from softsearch.text.vocabulary import PAD
+
+
+class Throughput(Callback):
+    """Logs loss, learning rate and real target tokens per second; keeps the whole run's figures in :attr:`summary`.
+
+    Validation does not count as training time. The share outside is what is left of it without the forward pass, the
+    backward pass and the optimizer's step. It stands first in the list of callbacks, so that it times none of them.
+    """
+
+    def __init__(self) -> None:
+        self.summary: dict[str, float] = {}
+        self.tokens = self.padded = self.steps = 0
+        self.seconds = self.busy = 0.0
+        self.mark = self.logged_seconds = 0.0
+        self.stepping = False
+        self.logged_tokens = 0
+
+    def on_train_start(self, *_: Any) -> None:
+        """Starts the clock."""
+        self.mark = perf_counter()
+
+    def on_validation_end(self, *_: Any) -> None:
+        """Starts it again."""
+        self.mark = perf_counter()
+
+    def on_before_backward(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, *_: Any) -> None:
+        """The forward pass is over: it began when training_step was called."""
+        self.busy -= pl_module.step_started  # type: ignore[operator]  # a float; nn.Module's annotations hide it
+
+    def on_after_backward(self, *_: Any) -> None:
+        """The backward pass is over."""
+        self.busy += perf_counter()
+
+    def on_before_optimizer_step(self, *_: Any) -> None:
+        """The optimizer's step begins."""
+        self.busy -= perf_counter()
+        self.stepping = True
+
+    def on_train_batch_end(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, _: Any, batch: Batch, *__: Any
+    ) -> None:
+        """Counts the batch."""
+        now = perf_counter()
+        if self.stepping:
+            self.busy += now
+            self.stepping = False
+        self.seconds += now - self.mark
+        self.mark = now
+        self.steps += 1
+        targets = batch.tgt_tokens[:, 1:]
+        self.tokens += int((targets != PAD).sum())
+        self.padded += targets.numel()
+        if trainer.global_step % trainer.log_every_n_steps == 0:
+            self._log(trainer, pl_module)
+
+    def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """Sums up, over all processes."""
+        totals = torch.tensor([self.tokens, self.padded], dtype=torch.float64)
+        tokens, padded = trainer.strategy.reduce(totals, reduce_op="sum").tolist()
+        if not self.steps:
+            return
+        self.summary = {
+            "train/tokens_per_second": tokens / self.seconds,
+            "train/padding_efficiency": tokens / padded,
+            "train/outside_share": 1 - self.busy / self.seconds,
+            "train/peak_memory_mb": peak_memory_mb(),
+            "train/seconds": self.seconds,
+            "train/steps": trainer.global_step,
+        }
+
+    def _log(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        speed = (self.tokens - self.logged_tokens) / (self.seconds - self.logged_seconds) * trainer.world_size
+        self.logged_tokens, self.logged_seconds = self.tokens, self.seconds
+        rate = trainer.optimizers[0].param_groups[0]["lr"]
+        shown = {"train/loss": float(pl_module.last_loss), "tokens/s": speed, "lr": rate}
+        pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has held: the GPU's if it uses one, else resident memory."""
+    if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
+        return torch.cuda.max_memory_allocated() / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,0 +1,99 @@
+"""Translating and scoring with a PyTorch model: the runtime's own search, shared out over the training processes."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed
+
+from softsearch.data.batch import Batch, Batching, pad
+from softsearch.data.sources.base import TextForm
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy
+from softsearch.search.batching import translate_ids
+from softsearch.search.interface import SearchStrategy
+from softsearch.text.tokenizer import Tokenizer
+from softsearch.text.vocabulary import EOS, PAD
+from softsearch.training.metrics import Scores, corpus_scores
+from softsearch.training.step_function import TorchStepFunction
+
+BATCH_TOKENS = 2048
+
+
+class Evaluation(NamedTuple):
+    """A system on a test set."""
+
+    hypotheses: list[str]
+    scores: Scores  # with "loss", the references' mean -log p of a token, among the values
+
+
+def evaluate(
+    model: Seq2Seq,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    search: SearchStrategy,
+    lines: tuple[Sequence[str], Sequence[str]],
+    *,
+    text_form: TextForm,
+    tgt_lang: str,
+) -> Evaluation:
+    """Translates ``lines`` (sources, references) and scores the translations."""
+    hypotheses = translate_lines(model, tokenizers, search, lines[0])
+    values, signatures = corpus_scores(hypotheses, lines[1], text_form=text_form, tgt_lang=tgt_lang)
+    nll = reference_nll(model, tokenizers, lines)
+    return Evaluation(hypotheses, Scores(values | {"loss": nll}, signatures))
+
+
+def translate_lines(
+    model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer], search: SearchStrategy, lines: Sequence[str]
+) -> list[str]:
+    """Translates ``lines`` on all processes together; each returns all translations, in order."""
+    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+    rank = torch.distributed.get_rank() if distributed else 0
+    world_size = torch.distributed.get_world_size() if distributed else 1
+    src_tokenizer, tgt_tokenizer = tokenizers
+    mine = [[*src_tokenizer.encode(line), EOS] for line in lines[rank::world_size]]
+    with evaluating(model):
+        found = translate_ids(TorchStepFunction(model), search, mine, batch_tokens=BATCH_TOKENS)
+    best = [tgt_tokenizer.decode(n_best[0].tokens) for n_best in found]
+    if not distributed:
+        return best
+    shares: list[Any] = [None] * world_size
+    torch.distributed.all_gather_object(shares, best)
+    translations = [""] * len(lines)
+    for start, share in enumerate(shares):
+        translations[start::world_size] = share
+    return translations
+
+
+@torch.inference_mode()
+def reference_nll(
+    model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer], lines: tuple[Sequence[str], Sequence[str]]
+) -> float:
+    """Mean -log p of a target token of the references, EOS included, in nats."""
+    src, tgt = ([np.asarray(t.encode(x)) for x in side] for t, side in zip(tokenizers, lines, strict=True))
+    lengths = [np.array([len(ids) + 1 for ids in side]) for side in (src, tgt)]
+    loss, device = CrossEntropy(smoothing=0.0), next(model.parameters()).device
+    total, tokens = 0.0, 0
+    with evaluating(model):
+        for indices in Batching(tokens=max(BATCH_TOKENS, *map(max, lengths))).cut(*lengths):
+            batch = Batch(pad([src[i] for i in indices]), pad([tgt[i] for i in indices], bos=True))
+            src_tokens, tgt_tokens = (tensor.to(device) for tensor in batch)
+            targets = tgt_tokens[:, 1:]
+            real = targets != PAD
+            features = model.features(src_tokens, tgt_tokens[:, :-1])
+            total += float(loss(features[real], targets[real], model.decoder.output).nll)
+            tokens += int(real.sum())
+    return total / tokens
+
+
+@contextmanager
+def evaluating(model: Seq2Seq) -> Iterator[None]:
+    """The model in evaluation mode, and afterwards in the mode that it was in."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

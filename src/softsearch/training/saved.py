@@ -1,0 +1,73 @@
+"""What a checkpoint holds besides Lightning's own state: enough to rebuild the model and to translate with it."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from torch import Tensor
+
+from softsearch.errors import CheckpointError
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.training.checkpoint_io import load_checkpoint
+
+FORMAT = 1
+_KEY = "softsearch"
+_PREFIX = "model."  # of the Seq2Seq inside the LightningModule
+
+
+class SaveOrigin(Callback):
+    """Adds the run's config and tokenizers to each checkpoint, as plain values and tensors.
+
+    Args:
+        config: the resolved config, plain values.
+        tokenizers: source and target.
+    """
+
+    def __init__(self, config: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> None:
+        self.origin = {
+            "format": FORMAT,
+            "config": config,
+            "tokenizers": [torch.frombuffer(bytearray(t.model), dtype=torch.uint8) for t in tokenizers],
+        }
+
+    def on_save_checkpoint(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Adds them."""
+        checkpoint[_KEY] = self.origin
+
+
+class Saved(NamedTuple):
+    """A checkpoint as read for anything but resuming."""
+
+    path: Path
+    config: dict[str, Any]
+    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    weights: dict[str, Tensor]  # of the Seq2Seq
+    step: int
+
+
+def read_saved(path: str | Path) -> Saved:
+    """Reads a checkpoint of this lab.
+
+    Raises:
+        CheckpointError: it is missing, damaged, of another program or of a newer version.
+    """
+    path = Path(path)
+    checkpoint = load_checkpoint(path)
+    origin = checkpoint.get(_KEY) if isinstance(checkpoint, dict) else None
+    if not isinstance(origin, dict):
+        raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
+    if origin["format"] > FORMAT:
+        raise CheckpointError(
+            f"{path} has checkpoint format {origin['format']}, this version reads up to {FORMAT}; update softsearch"
+        )
+    src, tgt = (SentencePieceTokenizer(bytes(model.numpy())) for model in origin["tokenizers"])
+    weights = {
+        name.removeprefix(_PREFIX): tensor
+        for name, tensor in checkpoint["state_dict"].items()
+        if name.startswith(_PREFIX)
+    }
+    return Saved(path, origin["config"], (src, tgt), weights, checkpoint["global_step"])

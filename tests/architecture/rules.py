@@ -1,0 +1,166 @@
+"""The house rules as functions from a file's text to a list of complaints, so that each can be shown to fail."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+MAX_FILE_LINES = 350
+MAX_FUNCTION_LINES = 60
+MAX_ADR_LINES = 40
+
+# What each torch-free or torch-only layer may import besides the standard library and softsearch itself.
+ALLOWED_IMPORTS = {
+    "text": {"numpy", "sentencepiece"},
+    "search": {"numpy"},
+    "runtime": {"numpy", "onnxruntime"},
+    "models": {"torch"},
+}
+BANNED_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}
+BANNED_BUILTINS = {"eval", "exec", "compile", "__import__"}
+BANNED_CALLS = {
+    "os.system": "use subprocess with a list",
+    "os.popen": "use subprocess with a list",
+    "yaml.load": "use yaml.safe_load",
+    "yaml.unsafe_load": "use yaml.safe_load",
+    "yaml.full_load": "use yaml.safe_load",
+    "torch.load": "pass weights_only=True",
+}
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def file_length(text: str) -> list[str]:
+    """Complain about a file that has outgrown its budget."""
+    lines = text.count("\n")
+    return [f"{lines} lines, at most {MAX_FILE_LINES}: split the file"] if lines > MAX_FILE_LINES else []
+
+
+def function_length(text: str) -> list[str]:
+    """Complain about functions that have outgrown their budget, decorators and docstring counted."""
+    complaints = []
+    for node in _functions(ast.parse(text)):
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        lines = (node.end_lineno or first) - first + 1
+        if lines > MAX_FUNCTION_LINES:
+            complaints.append(f"line {first}: {node.name} has {lines} lines, at most {MAX_FUNCTION_LINES}")
+    return complaints
+
+
+def unsafe_code(text: str) -> list[str]:
+    """Complain about what runs or unpickles foreign data: the formats here are JSON, YAML, ONNX and tensors."""
+    tree = ast.parse(text)
+    names = _import_names(tree)
+    complaints = [f"line {line}: imports {name}" for line, name in _imports(tree) if name in BANNED_MODULES]
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = _dotted(call.func, names)
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        if name in BANNED_BUILTINS:
+            complaints.append(f"line {call.lineno}: calls {name}")
+        elif name in BANNED_CALLS and not (name == "torch.load" and given.get("weights_only") == "True"):
+            complaints.append(f"line {call.lineno}: calls {name}: {BANNED_CALLS[name]}")
+        elif given.get("allow_pickle", "False") != "False":
+            complaints.append(f"line {call.lineno}: calls {name}: pass allow_pickle=False")
+    return complaints
+
+
+def missing_annotations(text: str) -> list[str]:
+    """Complain about public functions and methods with an unannotated parameter or result."""
+    return [
+        f"line {node.lineno}: {node.name}: {what} is not annotated"
+        for node in _public_functions(ast.parse(text))
+        for what in _unannotated(node)
+    ]
+
+
+def missing_docstrings(text: str) -> list[str]:
+    """Complain about a file without a docstring: the first thing a reader looks for."""
+    return [] if ast.get_docstring(ast.parse(text)) else ["no docstring at the top of the file"]
+
+
+def foreign_imports(layer: str) -> Callable[[str], list[str]]:
+    """Make the rule that a layer imports nothing but what ALLOWED_IMPORTS grants it."""
+    allowed = ALLOWED_IMPORTS[layer] | {"softsearch"} | sys.stdlib_module_names
+
+    def rule(text: str) -> list[str]:
+        found = _imports(ast.parse(text))
+        return [f"line {line}: {layer} imports {name}" for line, name in found if name not in allowed]
+
+    return rule
+
+
+def decision_record(text: str) -> list[str]:
+    """Complain about a decision record that is too long or lacks one of its parts."""
+    lines = text.splitlines()
+    complaints = [f"{len(lines)} lines, at most {MAX_ADR_LINES}"] if len(lines) > MAX_ADR_LINES else []
+    wanted = ("## Context", "## Decision", "## Consequences")
+    return complaints + [f"no section {section!r}" for section in wanted if section not in lines]
+
+
+def changelog(text: str) -> list[str]:
+    """Complain about a changelog that is not in the form of Keep a Changelog."""
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    lines = text.splitlines()
+    sections = [line.removeprefix("### ") for line in lines if line.startswith("### ")]
+    complaints = [] if "## [Unreleased]" in lines else ["no section '## [Unreleased]'"]
+    return complaints + [f"{section!r} is none of {sorted(kinds)}" for section in sections if section not in kinds]
+
+
+def broken(rule: Callable[[str], list[str]], paths: list[Path]) -> list[str]:
+    """Apply a rule to files and name the file in each complaint."""
+    complaints = []
+    for path in paths:
+        try:
+            complaints += [f"{path}: {complaint}" for complaint in rule(path.read_text(encoding="utf-8"))]
+        except SyntaxError as error:
+            complaints.append(f"{path}: line {error.lineno}: this Python cannot parse it: {error.msg}")
+    return complaints
+
+
+def _functions(tree: ast.AST) -> Iterator[FunctionNode]:
+    return (node for node in ast.walk(tree) if isinstance(node, FunctionNode))
+
+
+def _public_functions(tree: ast.Module | ast.ClassDef) -> Iterator[FunctionNode]:
+    for node in tree.body:
+        if isinstance(node, FunctionNode) and (not node.name.startswith("_") or node.name == "__init__"):
+            yield node
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _public_functions(node)
+
+
+def _unannotated(node: FunctionNode) -> Iterator[str]:
+    parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    parameters += [star for star in (node.args.vararg, node.args.kwarg) if star is not None]
+    for parameter in parameters:
+        if parameter.annotation is None and parameter.arg not in {"self", "cls"}:
+            yield f"parameter {parameter.arg}"
+    if node.returns is None:
+        yield "the result"
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.lineno, (node.module or "." * node.level).partition(".")[0]
+
+
+def _import_names(tree: ast.AST) -> dict[str, str]:
+    """What each imported name stands for: {"np": "numpy", "load": "torch.load"}."""
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update({alias.asname: alias.name for alias in node.names if alias.asname})
+        elif isinstance(node, ast.ImportFrom):
+            names.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+    return names
+
+
+def _dotted(node: ast.expr, names: dict[str, str]) -> str:
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value, names)}.{node.attr}"
+    return ""

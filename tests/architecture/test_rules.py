@@ -1,0 +1,115 @@
+"""The house rules hold, and each of them notices when it is broken."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import rules
+
+Rule = Callable[[str], list[str]]
+
+LONG_FUNCTION = "def f():\n" + "    x = 1\n" * rules.MAX_FUNCTION_LINES
+DECORATED = "import a\n\n@a.b\n@a.c\ndef f():\n" + "    x = 1\n" * (rules.MAX_FUNCTION_LINES - 2)
+
+
+@pytest.fixture(scope="module")
+def sources(repo_root: Path) -> list[Path]:
+    found = sorted((repo_root / "src").rglob("*.py"))
+    assert len(found) > 20, f"the rules would be checked on {len(found)} files only"
+    return found
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [rules.file_length, rules.function_length, rules.unsafe_code, rules.missing_annotations, rules.missing_docstrings],
+)
+def test_source_keeps_the_rule(rule: Rule, sources: list[Path]) -> None:
+    assert not rules.broken(rule, sources)
+
+
+@pytest.mark.parametrize("layer", sorted(rules.ALLOWED_IMPORTS))
+def test_layer_imports_only_what_it_may(layer: str, repo_root: Path) -> None:
+    files = sorted((repo_root / "src" / "softsearch" / layer).rglob("*.py"))
+    assert files, f"the layer {layer} has no files"
+    assert not rules.broken(rules.foreign_imports(layer), files)
+
+
+def test_package_init_imports_nothing(repo_root: Path) -> None:
+    text = (repo_root / "src" / "softsearch" / "__init__.py").read_text(encoding="utf-8")
+    assert "import" not in text.replace('"""', "").split("__version__")[1]
+
+
+def test_every_package_folder_has_an_init(repo_root: Path) -> None:
+    # The layering checker does not see into a folder without one.
+    package = repo_root / "src" / "softsearch"
+    folders = {path.parent for path in package.rglob("*.py")}
+    assert not [folder for folder in sorted(folders) if not (folder / "__init__.py").is_file()]
+
+
+def test_decision_records_are_short_and_numbered_without_gaps(repo_root: Path) -> None:
+    records = sorted((repo_root / "docs" / "adr").glob("[0-9]*.md"))
+    assert records
+    assert not rules.broken(rules.decision_record, records)
+    assert [path.name[:4] for path in records] == [f"{number:04d}" for number in range(1, len(records) + 1)]
+
+
+def test_changelog_has_its_form(repo_root: Path) -> None:
+    assert not rules.broken(rules.changelog, [repo_root / "CHANGELOG.md"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "bad", "complaint"),
+    [
+        (rules.file_length, "\n" * (rules.MAX_FILE_LINES + 1), "split the file"),
+        (rules.function_length, LONG_FUNCTION, "f has 61 lines"),
+        (rules.function_length, DECORATED, "line 3: f has 61 lines"),
+        (rules.function_length, "class A:\n    " + LONG_FUNCTION.replace("\n", "\n    "), "f has 61 lines"),
+        (rules.unsafe_code, "import pickle", "imports pickle"),
+        (rules.unsafe_code, "def f():\n    from joblib import load", "imports joblib"),
+        (rules.unsafe_code, "x = eval('1')", "calls eval"),
+        (rules.unsafe_code, "exec('1')", "calls exec"),
+        (rules.unsafe_code, "import os\nos.system('ls')", "calls os.system"),
+        (rules.unsafe_code, "import yaml\nyaml.load(f, Loader=yaml.Loader)", "calls yaml.load"),
+        (rules.unsafe_code, "from yaml import load as read\nread(f)", "calls yaml.load"),
+        (rules.unsafe_code, "import torch\ntorch.load(f)", "weights_only=True"),
+        (rules.unsafe_code, "import torch\ntorch.load(f, weights_only=False)", "weights_only=True"),
+        (rules.unsafe_code, "import torch as t\nt.load(f, weights_only=flag)", "weights_only=True"),
+        (rules.unsafe_code, "import numpy as np\nnp.load(f, allow_pickle=True)", "allow_pickle=False"),
+        (rules.missing_annotations, "def f(x) -> int: ...", "parameter x"),
+        (rules.missing_annotations, "def f(x: int): ...", "the result"),
+        (rules.missing_annotations, "def f(*xs) -> None: ...", "parameter xs"),
+        (rules.missing_annotations, "class A:\n    def __init__(self, *, x) -> None: ...", "parameter x"),
+        (rules.missing_docstrings, "x = 1", "no docstring"),
+        (rules.foreign_imports("search"), "import torch", "search imports torch"),
+        (rules.foreign_imports("search"), "def f():\n    import sentencepiece", "search imports sentencepiece"),
+        (rules.foreign_imports("models"), "from lightning.pytorch import Trainer", "models imports lightning"),
+        (rules.foreign_imports("text"), "from . import vocabulary", "text imports"),
+        (rules.decision_record, "\n" * 41, "41 lines"),
+        (rules.decision_record, "## Context\n## Decision\n", "Consequences"),
+        (rules.changelog, "# Changelog\n### Added\n", "Unreleased"),
+        (rules.changelog, "## [Unreleased]\n### News\n", "'News' is none of"),
+    ],
+)
+def test_rule_notices(rule: Rule, bad: str, complaint: str) -> None:
+    assert complaint in "\n".join(rule(bad))
+
+
+def test_file_that_does_not_parse_is_named(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text("x = 1\ndef :\n", encoding="utf-8")
+    assert f"{bad}: line 2" in rules.broken(rules.unsafe_code, [bad])[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "good"),
+    [
+        (rules.unsafe_code, "import torch\ntorch.load(f, map_location='cpu', weights_only=True)"),
+        (rules.unsafe_code, "import numpy as np\nnp.load(f, mmap_mode='r')\nnp.load(f, allow_pickle=False)"),
+        (rules.unsafe_code, "import re, torch\nre.compile('x')\ntorch.compile(net)\nnet.eval()\nyaml.safe_load(f)"),
+        (rules.missing_annotations, "class A:\n    def f(self, x: int) -> int: ...\n    def _g(self, x): ..."),
+        (rules.foreign_imports("runtime"), "import json, numpy\nfrom softsearch.search import beam"),
+    ],
+)
+def test_rule_lets_good_code_pass(rule: Rule, good: str) -> None:
+    assert rule(good) == []

@@ -1,0 +1,67 @@
+"""Text, search and runtime load where the lab's libraries are not installed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Stands in for a host with the base install alone: the lab's libraries cannot be found by the interpreter.
+BLOCKER = """
+import importlib, sys
+
+LAB = set("torch lightning pytorch_lightning torchmetrics hydra omegaconf onnx onnxscript sacrebleu matplotlib rich "
+          "pooch num2words babel wandb tensorboard yaml fastapi uvicorn".split())
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in LAB:
+            raise ModuleNotFoundError(f"blocked: {name} belongs to the lab", name=name)
+
+sys.meta_path.insert(0, Blocker())
+for module in sys.argv[1:]:
+    importlib.import_module(module)
+assert not LAB & set(sys.modules)
+"""
+
+
+def _import_without_lab(repo_root: Path, *modules: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", BLOCKER, *modules],
+        env=os.environ | {"PYTHONPATH": str(repo_root / "src")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def _modules(repo_root: Path, layer: str) -> list[str]:
+    src = repo_root / "src"
+    names = [
+        ".".join(path.relative_to(src).with_suffix("").parts) for path in (src / "softsearch" / layer).rglob("*.py")
+    ]
+    return sorted(name.removesuffix(".__init__") for name in names)
+
+
+@pytest.mark.parametrize("layer", ["text", "search", "runtime"])
+def test_layer_loads_without_the_lab(layer: str, repo_root: Path) -> None:
+    modules = _modules(repo_root, layer)
+    assert len(modules) > 1
+    done = _import_without_lab(repo_root, *modules)
+    assert done.returncode == 0, done.stderr
+
+
+def test_command_line_answers_without_the_lab(repo_root: Path) -> None:
+    done = _import_without_lab(repo_root, "softsearch.runtime.cli")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "missing"), [("softsearch.models.layers", "torch"), ("softsearch.training.module", "lightning|torch")]
+)
+def test_blocker_notices(module: str, missing: str, repo_root: Path) -> None:
+    done = _import_without_lab(repo_root, module)
+    assert done.returncode != 0
+    assert any(f"blocked: {name}" in done.stderr for name in missing.split("|")), done.stderr

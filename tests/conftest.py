@@ -1,0 +1,24 @@
+"""Fixtures for every tier of tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repo_root() -> Path:
+    """The repository, for tests that run its commands or read its files."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def multi30k_dir() -> Path:
+    """The folder with Multi30k's gzipped text; tests that ask for it are skipped where there is none."""
+    named = os.environ.get("SOFTSEARCH_MULTI30K")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data" / "multi30k"
+    if not (folder / "train.lc.tok.en.gz").is_file():
+        pytest.skip(f"no Multi30k (train.lc.tok.en.gz) in {folder}; name its folder in SOFTSEARCH_MULTI30K")
+    return folder

@@ -1,0 +1,71 @@
+"""The user's own files."""
+
+from pathlib import Path
+
+import pytest
+
+from softsearch.data.sources.parallel import Parallel
+from softsearch.errors import ConfigError, CorpusError
+
+PAIR = ["a.en", "a.de"]
+
+
+def touch(folder: Path, *names: str) -> list[str]:
+    for name in names:
+        (folder / name).write_text("text\n")
+    return [str(folder / name) for name in names]
+
+
+def test_files_and_languages_from_suffixes(tmp_path: Path) -> None:
+    train, val = touch(tmp_path, "t.en.gz", "t.de.xz"), touch(tmp_path, "v.en", "v.de")
+    source = Parallel(train=train, val=val)
+    assert (source.src_lang, source.tgt_lang, source.text_form) == ("en", "de", "plain")
+    assert source.files(tmp_path) == {
+        "train": (tmp_path / "t.en.gz", tmp_path / "t.de.xz"),
+        "val": (tmp_path / "v.en", tmp_path / "v.de"),
+    }
+
+
+def test_test_files_and_given_languages(tmp_path: Path) -> None:
+    files = touch(tmp_path, "src", "tgt")
+    source = Parallel(train=files, val=files, test=tuple(files), src_lang="ja", tgt_lang="en", text_form="lc_tok")
+    assert (source.src_lang, source.tgt_lang, source.text_form) == ("ja", "en", "lc_tok")
+    assert source.files(tmp_path)["test"] == (tmp_path / "src", tmp_path / "tgt")
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_missing_file_names_its_key(tmp_path: Path, split: str) -> None:
+    there = touch(tmp_path, *PAIR)
+    options = {"train": there, "val": there, "test": there, split: [there[0], str(tmp_path / "b.de")]}
+    with pytest.raises(CorpusError, match=rf"data.{split} names .*/b.de, which is no file; change data.{split}"):
+        Parallel(**options).files(tmp_path)
+
+
+BAD_OPTIONS = [
+    ({"train": "a.en"}, r"data.train is 'a.en', expected two file names; write data.train='\[text.en,text.de\]'"),
+    ({"train": "ab"}, "data.train is 'ab'"),
+    ({"val": ["a.en"]}, "data.val is "),
+    ({"val": None}, "data.val is None"),
+    ({"test": ["a.en", "a.de", "a.fr"]}, "data.test is "),
+    ({"test": ["a.en", 7]}, "data.test is "),
+    ({"train": {"en": "a", "de": "b"}}, "data.train is "),
+    (
+        {"train": ["src", "a.de"]},
+        "data.src_lang is '' and the training file has no suffix .*; set data.src_lang=CODE",
+    ),
+    ({"tgt_lang": 7}, "data.tgt_lang is 7"),
+    ({"text_form": "lctok"}, "data.text_form is 'lctok', expected one of lc_tok, plain; did you mean 'lc_tok'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Parallel(**{"train": PAIR, "val": PAIR, **options})
+
+
+def test_swapped_languages_warn(caplog: pytest.LogCaptureFixture) -> None:
+    Parallel(train=PAIR, val=PAIR, src_lang="en", tgt_lang="de")
+    assert caplog.text == ""
+    Parallel(train=PAIR, val=PAIR, src_lang="de", tgt_lang="en")
+    assert "data.train is ['a.en', 'a.de'] for de to en; swapped?" in caplog.text

@@ -1,0 +1,168 @@
+"""A small real bundle: graphs that keep to the contract, with attention, a recurrent cache and a growing one."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.session import describe_onnx
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import EOS
+
+WIDTH = 8
+MAX_SRC_TOKENS = 24
+SRC_LINES = ["one two three", "four five six", "seven eight nine ten", "a cat sat, and so did we."] * 5
+TGT_LINES = ["eins zwei drei", "vier fünf sechs", "sieben acht neun zehn", "eine Katze saß, wir auch."] * 5
+
+
+@functools.cache
+def tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    return (
+        train_tokenizer(SRC_LINES, kind="bpe", vocab_size=50),
+        train_tokenizer(TGT_LINES, kind="bpe", vocab_size=60),
+    )
+
+
+def _port(name: str, dtype: int, *shape: str | int) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def _constants(values: dict[str, NDArray[Any]]) -> list[onnx.TensorProto]:
+    return [numpy_helper.from_array(value, name) for name, value in values.items()]
+
+
+def _model(nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], constants: dict[str, Any]) -> bytes:
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, _constants(constants))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.checker.check_model(model)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def encoder_graph(vocab: int, seed: int = 0) -> bytes:
+    """Embeddings as memory; their masked mean as the first recurrent cache; an empty growing cache."""
+    rng = np.random.default_rng([seed, 1])
+    node = helper.make_node
+    nodes = [
+        node("Gather", ["embeddings", "src_tokens"], ["memory.0"]),
+        node("Cast", ["src_mask"], ["weights"], to=TensorProto.FLOAT),
+        node("Unsqueeze", ["weights", "last"], ["columns"]),
+        node("Mul", ["memory.0", "columns"], ["masked"]),
+        node("ReduceSum", ["masked", "one"], ["sum"], keepdims=1),
+        node("ReduceSum", ["columns", "one"], ["count"], keepdims=1),
+        node("Div", ["sum", "count"], ["cache.0"]),
+        node("Unsqueeze", ["cache.0", "two"], ["single"]),
+        node("Slice", ["single", "zero", "zero", "two"], ["cache.1"]),
+    ]
+    return _model(
+        nodes,
+        [_port("src_tokens", TensorProto.INT64, "n", "s"), _port("src_mask", TensorProto.BOOL, "n", "s")],
+        [
+            _port("memory.0", TensorProto.FLOAT, "n", "s", WIDTH),
+            _port("cache.0", TensorProto.FLOAT, "n", 1, WIDTH),
+            _port("cache.1", TensorProto.FLOAT, "n", 1, 0, WIDTH),
+        ],
+        {
+            "embeddings": rng.normal(size=(vocab, WIDTH)).astype(np.float32),
+            "last": np.array([-1]),
+            "zero": np.array([0]),
+            "one": np.array([1]),
+            "two": np.array([2]),
+        },
+    )
+
+
+def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
+    """A tanh cell, dot attention, the sum of all past states, and EOS the likelier the longer."""
+    rng = np.random.default_rng([seed, 2])
+    eos = np.zeros(vocab, dtype=np.float32)
+    eos[EOS] = 0.5
+    node = helper.make_node
+    nodes = [
+        node("Unsqueeze", ["parents", "last"], ["indices"]),
+        node("GatherND", ["cache.0", "indices"], ["previous"], batch_dims=1),
+        node("GatherND", ["cache.1", "indices"], ["past"], batch_dims=1),
+        node("Gather", ["embeddings", "tokens"], ["embedded"]),
+        node("MatMul", ["previous", "recurrent"], ["carried"]),
+        node("Add", ["embedded", "carried"], ["preactivation"]),
+        node("Tanh", ["preactivation"], ["next_cache.0"]),
+        node("Unsqueeze", ["next_cache.0", "two"], ["now"]),
+        node("Concat", ["past", "now"], ["next_cache.1"], axis=2),
+        node("ReduceSum", ["next_cache.1", "two"], ["summed"], keepdims=0),
+        node("Transpose", ["memory.0"], ["keys"], perm=[0, 2, 1]),
+        node("MatMul", ["next_cache.0", "keys"], ["energies"]),
+        node("Unsqueeze", ["src_mask", "one"], ["visible"]),
+        node("Where", ["visible", "energies", "hidden"], ["masked"]),
+        node("Softmax", ["masked"], ["alignments"], axis=-1),
+        node("MatMul", ["alignments", "memory.0"], ["context"]),
+        node("Add", ["context", "summed"], ["features"]),
+        node("MatMul", ["features", "output"], ["scores"]),
+        node("Cast", ["position"], ["place"], to=TensorProto.FLOAT),
+        node("Unsqueeze", ["place", "last"], ["places"]),
+        node("Mul", ["places", "eos"], ["ending"]),
+        node("Add", ["scores", "ending"], ["logits"]),
+        node("LogSoftmax", ["logits"], ["all_log_probs"], axis=-1),
+        node("TopK", ["all_log_probs", "k"], ["log_probs", "candidates"], axis=-1),
+    ]
+    return _model(
+        nodes,
+        [
+            _port("tokens", TensorProto.INT64, "n", "b"),
+            _port("position", TensorProto.INT64, "n", "b"),
+            _port("parents", TensorProto.INT64, "n", "b"),
+            _port("k", TensorProto.INT64, 1),
+            _port("src_mask", TensorProto.BOOL, "n", "s"),
+            _port("memory.0", TensorProto.FLOAT, "n", "s", WIDTH),
+            _port("cache.0", TensorProto.FLOAT, "n", "p", WIDTH),
+            _port("cache.1", TensorProto.FLOAT, "n", "p", "t", WIDTH),
+        ],
+        [
+            _port("log_probs", TensorProto.FLOAT, "n", "b", "top"),
+            _port("candidates", TensorProto.INT64, "n", "b", "top"),
+            _port("alignments", TensorProto.FLOAT, "n", "b", "s"),
+            _port("next_cache.0", TensorProto.FLOAT, "n", "b", WIDTH),
+            _port("next_cache.1", TensorProto.FLOAT, "n", "b", "u", WIDTH),
+        ],
+        {
+            "embeddings": rng.normal(size=(vocab, WIDTH)).astype(np.float32),
+            "recurrent": rng.normal(size=(WIDTH, WIDTH)).astype(np.float32),
+            "output": (scale * rng.normal(size=(WIDTH, vocab))).astype(np.float32),
+            "eos": eos,
+            "hidden": np.array(-1e9, dtype=np.float32),
+            "last": np.array([-1]),
+            "one": np.array([1]),
+            "two": np.array([2]),
+        },
+    )
+
+
+def bundle_parts(seed: int = 0, scale: float = 0.5) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The files of the bundle, and its manifest as an exporter gives it."""
+    src, tgt = tokenizers()
+    files = {
+        "encoder.onnx": encoder_graph(src.vocab_size, seed),
+        "decoder_step.onnx": decoder_step_graph(tgt.vocab_size, seed, scale),
+        "src.model": src.model,
+        "tgt.model": tgt.model,
+        "README.md": b"# A bundle for tests\n",
+    }
+    manifest = {
+        "tokenizers": {"src": "src.model", "tgt": "tgt.model"},
+        "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
+        "graphs": {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")},
+        "limits": {"max_src_tokens": MAX_SRC_TOKENS, "max_length_factor": 1.5, "max_length_offset": 10},
+        "search": {"beam": 3, "length_penalty": 1.0},
+        "training": {"corpus": "made up"},
+    }
+    return files, manifest
+
+
+def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, **changes: Any) -> Bundle:
+    """Writes the bundle, with these top-level manifest keys changed."""
+    files, manifest = bundle_parts(seed, scale)
+    return write_bundle(path, files, manifest | changes)

@@ -1,0 +1,197 @@
+"""The command as its users run it: exit codes, messages, signals, pipes, and no torch anywhere near."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import softsearch
+from softsearch.runtime.translator import Translator
+
+BLOCKED = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "hydra", "omegaconf", "onnx", "onnxscript")
+# Blocks the lab's packages as a host without them would, then runs the command line.
+WITHOUT_LAB = f"""
+import sys
+for name in {BLOCKED!r}:
+    sys.modules[name] = None
+from softsearch.runtime.cli import main
+sys.exit(main())
+"""
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-W", "error", "-c", WITHOUT_LAB, *map(str, arguments)]
+
+
+def softsearch_run(*arguments: object, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command(*arguments), input=given, capture_output=True, timeout=60, check=False)
+
+
+def test_translate_needs_no_torch(bundle_dir: Path) -> None:
+    done = softsearch_run("translate", bundle_dir, given=b"one two\n\nten\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().split("\n") == [
+        *(best.text for (best,) in Translator(bundle_dir).translate(["one two", "", "ten"])),
+        "",
+    ]
+
+
+def test_every_option_is_heeded(bundle_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("one two\nten\n")
+    options = ["--beam", 4, "--n-best", 2, "--alignments", tmp_path / "looks", "--batch-tokens", 8, "--max-length", 3]
+    files = ["--input", tmp_path / "in", "--output", tmp_path / "out", "--threads", 2]
+    done = softsearch_run("translate", bundle_dir, *options, *files)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    translator = Translator(bundle_dir, beam=4, n_best=2, max_length=3)
+    expected = [
+        f"{index} ||| {found.text} ||| {found.score:.6f}"
+        for index, n_best in enumerate(translator.translate(["one two", "ten"]))
+        for found in n_best
+    ]
+    assert (tmp_path / "out").read_text().splitlines() == expected
+    assert len((tmp_path / "looks").read_text().splitlines()) == 4
+
+
+def test_verify_says_what_it_checked(bundle_dir: Path) -> None:
+    done = softsearch_run("verify", bundle_dir)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"decoder_step.onnx" in done.stdout
+    assert b": OK, written by softsearch " + softsearch.__version__.encode() in done.stdout
+
+
+@pytest.mark.parametrize("subcommand", ["verify", "translate"])
+def test_an_altered_bundle_is_one_line_of_error(victim: Path, subcommand: str) -> None:
+    content = bytearray((victim / "encoder.onnx").read_bytes())
+    content[len(content) // 2] ^= 1
+    (victim / "encoder.onnx").write_bytes(content)
+    done = softsearch_run(subcommand, victim, given=b"one\n")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"softsearch: error: bundle ")
+    assert b"encoder.onnx has sha256" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (b"one\nt\xffn\n", b"standard input:2:2 is not UTF-8"),
+        (b"ten " * 250_000, b"line 1 has 1000000 characters"),
+    ],
+)
+def test_input_that_cannot_be_translated_is_one_line_of_error(bundle_dir: Path, given: bytes, message: bytes) -> None:
+    done = softsearch_run("translate", bundle_dir, given=given)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"softsearch: error: " + message)
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["translate"],
+        ["transalte", "x"],
+        ["translate", "x", "--beam", "0"],
+        ["translate", "x", "--beam", "many"],
+        ["translate", "x", "--threads", "-1"],
+        ["translate", "x", "--max-length", "\u00b2"],
+        ["verify", "x", "--beam", "3"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from softsearch.runtime.cli import main
+
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: softsearch" in capsys.readouterr().err
+
+
+def test_version_is_printed_without_loading_anything_heavy() -> None:
+    script = (
+        f"import sys\nfor name in {(*BLOCKED, 'onnxruntime', 'numpy', 'sentencepiece')!r}: sys.modules[name] = None\n"
+    )
+    script += "from softsearch.runtime.cli import main\nmain(['--version'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, f"softsearch {softsearch.__version__}\n")
+
+
+def test_importing_the_runtime_loads_no_lab_package() -> None:
+    script = f"""
+import sys, time
+started = time.process_time()
+import softsearch.runtime.cli, softsearch.runtime.streaming, softsearch.runtime.translator
+print(time.process_time() - started)
+print([name for name in {BLOCKED!r} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    seconds, loaded = done.stdout.splitlines()
+    assert loaded == "[]"
+    assert float(seconds) < 1.0  # 0.2 on an idle machine; processor time, but caches are shared
+
+
+def test_a_reader_that_leaves_early_is_no_error(bundle_dir: Path) -> None:
+    process = subprocess.Popen(
+        command("translate", bundle_dir), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, error = process.communicate(b"one two three\n" * 3000, timeout=60)
+    assert (process.returncode, error) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_one_line_of_error(bundle_dir: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            command("translate", bundle_dir),
+            input=b"one\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"softsearch: error: standard output: No space left on device")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_sigterm_exits_with_143_and_leaves_no_file(bundle_dir: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command("translate", bundle_dir, "--alignments", tmp_path / "looks"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"one\n" * 1024)
+    process.stdin.flush()
+    assert process.stdout.readline()  # the first block is done, the command waits for the second
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (143, b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
+def test_memory_stays_bounded_on_an_endless_line(bundle_dir: Path) -> None:
+    limited = ["prlimit", f"--as={4 << 30}", *command("translate", bundle_dir, "--threads", 1)]
+    source = subprocess.Popen(
+        [sys.executable, "-c", "while True: print('a' * 65536, end='')"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        done = subprocess.run(
+            limited, stdin=source.stdout, capture_output=True, timeout=60, check=False, env=os.environ
+        )
+    finally:
+        source.kill()
+        source.communicate()
+    assert done.returncode == 1
+    assert b"standard input:1 is longer than" in done.stderr

@@ -1,0 +1,182 @@
+"""The ONNX step function: reorderings, padding, dropped sentences and the checks of the graphs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from softsearch.errors import BundleError, InputError
+from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.search.beam import BeamSearch
+from softsearch.text.vocabulary import BOS, EOS
+from tests.unit.runtime.bundles import bundle_parts, decoder_step_graph, tokenizers
+
+SOURCES = [[5, 9, 12, EOS], [7, EOS], [20, 21, 22, 23, 24, EOS], [EOS]]
+
+
+@pytest.fixture(scope="module")
+def step_fn(bundle_dir: Path) -> OnnxStepFunction:
+    return OnnxStepFunction(Bundle.open(bundle_dir), alignments=True)
+
+
+def forced(step_fn: OnnxStepFunction, src: list[int], tokens: list[int]) -> tuple[float, np.ndarray[Any, Any]]:
+    """The log probability and alignments of a translation, one sentence and one row at a time, without reordering."""
+    state = step_fn.start([src])
+    total, looks = 0.0, []
+    for before, token in zip([BOS, *tokens], tokens, strict=False):
+        candidates, state = step_fn.step(np.array([before]), state, step_fn.vocab_size)
+        total += float(candidates.log_probs[0, candidates.tokens[0].tolist().index(token)])
+        assert candidates.alignments is not None
+        looks.append(candidates.alignments[0])
+    return total, np.stack(looks)
+
+
+def test_beam_search_over_a_padded_batch_scores_as_forced_decoding_of_each_sentence(
+    step_fn: OnnxStepFunction,
+) -> None:
+    found = BeamSearch(beam=5, n_best=5, alignments=True)(step_fn, SOURCES)
+    reordered = 0
+    for src, n_best in zip(SOURCES, found, strict=True):
+        assert len(n_best) == 5
+        for hypothesis in n_best:
+            tokens = [*hypothesis.tokens, *([] if hypothesis.truncated else [EOS])]
+            log_prob, looks = forced(step_fn, src, tokens)
+            assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-4)
+            assert hypothesis.alignments is not None
+            np.testing.assert_allclose(hypothesis.alignments, looks, atol=1e-5)
+        reordered += len({hypothesis.tokens[:2] for hypothesis in n_best})
+    assert reordered > len(SOURCES)
+
+
+def test_keep_and_select_commute_with_step(step_fn: OnnxStepFunction) -> None:
+    state = step_fn.start(SOURCES)
+    _, state = step_fn.step(np.full(4, BOS), state, 2)
+    state = step_fn.select(state, np.repeat(np.arange(4), 3))
+    first, after = step_fn.step(np.arange(4, 16), state, 2)
+    rows = np.array([2, 0, 1, 3, 3, 3, 8, 7, 6, 9, 11, 10])
+    whole, _ = step_fn.step(np.arange(20, 32), step_fn.select(after, rows), 2)
+    part, _ = step_fn.step(np.arange(26, 32), step_fn.keep(step_fn.select(after, rows), np.array([2, 3])), 2)
+    swapped, _ = step_fn.step(np.arange(26, 32), step_fn.select(step_fn.keep(after, np.array([2, 3])), rows[6:] - 6), 2)
+    assert first.log_probs.shape == (12, 2)
+    for got in (part, swapped):
+        np.testing.assert_allclose(got.log_probs, whole.log_probs[6:], atol=1e-6)
+        np.testing.assert_array_equal(got.tokens, whole.tokens[6:])
+
+
+def test_a_state_can_be_stepped_twice(step_fn: OnnxStepFunction) -> None:
+    state = step_fn.start(SOURCES)
+    first, _ = step_fn.step(np.full(4, BOS), state, 3)
+    again, _ = step_fn.step(np.full(4, BOS), state, 3)
+    np.testing.assert_array_equal(first.log_probs, again.log_probs)
+
+
+def test_alignments_are_distributions_over_the_real_tokens(step_fn: OnnxStepFunction) -> None:
+    candidates, _ = step_fn.step(np.full(4, BOS), step_fn.start(SOURCES), 1)
+    assert candidates.alignments is not None
+    np.testing.assert_allclose(candidates.alignments.sum(axis=1), 1.0, atol=1e-6)
+    for row, src in zip(candidates.alignments, SOURCES, strict=True):
+        assert (row[len(src) :] == 0).all()
+
+
+def test_alignments_are_not_fetched_unless_asked_for(bundle_dir: Path) -> None:
+    step_fn = OnnxStepFunction(Bundle.open(bundle_dir))
+    candidates, _ = step_fn.step(np.full(4, BOS), step_fn.start(SOURCES), 1)
+    assert candidates.alignments is None
+
+
+def written(path: Path, files: dict[str, bytes], manifest: dict[str, Any], *, describe: bool) -> Bundle:
+    """Writes changed files as a bundle with right hashes; with ``describe`` the manifest tells of the new graphs."""
+    if describe:
+        graphs = {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")}
+        manifest = manifest | {"graphs": graphs}
+    return write_bundle(path, files, manifest)
+
+
+def renamed(model: bytes, old: str, new: str) -> bytes:
+    """The graph with one of its inputs or outputs renamed."""
+    graph = onnx.load_from_string(model)
+    for port in (*graph.graph.input, *graph.graph.output):
+        port.name = new if port.name == old else port.name
+    for node in graph.graph.node:
+        for names in (node.input, node.output):
+            for place, name in enumerate(names):
+                names[place] = new if name == old else name
+    content: bytes = graph.SerializeToString()
+    return content
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("encoder.onnx", "src_tokens", "tokens", r"encoder\.onnx: input tokens is of int64, expected one of"),
+        ("encoder.onnx", "memory.0", "annotations", r"encoder\.onnx: output annotations is of float32"),
+        ("encoder.onnx", "cache.1", "cache.7", r"decoder_step\.onnx: input cache\.1 .*expected one of"),
+        ("decoder_step.onnx", "tokens", "previous_tokens", r"decoder_step\.onnx: input previous_tokens"),
+        ("decoder_step.onnx", "tokens", "position2", r"decoder_step\.onnx: input position2"),
+        ("decoder_step.onnx", "log_probs", "best", r"decoder_step\.onnx: output best"),
+        ("decoder_step.onnx", "next_cache.0", "next_cache.5", r"decoder_step\.onnx: output next_cache\.5"),
+    ],
+)
+def test_graphs_that_break_the_contract_are_refused(
+    tmp_path: Path, file: str, old: str, new: str, message: str
+) -> None:
+    files, manifest = bundle_parts()
+    files[file] = renamed(files[file], old, new)
+    with pytest.raises(BundleError, match=message):
+        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+
+
+def test_an_output_that_is_missing_is_named(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    graph = onnx.load_from_string(files["decoder_step.onnx"])
+    graph.graph.output.remove(next(port for port in graph.graph.output if port.name == "next_cache.1"))
+    files["decoder_step.onnx"] = graph.SerializeToString()
+    with pytest.raises(BundleError, match=r"expected also \['next_cache.1'\]"):
+        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+
+
+def test_a_graph_other_than_the_manifest_says_is_refused(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    files["decoder_step.onnx"] = renamed(files["decoder_step.onnx"], "position", "step")
+    with pytest.raises(BundleError, match=r"inputs of decoder_step\.onnx are .* but manifest\.json says"):
+        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
+
+
+def test_swapped_graphs_are_refused(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    files["encoder.onnx"], files["decoder_step.onnx"] = files["decoder_step.onnx"], files["encoder.onnx"]
+    with pytest.raises(BundleError, match=r"encoder\.onnx"):
+        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a graph", decoder_step_graph(60)[:500]])
+def test_bytes_that_are_no_graph_are_refused(tmp_path: Path, content: bytes) -> None:
+    files, manifest = bundle_parts()
+    files["encoder.onnx"] = content
+    with pytest.raises(BundleError, match=r"encoder\.onnx cannot be loaded by ONNX Runtime"):
+        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
+
+
+def test_an_opset_from_the_future_is_refused(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    graph = onnx.load_from_string(files["encoder.onnx"])
+    del graph.opset_import[:]
+    graph.opset_import.append(helper.make_opsetid("", 999))
+    files["encoder.onnx"] = graph.SerializeToString()
+    with pytest.raises(BundleError, match=r"encoder\.onnx cannot be loaded"):
+        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
+
+
+def test_a_token_outside_the_graphs_vocabulary_is_an_input_error(step_fn: OnnxStepFunction) -> None:
+    with pytest.raises(InputError, match="ONNX Runtime failed"):
+        step_fn.start([[tokenizers()[0].vocab_size + 7, EOS]])
+
+
+def test_a_wide_beam_over_the_whole_vocabulary_works(step_fn: OnnxStepFunction) -> None:
+    search = BeamSearch(beam=100, n_best=100, max_length_factor=0.0, max_length_offset=2)
+    for n_best in search(step_fn, SOURCES):
+        assert len({(h.tokens, h.truncated) for h in n_best}) == 100

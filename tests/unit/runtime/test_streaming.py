@@ -1,0 +1,176 @@
+"""Streams are read as bytes, in blocks, and every line in gives its line out; files appear whole or not at all."""
+
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from softsearch.errors import InputError
+from softsearch.runtime.streaming import StreamOptions, translate_stream
+from softsearch.runtime.translator import Translation, Translator
+from tests.unit.runtime.bundles import SRC_LINES
+
+
+class Recorder(Translator):
+    """A translator that notes how much it was given at once."""
+
+    def __init__(self, bundle: Path) -> None:
+        super().__init__(bundle, threads=1)
+        self.blocks: list[int] = []
+
+    def translate(self, lines: Iterable[str], *, first_line: int = 1) -> list[list[Translation]]:
+        block = list(lines)
+        self.blocks.append(len(block))
+        return super().translate(block, first_line=first_line)
+
+
+@pytest.fixture(scope="module")
+def translator(bundle_dir: Path) -> Translator:
+    return Translator(bundle_dir, threads=1)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch):
+    def run(translator: Translator, given: bytes, **options: object) -> bytes:
+        output = io.BytesIO()
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(given)))
+        monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=output))
+        defaults = {"input": None, "output": None, "alignments": None, "n_best": False}
+        translate_stream(translator, StreamOptions(**(defaults | options)))  # type: ignore[arg-type]
+        return output.getvalue()
+
+    return run
+
+
+def test_each_line_in_gives_one_line_out_in_order(translator: Translator, run) -> None:
+    lines = ["one two", "", "ten", "   ", "a cat sat", "\U0001f600", "\0", "one\u2028two\x85three\x0b", "ten"]
+    out = run(translator, "\n".join(lines).encode()).decode().split("\n")
+    assert out == [translator.translate([line])[0][0].text for line in lines] + [""]
+    assert out[1] == out[3] == out[6] == ""
+    assert out[2] == out[8] != ""
+
+
+@pytest.mark.parametrize("given", [b"one\nten\n", b"one\r\nten\r\n", b"\xef\xbb\xbfone\nten", b"one\r\nten"])
+def test_line_ends_and_a_byte_order_mark_make_no_difference(translator: Translator, run, given: bytes) -> None:
+    assert run(translator, given) == run(translator, b"one\nten\n")
+
+
+def test_no_input_gives_no_output(translator: Translator, run) -> None:
+    assert run(translator, b"") == b""
+    assert run(translator, b"\n") == b"\n"
+
+
+def test_blocks_are_bounded_and_make_no_difference(
+    bundle_dir: Path, translator: Translator, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = "".join(f"{line}\n" for line in SRC_LINES[:10]).encode()
+    whole = run(translator, given)
+    recorder = Recorder(bundle_dir)
+    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_LINES", 4)
+    assert run(recorder, given) == whole
+    assert recorder.blocks == [4, 4, 2]
+    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_BYTES", 30)
+    recorder.blocks.clear()
+    assert run(recorder, given) == whole
+    assert sum(recorder.blocks) == 10
+    assert max(recorder.blocks) < 4
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        (b"one\nt\xffn\n", r"standard input:2:2 is not UTF-8: byte 0xff"),
+        (b"\xef\xbb\xbf\xff\n", "standard input:1:4 is not UTF-8"),
+        (b"one\ntwo\nten\xc3", "standard input:3:4 is not UTF-8"),
+        ("one\n\ud800".encode("utf-8", "surrogatepass"), "standard input:2:1 is not UTF-8"),
+        (b"one\n\xc0\xaf\n", "standard input:2:1 is not UTF-8"),
+    ],
+)
+def test_invalid_utf8_names_line_and_byte_and_is_never_translated(
+    bundle_dir: Path, run, given: bytes, where: str
+) -> None:
+    recorder = Recorder(bundle_dir)
+    with pytest.raises(InputError, match=where):
+        run(recorder, given)
+    assert recorder.blocks == []
+
+
+def test_errors_in_later_blocks_number_lines_from_the_start(
+    translator: Translator, run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_LINES", 2)
+    with pytest.raises(InputError, match="line 5 has"):
+        run(translator, b"one\ntwo\nten\none\n" + b"ten " * 10_000 + b"\n")
+
+
+def test_an_endless_line_is_refused_before_it_fills_the_memory(translator: Translator, run) -> None:
+    with pytest.raises(InputError, match="standard input:2 is longer than 1048576 bytes"):
+        run(translator, b"one\n" + b"a" * (3 << 20))
+
+
+def test_n_best_lists_are_in_moses_format(bundle_dir: Path, run) -> None:
+    translator = Translator(bundle_dir, beam=3, n_best=2)
+    rows = run(translator, b"one\n\nten\n", n_best=True).decode().splitlines()
+    assert [row.split(" ||| ")[0] for row in rows] == ["0", "0", "1", "2", "2"]
+    assert rows[2] == "1 |||  ||| 0.000000"
+    for row, expected in zip(rows[:2], translator.translate(["one"])[0], strict=True):
+        assert row == f"0 ||| {expected.text} ||| {expected.score:.6f}"
+
+
+def test_files_hold_what_streams_would(translator: Translator, bundle_dir: Path, run, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one two\n\nten\n")
+    options = {name: tmp_path / f"{name}.txt" for name in ("output", "alignments")}
+    looking = Translator(bundle_dir, alignments=True)
+    assert run(looking, b"", input=tmp_path / "in.txt", **options) == b""
+    assert (tmp_path / "output.txt").read_bytes() == run(translator, b"one two\n\nten\n")
+    records = [json.loads(line) for line in (tmp_path / "alignments.txt").read_text().splitlines()]
+    assert [(record["line"], record["rank"]) for record in records] == [(1, 1), (2, 1), (3, 1)]
+    for record in records:
+        assert len(record["matrix"]) == len(record["tgt_pieces"])
+        assert all(len(row) == len(record["src_pieces"]) for row in record["matrix"])
+    assert records[1]["matrix"] == []
+    assert records[0]["src_pieces"][-1] == "</s>"
+    assert oct((tmp_path / "output.txt").stat().st_mode) == oct((tmp_path / "in.txt").stat().st_mode)
+
+
+def test_a_failed_run_leaves_the_older_files_and_nothing_else(translator: Translator, run, tmp_path: Path) -> None:
+    (tmp_path / "out.txt").write_text("older\n")
+    with pytest.raises(InputError):
+        run(translator, b"one\n\xff\n", output=tmp_path / "out.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+    assert (tmp_path / "out.txt").read_text() == "older\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"input": Path("nowhere.txt")}, r"nowhere\.txt cannot be read \(No such file"),
+        ({"output": Path("nowhere/out.txt")}, r"nowhere/out\.txt cannot be written \(No such file"),
+    ],
+)
+def test_missing_paths_are_named(translator: Translator, run, options: dict[str, Path], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(translator, b"one\n", **options)
+
+
+def test_a_device_is_written_in_place(translator: Translator, run) -> None:
+    assert run(translator, b"one\n", output=Path("/dev/null")) == b""
+    assert Path("/dev/null").is_char_device()
+
+
+class Terminal(io.BytesIO):
+    """Input that somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_someone_who_types_gets_an_answer_to_each_line(bundle_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(bundle_dir)
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Terminal(b"one\nten\n")))
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
+    translate_stream(recorder, StreamOptions(None, None, None, n_best=False))
+    assert recorder.blocks == [1, 1]

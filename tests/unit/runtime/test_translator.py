@@ -1,0 +1,189 @@
+"""Text in, text out: one answer for each line, whatever the line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softsearch.errors import BundleError, ConfigError, InputError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.translator import Translation, Translator
+from tests.unit.runtime.bundles import MAX_SRC_TOKENS, SRC_LINES, make_bundle, tokenizers
+
+LINES = [*dict.fromkeys(SRC_LINES), "two cats", "ten", "one, two, three, four"]
+
+
+@pytest.fixture(scope="module")
+def translator(bundle_dir: Path) -> Translator:
+    return Translator(bundle_dir, threads=1)
+
+
+def texts(found: list[list[Translation]]) -> list[str]:
+    return [n_best[0].text for n_best in found]
+
+
+def test_every_line_gets_a_translation_that_decodes_its_pieces(translator: Translator) -> None:
+    found = translator.translate(LINES)
+    assert len(found) == len(LINES)
+    assert any(n_best[0].text for n_best in found)
+    for line, (best,) in zip(LINES, found, strict=True):
+        assert best.src_pieces == (*tokenizers()[0].pieces(tokenizers()[0].encode(line)), "</s>")
+        assert "".join(best.tgt_pieces).replace("</s>", "").replace("\u2581", " ").strip() == best.text.strip()
+        assert best.score == pytest.approx(best.log_prob / len(best.tgt_pieces))
+
+
+@settings(max_examples=15, deadline=None)
+@given(order=st.permutations(range(len(LINES))), batch_tokens=st.integers(1, 60), threads=st.integers(1, 3))
+def test_results_do_not_depend_on_order_batches_or_threads(
+    bundle_dir: Path, translator: Translator, order: list[int], batch_tokens: int, threads: int
+) -> None:
+    expected = texts(translator.translate(LINES))
+    other = Translator(bundle_dir, batch_tokens=batch_tokens, threads=threads)
+    assert texts(other.translate([LINES[index] for index in order])) == [expected[index] for index in order]
+
+
+@pytest.mark.parametrize(
+    "line", ["", " ", "\t \u00a0\u3000", "\0\x01\x1b\x7f", "\u200b\u200d\ufeff", "\u202e", "\n", "\r\n", "\u2028\x85"]
+)
+def test_a_line_that_shows_nothing_is_translated_as_nothing_without_the_model(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.setattr(translator, "_step_fn", None)
+    assert translator.translate([line]) == [[Translation("", 0.0, 0.0, False, (), (), None)]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "\u202eevil\u202c text",
+        "a\u0301" * 30,
+        "\u5929\u6c17 \u0434\u0430 one \u0639\u0631\u0628",
+        "one\0two\x1b[31m",
+        "<s> </s> <pad> <unk>",
+        "one\u2028two\x85three\x0bfour\x0cfive",
+        "\u0fd6" * 10,
+        "\U0010ffff\ue000",
+    ],
+)
+def test_any_text_gives_one_line_of_valid_utf8(translator: Translator, line: str) -> None:
+    ((best,),) = translator.translate([line])
+    assert best.text.encode().decode() == best.text
+    assert len(best.text.splitlines()) <= 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(line=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_no_text_breaks_a_line_or_the_translator(translator: Translator, line: str) -> None:
+    ((best,),) = translator.translate([line])
+    assert len(best.text.encode().splitlines()) <= 1
+
+
+def test_line_ends_inside_a_line_are_spaces(translator: Translator) -> None:
+    broken, whole = translator.translate(["one\ntwo\r\nthree", "one two three"])
+    assert broken == whole
+
+
+def test_a_lone_surrogate_is_an_error_that_names_its_line(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"line 12: character 5 is the lone surrogate U\+D800"):
+        translator.translate(["one", "two \ud800"], first_line=11)
+
+
+def test_a_long_line_is_split_and_joined(translator: Translator) -> None:
+    sentences = [f"{SRC_LINES[index % 3]}." for index in range(20)]
+    encode = tokenizers()[0].encode
+    ((joined,),) = translator.translate([" ".join(sentences)])
+    assert len(encode(" ".join(sentences))) > 3 * MAX_SRC_TOKENS
+    without_ends = [piece for piece in joined.src_pieces if piece != "</s>"]
+    assert "".join(without_ends).replace("\u2581", " ").strip() == " ".join(sentences)
+    parts = " ".join(joined.src_pieces).split("</s>")[:-1]
+    assert all(len(part.split()) < MAX_SRC_TOKENS for part in parts)
+    again = translator.translate(["".join(part.split()).replace("\u2581", " ").strip() for part in parts])
+    assert joined.text == " ".join(texts(again))
+    assert joined.log_prob == pytest.approx(sum(best.log_prob for (best,) in again), abs=1e-3)
+
+
+def test_alignments_of_a_split_line_stay_within_their_parts(bundle_dir: Path) -> None:
+    ((found,),) = Translator(bundle_dir, alignments=True).translate([" ".join(LINES)])
+    assert found.alignments is not None
+    assert found.alignments.shape == (len(found.tgt_pieces), len(found.src_pieces))
+    np.testing.assert_allclose(found.alignments.sum(axis=1), 1.0, atol=1e-5)
+    first_end = found.src_pieces.index("</s>")
+    assert (found.alignments[0, first_end + 1 :] == 0).all()
+
+
+def test_lines_at_the_limit_are_not_split(translator: Translator) -> None:
+    word = "one"
+    per_word = len(tokenizers()[0].encode(word))
+    fits = (MAX_SRC_TOKENS - 1) // per_word
+    for words, ends in ((fits, 1), (fits + 1, 2)):
+        ((found,),) = translator.translate([" ".join([word] * words)])
+        assert found.src_pieces.count("</s>") == ends
+
+
+@pytest.mark.parametrize("unit", ["a", "one ", "\U0001f600 ", "a cat. "])
+def test_a_line_of_a_million_characters_is_refused_with_its_number(translator: Translator, unit: str) -> None:
+    line = unit * (1_000_000 // len(unit))
+    with pytest.raises(InputError, match=r"line 2 has \d+ characters, \d+ tokens; expected at most 384"):
+        translator.translate(["one", line])
+
+
+def test_n_best_lists_are_ordered(bundle_dir: Path) -> None:
+    for n_best in Translator(bundle_dir, beam=4, n_best=4).translate(LINES):
+        assert len(n_best) == 4
+        finished = [found.score for found in n_best if not found.truncated]
+        assert finished == sorted(finished, reverse=True)
+
+
+def test_n_best_of_a_split_line_joins_equal_ranks(bundle_dir: Path) -> None:
+    (n_best,) = Translator(bundle_dir, beam=3, n_best=3).translate([" ".join(LINES)])
+    assert len({found.tgt_pieces for found in n_best}) == len(n_best) == 3
+
+
+def test_a_length_limit_is_kept_and_flagged(bundle_dir: Path) -> None:
+    for (best,) in Translator(bundle_dir, max_length=2).translate(LINES):
+        assert len(best.tgt_pieces) <= 2
+        assert best.truncated == (best.tgt_pieces[-1] != "</s>")
+
+
+def test_no_lines_give_no_translations(translator: Translator) -> None:
+    assert translator.translate([]) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam": 2, "n_best": 3}, r"n_best is 3, expected at most beam \(2\)"),
+        ({"beam": 0}, "beam is 0"),
+        ({"max_length": 0}, "max_length_offset is 0"),
+    ],
+)
+def test_options_out_of_range_are_refused(bundle_dir: Path, options: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Translator(bundle_dir, **options)  # type: ignore[arg-type]
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "b", vocab_sizes={"src": 50, "tgt": 61})
+    with pytest.raises(BundleError, match=r"tgt\.model has 60 entries, but manifest\.json says 61"):
+        Translator(bundle)
+
+
+def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "b", tokenizers={"src": "README.md", "tgt": "tgt.model"})
+    with pytest.raises(BundleError, match=r"README\.md: the tokenizer is no SentencePiece model"):
+        Translator(bundle)
+
+
+def test_nan_from_the_graph_is_an_input_error(tmp_path: Path) -> None:
+    broken = Translator(make_bundle(tmp_path / "b", scale=float("nan")))
+    with pytest.raises(InputError, match="log probabilities at target position 0"):
+        broken.translate(["one"])
+
+
+def test_what_the_bundle_recommends_is_the_default(bundle_dir: Path) -> None:
+    bundle = Bundle.open(bundle_dir)
+    assert Translator(bundle)._search.options == Translator(bundle, beam=3)._search.options
+    assert Translator(bundle)._search.options.max_length(10) == 25

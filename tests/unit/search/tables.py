@@ -1,0 +1,116 @@
+"""A model small enough to search by hand: a fixed random table over five tokens, and a brute-force search of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.search.interface import Candidates, SearchOptions
+from softsearch.text.vocabulary import BOS, EOS
+
+VOCAB = 5
+
+
+class Row(NamedTuple):
+    """One hypothesis as the model sees it: the whole source and the whole prefix."""
+
+    src: tuple[int, ...]
+    prefix: tuple[int, ...]
+
+
+def log_probs_of(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
+    """The next token's distribution: a different one for every source and prefix."""
+    logits = np.random.default_rng([seed, *row.src, 99, *row.prefix]).normal(scale=1.5, size=VOCAB)
+    logits[EOS] += eos_bias
+    return (logits - np.log(np.exp(logits).sum())).astype(np.float32)
+
+
+def alignment_of(row: Row, width: int) -> NDArray[np.float32]:
+    """Made-up attention that tells the prefixes apart; padding gets none."""
+    weights = np.random.default_rng([7, *row.src, 99, *row.prefix]).random(len(row.src))
+    padded = np.zeros(width, dtype=np.float32)
+    padded[: len(row.src)] = weights / weights.sum()
+    return padded
+
+
+class TableModel:
+    """A StepFunction whose state is the rows themselves, so that a wrong select or keep shows in every number."""
+
+    vocab_size = VOCAB
+
+    def __init__(self, seed: int = 0, eos_bias: float = 0.0, *, has_alignments: bool = True) -> None:
+        self.seed = seed
+        self.eos_bias = eos_bias
+        self.has_alignments = has_alignments
+        self.stepped: list[int] = []
+
+    def start(self, src: Sequence[Sequence[int]]) -> list[list[Row]]:
+        return [[Row(tuple(ids), ())] for ids in src]
+
+    def step(self, tokens: NDArray[np.int64], state: list[list[Row]], k: int) -> tuple[Candidates, list[list[Row]]]:
+        beams = len(state[0])
+        assert tokens.shape == (len(state) * beams,)
+        assert k <= VOCAB
+        self.stepped.append(len(tokens))
+        grid = tokens.reshape(len(state), beams).tolist()
+        after = [
+            [Row(row.src, (*row.prefix, token)) for row, token in zip(rows, row_tokens, strict=True)]
+            for rows, row_tokens in zip(state, grid, strict=True)
+        ]
+        flat = [row for rows in after for row in rows]
+        table = np.stack([self.row_log_probs(row) for row in flat])
+        best = np.argsort(-table, axis=1, kind="stable")[:, :k]
+        width = max(len(row.src) for row in flat)
+        looks = np.stack([alignment_of(row, width) for row in flat]) if self.has_alignments else None
+        return Candidates(np.take_along_axis(table, best, axis=1), best, looks), after
+
+    def row_log_probs(self, row: Row) -> NDArray[np.float32]:
+        return log_probs_of(row, self.seed, self.eos_bias)
+
+    def select(self, state: list[list[Row]], rows: NDArray[np.int64]) -> list[list[Row]]:
+        flat = [row for sentence in state for row in sentence]
+        picked = [flat[int(row)] for row in rows]
+        beams = len(picked) // len(state)
+        chosen = [picked[at : at + beams] for at in range(0, len(picked), beams)]
+        for before, now in zip(state, chosen, strict=True):
+            assert {row.src for row in now} == {before[0].src}
+        return chosen
+
+    def keep(self, state: list[list[Row]], sentences: NDArray[np.int64]) -> list[list[Row]]:
+        return [state[int(sentence)] for sentence in sentences]
+
+
+class Found(NamedTuple):
+    """One translation found by brute force."""
+
+    tokens: tuple[int, ...]
+    log_prob: float
+    truncated: bool
+
+
+def everything(model: TableModel, src: tuple[int, ...], limit: int) -> Iterator[Found]:
+    """Every translation of up to ``limit`` tokens, EOS included; those without EOS are truncated."""
+    level: list[tuple[tuple[int, ...], float]] = [((), 0.0)]
+    for length in range(1, limit + 1):
+        longer = []
+        for tokens, so_far in level:
+            log_probs = model.row_log_probs(Row(src, (BOS, *tokens)))
+            for token in range(VOCAB):
+                log_prob = so_far + float(log_probs[token])
+                if token == EOS:
+                    yield Found(tokens, log_prob, truncated=False)
+                else:
+                    longer.append(((*tokens, token), log_prob))
+                    if length == limit:
+                        yield Found((*tokens, token), log_prob, truncated=True)
+        level = longer
+
+
+def brute_force(model: TableModel, src: tuple[int, ...], options: SearchOptions) -> list[Found]:
+    """The n best translations: finished ones by score, then truncated ones."""
+
+    def rank(found: Found) -> tuple[bool, float]:
+        return found.truncated, -options.score(found.log_prob, len(found.tokens) + (not found.truncated))
+
+    return sorted(everything(model, src, options.max_length(len(src) - 1)), key=rank)[: options.n_best]

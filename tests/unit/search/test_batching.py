@@ -1,0 +1,53 @@
+"""Batches respect the budget, hold every sentence once, and leave no trace in the results."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softsearch.errors import ConfigError, InputError
+from softsearch.search.batching import plan_batches, translate_ids
+from softsearch.search.beam import BeamSearch
+from softsearch.text.vocabulary import EOS
+from tests.unit.search.tables import TableModel
+
+
+@given(lengths=st.lists(st.integers(1, 60), max_size=80), batch_tokens=st.integers(1, 100))
+def test_batches_hold_each_sentence_once_within_the_budget(lengths: list[int], batch_tokens: int) -> None:
+    batches = plan_batches(lengths, batch_tokens)
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    for batch in batches:
+        longest = max(lengths[index] for index in batch)
+        assert len(batch) == 1 or len(batch) * longest <= batch_tokens
+
+
+def test_batches_are_filled() -> None:
+    assert plan_batches([3, 5, 5, 2, 9], 10) == [[4], [1, 2], [0, 3]]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    sources=st.lists(st.lists(st.sampled_from([1, 4]), max_size=4).map(lambda ids: [*ids, EOS]), max_size=12),
+    batch_tokens=st.integers(1, 30),
+    workers=st.integers(1, 3),
+)
+def test_results_do_not_depend_on_batches_or_threads(sources: list[list[int]], batch_tokens: int, workers: int) -> None:
+    model, search = TableModel(2), BeamSearch(beam=2, n_best=2)
+    alone = [search(model, [src])[0] for src in sources]
+    assert translate_ids(model, search, sources, batch_tokens=batch_tokens, workers=workers) == alone
+
+
+def test_progress_counts_every_sentence() -> None:
+    counts: list[int] = []
+    translate_ids(TableModel(), BeamSearch(), [[4, EOS]] * 5, batch_tokens=4, on_done=counts.append)
+    assert counts == [2, 2, 1]
+
+
+def test_an_empty_source_is_refused() -> None:
+    with pytest.raises(InputError, match="source 1 has no tokens"):
+        translate_ids(TableModel(), BeamSearch(), [[EOS], []], batch_tokens=10)
+
+
+@pytest.mark.parametrize("bad", [{"batch_tokens": 0}, {"batch_tokens": 10, "workers": 0}])
+def test_budgets_below_one_are_refused(bad: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="is 0, expected at least 1"):
+        translate_ids(TableModel(), BeamSearch(), [[EOS]], **bad)

@@ -1,0 +1,227 @@
+"""The reader against the bad corpora that other toolkits mishandle silently."""
+
+import gzip
+import lzma
+import resource
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softsearch.errors import CorpusError
+from softsearch.text.corpus import MAX_LINE_BYTES, is_blank, read_lines, read_parallel
+
+
+def write(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+LINES = [
+    pytest.param(b"a\nb\n", ["a", "b"], id="plain"),
+    pytest.param(b"a\nb", ["a", "b"], id="no-newline-at-end"),
+    pytest.param(b"a\n\nb\n\n", ["a", "", "b", ""], id="empty-lines-stay"),
+    pytest.param(b"a\r\nb\r\n", ["a", "b"], id="crlf"),
+    pytest.param(b"a\rb\r\nc\r", ["a b", "c"], id="lone-cr"),
+    pytest.param(b"\xef\xbb\xbfa\nb\n", ["a", "b"], id="bom"),
+    pytest.param(b"\xef\xbb\xbf\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["\ufeffa", "\ufeffb"], id="bom-only-once"),
+    pytest.param("a\u2028b\n".encode(), ["a\u2028b"], id="u2028"),
+    pytest.param("a\u2029b\n".encode(), ["a\u2029b"], id="u2029"),
+    pytest.param("a\u0085b\n".encode(), ["a\u0085b"], id="u0085"),
+    pytest.param(b"a\x0bb\x0cc\x1cd\x1de\x1ef\n", ["a\x0bb\x0cc\x1cd\x1de\x1ef"], id="vt-ff-separators"),
+    pytest.param(b"a\x00b\n", ["a\x00b"], id="nul"),
+    pytest.param(b" a\tb \n", [" a\tb "], id="white-space"),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), LINES)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["plain", "gz", "xz"])
+def test_lines(tmp_path: Path, pack: Callable[[bytes], bytes], content: bytes, expected: list[str]) -> None:
+    # The name says nothing: magic bytes decide.
+    path = write(tmp_path, "corpus.txt", pack(content))
+    assert list(read_lines(path)) == expected
+
+
+def test_plain_text_named_gz_and_concatenated_gz(tmp_path: Path) -> None:
+    assert list(read_lines(write(tmp_path, "a.gz", b"a\n"))) == ["a"]
+    assert list(read_lines(write(tmp_path, "b.gz", gzip.compress(b"a\nb") + gzip.compress(b"c\nd\n")))) == [
+        "a",
+        "bc",
+        "d",
+    ]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])), min_size=1))
+def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
+    path = write(tmp_path_factory.mktemp("any"), "a", ("\ufeff" + "\n".join(lines) + "\n").encode())
+    assert list(read_lines(path)) == lines
+
+
+DAMAGED = [
+    pytest.param(b"", r"corpus is empty", id="zero-bytes"),
+    pytest.param(gzip.compress(b""), r"corpus is empty", id="empty-gz"),
+    pytest.param(b"a\nb\xffc\n", r"corpus:2:2 is not UTF-8: byte 0xff", id="invalid-utf8"),
+    pytest.param(b"\xef\xbb\xbfab\xe9\n", r"corpus:1:6 is not UTF-8: byte 0xe9", id="latin-1-after-bom"),
+    pytest.param("a\n".encode("utf-16"), r"corpus:1:1 is not UTF-8", id="utf-16"),
+    pytest.param(b"\xed\xa0\x80\n", r"corpus:1:1 is not UTF-8", id="encoded-surrogate"),
+    pytest.param(b"a\xe2\x82\n", r"corpus:1:2 is not UTF-8", id="cut-character"),
+    pytest.param(gzip.compress(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-gz"),
+    pytest.param(gzip.compress(b"hello\n")[:-5] + b"\0\0\0\0\0", r"corpus is truncated or damaged", id="gz-checksum"),
+    pytest.param(gzip.compress(b"a\n") + b"rubbish", r"corpus is truncated or damaged", id="gz-tail"),
+    pytest.param(gzip.compress(b"hello\n")[:10] + b"\xff" * 9, r"corpus is truncated or damaged", id="gz-body"),
+    pytest.param(lzma.compress(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-xz"),
+    pytest.param(b"a\n" + b"x" * (MAX_LINE_BYTES + 1), r"corpus:2 is longer than 1048576 bytes", id="over-long"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), DAMAGED)
+def test_damaged_file(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        list(read_lines(write(tmp_path, "corpus", content)))
+
+
+def test_unreadable_path(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"nowhere\.en does not exist"):
+        list(read_lines(tmp_path / "nowhere.en"))
+    with pytest.raises(CorpusError, match=r"cannot be read \(Is a directory\)"):
+        list(read_lines(tmp_path))
+
+
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"], ids=["no-bom", "bom"])
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"], ids=["eof", "lf", "crlf"])
+def test_cap_is_exact(tmp_path: Path, bom: bytes, end: bytes) -> None:
+    longest = b"x" * MAX_LINE_BYTES
+    assert list(read_lines(write(tmp_path, "fits", bom + longest + end))) == [longest.decode()]
+    with pytest.raises(CorpusError, match="over:1 is longer"):
+        list(read_lines(write(tmp_path, "over", bom + longest + b"x" + end)))
+
+
+COUNTS = [
+    pytest.param(b"a\n", b"a\nb\n", 1, 2, id="target-plus-1"),
+    pytest.param(b"a\nb\n", b"a\n", 2, 1, id="source-plus-1"),
+    pytest.param(b"a\n" * 7, b"a\n" * 3, 7, 3, id="source-plus-n"),
+    pytest.param(b"a\n" * 3, b"a\n" * 7, 3, 7, id="target-plus-n"),
+    pytest.param(b"a\nb\n", b"a\nb\n\n", 2, 3, id="empty-tail"),
+]
+
+
+@pytest.mark.parametrize(("src", "tgt", "src_count", "tgt_count"), COUNTS)
+def test_line_counts_differ(tmp_path: Path, src: bytes, tgt: bytes, src_count: int, tgt_count: int) -> None:
+    paths = write(tmp_path, "a.en", src), write(tmp_path, "a.de", tgt)
+    with pytest.raises(CorpusError, match=rf"a\.en has {src_count} lines, .*a\.de has {tgt_count};"):
+        read_parallel(*paths)
+
+
+def test_pairs_are_dropped_and_counted_never_lines(tmp_path: Path) -> None:
+    rows = [
+        (b"one", b"eins"),
+        (b"", b"zwei"),
+        (b"three", b" \t\xc2\xa0"),
+        (b"", b""),
+        (b"\x00\xe2\x80\x8b", b"null"),
+        (b"x" * 51, b"lang"),
+        (b"y" * (MAX_LINE_BYTES + 1), b"lang"),
+        (b"a\rb\r", b"a b"),
+        (b"a\xe2\x80\xa8b", b"c"),
+        (b"same", b"same"),
+    ]
+    src = write(tmp_path, "a.en", b"\xef\xbb\xbf" + b"\n".join(row[0] for row in rows))
+    tgt = write(tmp_path, "a.de", b"\n".join(row[1] for row in rows))
+    corpus = read_parallel(src, tgt, max_chars=50)
+    assert corpus.src == ["one", "a b", "a\u2028b", "same"]
+    assert corpus.tgt == ["eins", "a b", "c", "same"]
+    report = corpus.report
+    assert (report.lines, report.kept, report.empty, report.over_long, report.invalid) == (10, 4, 4, 2, 0)
+    assert (report.cleaned, report.control, report.identical) == (2, 2, 2)
+    assert report.summary() == (
+        f"{src} | {tgt}: 4 of 10 pairs kept; 4 with an empty side; 2 over-long; 2 with a byte order mark or carriage "
+        "returns removed; 2 with control characters; 2 with the same text on both sides"
+    )
+
+
+def test_clean_corpus_has_a_short_summary(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"one\n"), write(tmp_path, "a.de", b"eins\n")
+    assert read_parallel(src, tgt).report.summary() == f"{src} | {tgt}: 1 of 1 pairs kept"
+
+
+def test_invalid_line_raises_or_drops_its_pair(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"one\ntwo\nthree\n"), write(tmp_path, "a.de", b"eins\n\xff\ndrei\n")
+    with pytest.raises(CorpusError, match=r"a\.de:2:1 is not UTF-8"):
+        read_parallel(src, tgt)
+    corpus = read_parallel(src, tgt, on_error="skip")
+    assert (corpus.src, corpus.tgt, corpus.report.invalid) == (["one", "three"], ["eins", "drei"], 1)
+
+
+def test_keep_empty_keeps_every_line(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"one\n\n" + b"x" * 99), write(tmp_path, "a.de", b"\nzwei\nlang")
+    corpus = read_parallel(src, tgt, keep_empty=True, max_chars=50)
+    assert (corpus.src, corpus.tgt) == (["one", "", "x" * 99], ["", "zwei", "lang"])
+    assert (corpus.report.kept, corpus.report.empty, corpus.report.over_long) == (3, 2, 0)
+
+
+@pytest.mark.parametrize("line", [b"\xff", b"x" * (MAX_LINE_BYTES + 1)], ids=["invalid", "over-long"])
+def test_keep_empty_cannot_skip(tmp_path: Path, line: bytes) -> None:
+    src, tgt = write(tmp_path, "a.en", b"a\n" + line), write(tmp_path, "a.de", b"a\nb\n")
+    with pytest.raises(CorpusError, match=r"a\.en:2"):
+        read_parallel(src, tgt, keep_empty=True, on_error="skip")
+
+
+def test_nothing_left(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"\n \n"), write(tmp_path, "a.de", b"eins\nzwei\n")
+    with pytest.raises(CorpusError, match=r"no usable pair in .* 0 of 2 pairs kept; 2 with an empty side"):
+        read_parallel(src, tgt)
+
+
+def test_same_file_and_same_text_warn(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    src, tgt = write(tmp_path, "a.en", b"one\n"), write(tmp_path, "a.de", b"one\n")
+    read_parallel(src, tgt)
+    assert "mostly the same text" in caplog.text
+    caplog.clear()
+    read_parallel(src, tmp_path / "." / "a.en")
+    assert "are the same file" in caplog.text
+
+
+@pytest.mark.parametrize("pack", ["lambda b: b", "gzip.compress"], ids=["plain", "gz-bomb"])
+def test_memory_is_bounded_on_a_huge_line(tmp_path: Path, pack: str) -> None:
+    limit = 160 << 20
+    program = f"""
+        import gzip, resource
+        from pathlib import Path
+        from softsearch.text.corpus import read_parallel
+        src, tgt = Path({str(tmp_path)!r}, "a.en"), Path({str(tmp_path)!r}, "a.de")
+        pack = {pack}
+        with src.open("wb") as file:
+            for _ in range(100):
+                file.write(pack(b"x" * (2 << 20)))
+            file.write(pack(b"\\none\\n"))
+        tgt.write_bytes(b"lang\\neins\\n")
+        resource.setrlimit(resource.RLIMIT_AS, ({limit}, {limit}))
+        corpus = read_parallel(src, tgt)
+        print(corpus.src, corpus.report.over_long)
+    """
+    assert resource.getrlimit(resource.RLIMIT_AS)[1] == resource.RLIM_INFINITY
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("['one'] 1\n", "")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\t\u00a0\u3000", "\x00\x07", "\u200b\ufeff\u2028"])
+def test_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["a", "\x00.", "\u0301", "\U0001f600", "\ue000"])
+def test_not_blank(text: str) -> None:
+    assert not is_blank(text)
+
+
+def test_real_corpus(multi30k_dir: Path) -> None:
+    corpus = read_parallel(multi30k_dir / "val.en.gz", multi30k_dir / "val.de.gz")
+    assert corpus.report.kept == corpus.report.lines == 1014
+    assert corpus.src[0] == "A group of men are loading cotton onto a truck"

@@ -1,0 +1,187 @@
+"""SentencePiece as the lab uses it: plain text stays plain, ids are the lab's, training is repeatable."""
+
+import copy
+import hashlib
+import io
+import pickle
+from functools import cache
+
+import pytest
+import sentencepiece
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
+from softsearch.text.tokenizer import KINDS, Kind, SentencePieceTokenizer, TokenizerTrainer, train_tokenizer
+from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
+
+LINES = ["one small red house", "two small houses", "three red cars and one small car", "ein kleines rotes Haus"] * 5
+
+
+@cache
+def bpe() -> SentencePieceTokenizer:
+    return train_tokenizer(LINES, kind="bpe", vocab_size=60)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def tokenizer(request: pytest.FixtureRequest) -> SentencePieceTokenizer:
+    sizes = {"word": 18, "char": 24, "bpe": 60, "unigram": 36}
+    return train_tokenizer(LINES, kind=request.param, vocab_size=sizes[request.param])
+
+
+def test_round_trip(tokenizer: SentencePieceTokenizer) -> None:
+    for line in LINES:
+        ids = tokenizer.encode(line)
+        assert all(len(SPECIALS) <= token < tokenizer.vocab_size for token in ids)
+        assert tokenizer.decode(ids) == line
+        assert "".join(tokenizer.pieces(ids)).replace("\u2581", " ").strip() == line
+
+
+def test_special_ids(tokenizer: SentencePieceTokenizer) -> None:
+    assert tokenizer.pieces([PAD, UNK, BOS, EOS]) == list(SPECIALS)
+    word = tokenizer.encode("small")
+    assert tokenizer.decode([BOS, *word, EOS, PAD, PAD]) == "small"
+
+
+def test_unknown_text_is_shown_as_a_sign(tokenizer: SentencePieceTokenizer) -> None:
+    ids = tokenizer.encode("\u20ac small \u20ac")
+    assert ids.count(UNK) == 2
+    assert tokenizer.decode(ids) == "\u2047 small \u2047"
+
+
+def test_empty_text(tokenizer: SentencePieceTokenizer) -> None:
+    assert tokenizer.encode("") == tokenizer.encode("  ") == []
+    assert tokenizer.decode([]) == ""
+
+
+def test_lone_surrogate(tokenizer: SentencePieceTokenizer) -> None:
+    with pytest.raises(InputError, match=r"character 3 is the lone surrogate U\+D83D"):
+        tokenizer.encode("ab\ud83d")
+
+
+@pytest.mark.parametrize("token", [-1, 999])
+def test_id_outside_the_vocabulary(tokenizer: SentencePieceTokenizer, token: int) -> None:
+    for method in (tokenizer.decode, tokenizer.pieces):
+        with pytest.raises(InputError, match=f"token id {token} is outside the vocabulary of {tokenizer.vocab_size}"):
+            method([token])
+
+
+def test_same_model_again(tokenizer: SentencePieceTokenizer) -> None:
+    assert tokenizer.fingerprint == hashlib.sha256(tokenizer.model).hexdigest()
+    copies = SentencePieceTokenizer(tokenizer.model), pickle.loads(pickle.dumps(tokenizer)), copy.deepcopy(tokenizer)
+    for other in copies:
+        assert other.fingerprint == tokenizer.fingerprint
+        assert other.encode(LINES[2]) == tokenizer.encode(LINES[2])
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_is_encoded(text: str) -> None:
+    ids = bpe().encode(text)
+    assert not {PAD, BOS, EOS} & set(ids)
+    bpe().decode(ids).encode("utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_special_names_in_text_are_text(kind: Kind) -> None:
+    text = "<s></s><pad> <unk>"
+    tokenizer = train_tokenizer([text, "a"], kind=kind, vocab_size=7 if kind == "word" else 16)
+    ids = tokenizer.encode(text)
+    assert not {PAD, UNK, BOS, EOS} & set(ids)
+    assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_is_repeatable_and_silent(kind: Kind, capfd: pytest.CaptureFixture[str]) -> None:
+    first, second = (train_tokenizer(iter(LINES), kind=kind, vocab_size=24) for _ in range(2))
+    assert first.model == second.model
+    assert capfd.readouterr() == ("", "")
+
+
+def test_no_normalisation() -> None:
+    text = "\ufb01n \u00bd A\u030a \u212b"  # NFKC would change all four words
+    tokenizer = train_tokenizer([text], kind="char", vocab_size=12)
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_long_lines_are_learnt_from() -> None:
+    tokenizer = train_tokenizer(["a", "z" * 100_000], kind="char", vocab_size=7)
+    assert UNK not in tokenizer.encode("z")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vocab_size_is_an_upper_limit(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
+    tokenizer = train_tokenizer(LINES, kind=kind, vocab_size=5000)
+    assert tokenizer.vocab_size < 200
+    assert f"is 5000, but the corpus supports only {tokenizer.vocab_size} entries of kind {kind}" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_no_room_for_the_characters(kind: Kind) -> None:
+    with pytest.raises(ConfigError, match=rf"tokenizer.vocab_size is 10, .* alone need 22 with tokenizer.kind {kind}"):
+        train_tokenizer(LINES, kind=kind, vocab_size=10)
+
+
+@pytest.mark.parametrize("lines", [[], [""], [" ", "  "]], ids=["none", "empty", "blank"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text(kind: Kind, lines: list[str]) -> None:
+    with pytest.raises(CorpusError, match="there is no text to train a tokenizer on"):
+        train_tokenizer(lines, kind=kind, vocab_size=50)
+
+
+def test_lone_surrogate_in_training() -> None:
+    with pytest.raises(InputError, match=r"U\+D800"):
+        train_tokenizer(["fine", "\ud800"], kind="bpe", vocab_size=50)
+
+
+GARBAGE = [b"", b"garbage", b"\x00" * 64, b"PK\x03\x04 a zip"]
+
+
+@pytest.mark.parametrize("model", GARBAGE)
+def test_garbage_is_no_model(model: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(BundleError, match=rf"no SentencePiece model \({len(model)} bytes"):
+        SentencePieceTokenizer(model)
+    assert capfd.readouterr().err == ""
+
+
+def test_truncated_model() -> None:
+    model = bpe().model
+    with pytest.raises(BundleError, match="no SentencePiece model"):
+        SentencePieceTokenizer(model[: len(model) // 2 + 1])
+
+
+def test_other_special_ids() -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=model, vocab_size=40, hard_vocab_limit=False, minloglevel=2
+    )
+    with pytest.raises(BundleError, match=r"= \(-1, 0, 1, 2\), expected \(0, 1, 2, 3\)"):
+        SentencePieceTokenizer(model.getvalue())
+
+
+def test_joint_trainer_returns_one_tokenizer() -> None:
+    src, tgt = TokenizerTrainer(kind="char", vocab_size=11).train(["abc"], ["xyz"])
+    assert src is tgt
+    assert UNK not in src.encode("abcxyz")
+
+
+def test_separate_trainer_knows_one_side_each() -> None:
+    src, tgt = TokenizerTrainer(kind="char", vocab_size=8, joint=False).train(["abc"], ["xyz"])
+    assert UNK not in src.encode("abc") + tgt.encode("xyz")
+    assert UNK in src.encode("x")
+    assert UNK in tgt.encode("a")
+
+
+BAD_OPTIONS = [
+    ({"kind": "bpee"}, r"tokenizer.kind is 'bpee', expected one of bpe, char, unigram, word; did you mean 'bpe'\?"),
+    ({"kind": None}, "tokenizer.kind is None"),
+    ({"vocab_size": "8k"}, "tokenizer.vocab_size is '8k', expected an integer of at least 5"),
+    ({"vocab_size": 4}, "tokenizer.vocab_size is 4"),
+    ({"vocab_size": True}, "tokenizer.vocab_size is True"),
+    ({"joint": "yes"}, "tokenizer.joint is 'yes', expected true or false"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TokenizerTrainer(**options)
