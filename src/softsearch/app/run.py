@@ -1,24 +1,19 @@
 """Training from a config, as prose: data, model, trainer, fit, test."""
 
-import json
 import logging
 from pathlib import Path
-from typing import Any
 
 import lightning
-from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
-from rich.table import Table
 
 from softsearch.app.build import build_data, build_model
 from softsearch.app.instantiate import build, check, plain
-from softsearch.data.datamodule import ParallelDataModule
+from softsearch.app.results import report
 from softsearch.errors import CheckpointError
 from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoint_io import AtomicCheckpointIO
-from softsearch.training.evaluation import Evaluation, evaluate
+from softsearch.training.evaluation import evaluate
 from softsearch.training.module import TranslationModule
 from softsearch.training.saved import SaveOrigin, read_saved
 
@@ -65,39 +60,23 @@ def train(config: DictConfig) -> None:
     if best.is_file():
         model.load_state_dict(read_saved(best).weights)
     model.to(trainer.strategy.root_device)
-    results = {k: v for c in callbacks if isinstance(c, Throughput) for k, v in c.summary.items()}
+    training = {k: v for c in callbacks if isinstance(c, Throughput) for k, v in c.summary.items()}
     split = "test" if "test" in data.prepared.splits else "val"
-    tested = evaluate_split(model, data, build(config.search), split)
-    results |= {f"{split}/{name}": value for name, value in tested.scores.values.items()}
+    source = data.source
+    tested = evaluate(
+        model,
+        tokenizers,
+        build(config.search),
+        data.lines(split),
+        text_form=source.text_form,
+        tgt_lang=source.tgt_lang,
+    )
     for logger in loggers:
-        logger.log_metrics({k: v for k, v in results.items() if k.startswith(split)}, trainer.global_step)
+        logger.log_metrics({f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
         logger.finalize("success")
-    report(results, tested, run_dir, split)
+    report(run_dir, split, tested, training)
     if trainer.world_size > 1:
         trainer.strategy.barrier()
-
-
-def evaluate_split(model: Any, data: ParallelDataModule, search: Any, split: str) -> Evaluation:
-    """Translates and scores one split."""
-    tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-    source = data.source
-    return evaluate(model, tokenizers, search, data.lines(split), text_form=source.text_form, tgt_lang=source.tgt_lang)
-
-
-@rank_zero_only
-def report(results: dict[str, float], tested: Evaluation, folder: Path, split: str) -> None:
-    """Writes ``metrics.json`` and the hypotheses, and prints the table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    signatures = {f"{split}/{name}": text for name, text in tested.scores.signatures.items()}
-    (folder / "metrics.json").write_text(json.dumps(results | {"signatures": signatures}, indent=2) + "\n")
-    hypotheses = "".join(f"{line}\n" for line in tested.hypotheses)
-    (folder / f"{split}.hypotheses.txt").write_text(hypotheses, encoding="utf-8")
-    table = Table("figure", "value", "how")
-    for name, value in results.items():
-        table.add_row(name, f"{value:,.4g}" if abs(value) < 100 else f"{value:,.0f}", signatures.get(name, ""))
-    console = Console()
-    console.print(table)
-    console.print(f"in {folder}", soft_wrap=True)
 
 
 def _checkpoint_to_resume(resume: str | None, run_dir: Path) -> Path | None:

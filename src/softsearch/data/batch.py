@@ -49,10 +49,13 @@ class Batching:
     def cut(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Sorts sentences by (target, source) length and cuts the row where a budget is full.
 
+        Source lengths rise and fall in turn, as a snake, so that a batch that spans two target lengths has sources of
+        similar length too.
+
         Returns:
-            Indices of each batch; lengths never fall from one batch to the next.
+            Indices of each batch; target lengths never fall from one batch to the next.
         """
-        order = np.lexsort((src_lengths, tgt_lengths))
+        order = np.lexsort((np.where(tgt_lengths % 2 == 0, src_lengths, -src_lengths), tgt_lengths))
         longest = np.maximum(src_lengths, tgt_lengths)[order]
         most = len(order) if self.sentences is None else self.sentences
         batches, begin, width = [], 0, 0

@@ -13,16 +13,16 @@ class TokenStore:
     """The token ids of many sentences in two files: all ids in one row, and where each sentence begins."""
 
     def __init__(self, path: Path) -> None:
-        self.offsets: NDArray[np.int64] = np.load(path.with_suffix(".offsets.npy"), mmap_mode="r")
-        self.ids: NDArray[np.integer] = np.load(path.with_suffix(".ids.npy"), mmap_mode="r")
+        self.offsets: NDArray[np.int64] = np.load(f"{path}.offsets.npy", mmap_mode="r")
+        self.ids: NDArray[np.integer] = np.load(f"{path}.ids.npy", mmap_mode="r")
 
     @staticmethod
     def write(path: Path, sentences: Iterable[Sequence[int]], vocab_size: int) -> None:
         """Writes sentences to ``path.ids.npy`` and ``path.offsets.npy``."""
         dtype = np.uint16 if vocab_size <= 2**16 else np.int32
         arrays = [np.asarray(sentence, dtype=dtype) for sentence in sentences]
-        np.save(path.with_suffix(".offsets.npy"), np.cumsum([0, *map(len, arrays)], dtype=np.int64))
-        np.save(path.with_suffix(".ids.npy"), np.concatenate([np.empty(0, dtype), *arrays]))
+        np.save(f"{path}.offsets.npy", np.cumsum([0, *map(len, arrays)], dtype=np.int64))
+        np.save(f"{path}.ids.npy", np.concatenate([np.empty(0, dtype), *arrays]))
 
     def __len__(self) -> int:
         """Number of sentences."""

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from softsearch.data.dataset import ParallelDataset, TokenStore
 from softsearch.data.sources.base import ParallelSource
 from softsearch.text.corpus import read_parallel
@@ -36,6 +38,10 @@ class PreparedData:
     def splits(self) -> tuple[str, ...]:
         """What there is: train, val and perhaps test."""
         return tuple(json.loads((self.folder / "splits.json").read_text()))
+
+    def line_number(self, split: str, index: int) -> int:
+        """Where in the text files the pair ``index`` of ``split`` stands, from 1."""
+        return int(np.load(self.folder / f"{split}.lines.npy", mmap_mode="r")[index])
 
     def dataset(self, split: str) -> ParallelDataset:
         """The pairs of ``split``."""
@@ -79,6 +85,7 @@ def _write(folder: Path, files: dict[str, tuple[Path, Path]], trainer: Tokenizer
     corpora = {split: read_parallel(*pair, keep_empty=split != "train") for split, pair in files.items()}
     for split, corpus in corpora.items():
         log.info("%s: %s", split, corpus.report.summary())
+        np.save(folder / f"{split}.lines.npy", np.asarray(corpus.numbers, dtype=np.int64))
     tokenizers = trainer.train(corpora["train"].src, corpora["train"].tgt)
     for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
         (folder / f"{side}.model").write_bytes(tokenizer.model)

@@ -29,7 +29,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)
-        threshold = round(self.rate * 256)
+        threshold = min(round(self.rate * 256), 255)
         count = x.numel()
         draws = torch.empty((count + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
         keep = draws.view(torch.uint8)[:count].view(x.shape) >= threshold

@@ -9,8 +9,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,13 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     return content
 
 
-def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
+def write_bundle(
+    path: Path | str,
+    files: Mapping[str, bytes],
+    manifest: Mapping[str, Any],
+    *,
+    check: Callable[[Bundle], None] | None = None,
+) -> Bundle:
     """Writes a bundle folder, or nothing: an interrupted write leaves the folder that was there.
 
     Args:
@@ -107,9 +113,10 @@ def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping
         files: name to content of every file but the manifest.
         manifest: its keys but for ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
             filled in here.
+        check: called with the complete bundle before it takes its place; what it raises stops the writing.
 
     Returns:
-        The bundle, read back from the disk and verified.
+        The bundle as it was read back from the disk and verified.
 
     Raises:
         BundleError: the manifest lacks something, or the folder holds something that is not a bundle.
@@ -126,11 +133,14 @@ def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping
         for name, content in (*files.items(), (MANIFEST, text)):
             _write_durably(fresh / name, content)
         _sync_folder(fresh)
+        written = Bundle.open(fresh)
+        if check is not None:
+            check(written)
         _swap(fresh, folder, staging / "old")
         _sync_folder(folder.parent)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Bundle.open(folder)
+    return replace(written, path=folder)
 
 
 def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:

@@ -62,10 +62,10 @@ class Manifest:
             src_vocab_size=values.integer("vocab_sizes.src", at_least=len(SPECIAL_IDS)),
             tgt_vocab_size=values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS)),
             graphs={"encoder": values.table("graphs.encoder"), "decoder_step": values.table("graphs.decoder_step")},
-            max_src_tokens=values.integer("limits.max_src_tokens", at_least=8),
+            max_src_tokens=values.integer("limits.max_src_tokens", at_least=8, at_most=1 << 20),
             max_length_factor=values.number("limits.max_length_factor"),
-            max_length_offset=values.integer("limits.max_length_offset", at_least=1),
-            beam=values.integer("search.beam", at_least=1),
+            max_length_offset=values.integer("limits.max_length_offset", at_least=1, at_most=1 << 20),
+            beam=values.integer("search.beam", at_least=1, at_most=1000),
             length_penalty=values.number("search.length_penalty"),
             training=values.table("training"),
         )
@@ -83,17 +83,17 @@ class _Values:
     def __init__(self, tree: dict[str, Any]) -> None:
         self._tree = tree
 
-    def integer(self, key: str, *, at_least: int) -> int:
+    def integer(self, key: str, *, at_least: int, at_most: int = _MAX_FILE_BYTES) -> int:
         value = self._get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
-            raise self._error(key, value, f"an integer of at least {at_least}")
+        if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
+            raise self._error(key, value, f"an integer from {at_least} to {at_most}")
         return value
 
     def number(self, key: str) -> float:
         value = self._get(key)
-        # A NaN is not "at least 0" either.
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
-            raise self._error(key, value, "a number of at least 0")
+        # Written so that NaN is out of range too.
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 100:
+            raise self._error(key, value, "a number from 0 to 100")
         return float(value)
 
     def text(self, key: str) -> str:
@@ -153,8 +153,6 @@ def _files(values: _Values) -> dict[str, FileEntry]:
             )
         facts = _Values(entry if isinstance(entry, dict) else {})
         size, sha256 = facts.integer("bytes", at_least=0), facts.text("sha256")
-        if size > _MAX_FILE_BYTES:
-            raise BundleError(f"manifest.json: {name} has {size} bytes, expected at most {_MAX_FILE_BYTES}")
         if not _SHA256.fullmatch(sha256):
             raise BundleError(f"manifest.json: sha256 of {name} is {sha256[:80]!r}, expected 64 hexadecimal digits")
         files[name] = FileEntry(sha256, size)

@@ -2,8 +2,8 @@
 
 ``encoder.onnx`` runs once per batch and gives the memory (``memory.i``, one entry per sentence) and the first caches
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
-hypothesis and gives the ``k`` best continuations and ``next_cache.i``: reordering costs no copy here, and only
-candidates leave the graph. Caches and memory stay ONNX Runtime's own values from step to step.
+hypothesis and gives the ``k`` best continuations and ``next_cache.i``: reordering costs no copy here, and of the
+probabilities only those of the candidates leave the graph.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import PAD
 
-_LOAD_ERRORS = (
+_ORT_ERRORS = (
     ort_errors.Fail,
     ort_errors.InvalidArgument,
     ort_errors.InvalidGraph,
@@ -37,9 +37,9 @@ _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 class OnnxState(NamedTuple):
     """Where the hypotheses of a batch stand; never changed in place."""
 
-    src_mask: Any  # OrtValue [sentences, src_len] bool
-    memory: tuple[Any, ...]  # OrtValues, axis 0 = sentences
-    cache: tuple[Any, ...]  # OrtValues [sentences, previous beams, ...]
+    src_mask: NDArray[np.bool_]  # [sentences, src_len]
+    memory: tuple[NDArray[Any], ...]  # axis 0 = sentences
+    cache: tuple[NDArray[Any], ...]  # [sentences, previous beams, ...]
     parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: a reordering the next step carries out
     position: int  # tokens read so far
 
@@ -75,27 +75,28 @@ class OnnxStepFunction:
         mask = np.arange(lengths.max()) < lengths[:, None]  # [sentences, src_len]
         tokens = np.full(mask.shape, PAD, dtype=np.int64)
         tokens[mask] = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in src])
-        feeds = {"src_tokens": _value(tokens), "src_mask": _value(mask)}
+        feeds = {"src_tokens": tokens, "src_mask": mask}
         names = [*self._memory, *self._cache]
         values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})
-        memory, cache = values[: len(self._memory)], values[len(self._memory) :]
-        parents = np.zeros((len(src), 1), dtype=np.int64)
-        return OnnxState(feeds["src_mask"], tuple(memory), tuple(cache), parents, 0)
+        memory, cache = tuple(values[: len(self._memory)]), tuple(values[len(self._memory) :])
+        return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0)
 
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
         """Reads one token per row ``[rows]`` and returns the ``k`` best continuations and the next state."""
-        sentences, beams = state.parents.shape
-        feeds = dict(zip(self._memory, state.memory, strict=True)) | dict(zip(self._cache, state.cache, strict=True))
-        feeds["src_mask"] = state.src_mask
-        feeds["tokens"] = _value(np.ascontiguousarray(tokens.reshape(sentences, beams)))
-        feeds["parents"] = _value(np.ascontiguousarray(state.parents))
-        feeds["position"] = _value(np.full((sentences, beams), state.position, dtype=np.int64))
-        feeds["k"] = _value(np.array([k], dtype=np.int64))
+        sentences, beams = shape = state.parents.shape
+        feeds = {
+            "tokens": tokens.reshape(shape),
+            "parents": state.parents,
+            "position": np.full(shape, state.position, dtype=np.int64),
+            "k": np.array([k], dtype=np.int64),
+            "src_mask": state.src_mask,
+            **dict(zip(self._memory, state.memory, strict=True)),
+            **dict(zip(self._cache, state.cache, strict=True)),
+        }
         values = _run(self._step, self._outputs, {name: feeds[name] for name in self._step_inputs})
-        rows = sentences * beams
-        fetched = [value.numpy().reshape(rows, -1) for value in values[: len(self._fetches)]]
+        fetched = [value.reshape(sentences * beams, -1) for value in values[: len(self._fetches)]]
         candidates = Candidates(fetched[0], fetched[1], fetched[2] if len(fetched) > 2 else None)
-        in_place = np.broadcast_to(np.arange(beams), (sentences, beams))
+        in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
         cache = tuple(values[len(self._fetches) :])
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
 
@@ -107,9 +108,9 @@ class OnnxStepFunction:
     def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
         """Keeps only these sentences, with all their rows."""
         return state._replace(
-            src_mask=_take(state.src_mask, sentences),
-            memory=tuple(_take(value, sentences) for value in state.memory),
-            cache=tuple(_take(value, sentences) for value in state.cache),
+            src_mask=state.src_mask[sentences],
+            memory=tuple(values[sentences] for values in state.memory),
+            cache=tuple(values[sentences] for values in state.cache),
             parents=state.parents[sentences],
         )
 
@@ -204,21 +205,14 @@ def _session(model: bytes, what: str) -> Any:
     options.enable_mem_pattern = False
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except _LOAD_ERRORS as error:
+    except _ORT_ERRORS as error:
         raise BundleError(f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {error}") from error
 
 
-def _run(session: Any, outputs: list[str], feeds: dict[str, Any]) -> list[Any]:
+def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    # Keeping the caches as OrtValues (run_with_ort_values, IO binding) was measured: no faster, and slower at batch 1.
     try:
-        values: list[Any] = session.run_with_ort_values(outputs, feeds)
-    except _LOAD_ERRORS as error:
+        values: list[NDArray[Any]] = session.run(outputs, feeds)
+    except _ORT_ERRORS as error:
         raise InputError(f"ONNX Runtime failed in the model's graph: {error}") from error
     return values
-
-
-def _value(array: NDArray[Any]) -> Any:
-    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
-
-
-def _take(value: Any, sentences: NDArray[np.int64]) -> Any:
-    return _value(np.ascontiguousarray(value.numpy()[sentences]))

@@ -145,11 +145,8 @@ class _Batch:
         totals = (self.log_probs[:, :, None] + candidates.log_probs.reshape(sentences, beams, k)).reshape(sentences, -1)
         # Stable, so that equal ones stay in the order of their rows and then of their rank.
         order = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * self.options.beam]
-        return _Choice(
-            np.take_along_axis(totals, order, axis=1),
-            order // k,
-            np.take_along_axis(candidates.tokens.reshape(sentences, -1), order, axis=1),
-        )
+        sentence = np.arange(sentences)[:, None]
+        return _Choice(totals[sentence, order], order // k, candidates.tokens.reshape(sentences, -1)[sentence, order])
 
     def _end(self, best: _Choice) -> None:
         """Stores the hypotheses that end now."""
@@ -169,7 +166,8 @@ class _Batch:
         is_eos = best.tokens == EOS
         order = np.argsort(is_eos, axis=1, kind="stable")[:, : self.options.beam]  # False first, order kept
         log_probs = np.where(is_eos, -np.inf, best.log_probs)
-        live = _Choice(*(np.take_along_axis(part, order, axis=1) for part in (log_probs, best.parents, best.tokens)))
+        sentence = np.arange(order.shape[0])[:, None]
+        live = _Choice(log_probs[sentence, order], best.parents[sentence, order], best.tokens[sentence, order])
         missing = self.options.beam - order.shape[1]
         if missing <= 0:
             return live

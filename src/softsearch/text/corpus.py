@@ -59,10 +59,11 @@ class CorpusReport:
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """Aligned lines: ``src[i]`` and ``tgt[i]`` are one pair."""
+    """Aligned lines: ``src[i]`` and ``tgt[i]`` are one pair, found on line ``numbers[i]`` (from 1) of both files."""
 
     src: list[str]
     tgt: list[str]
+    numbers: list[int]
     report: CorpusReport
 
 
@@ -109,7 +110,7 @@ def read_parallel(
         CorpusError: a file cannot be read, the line counts differ, or no pair is left.
     """
     fatal = {"over_long", "invalid"} if keep_empty else {"invalid"} if on_error == "raise" else set()
-    kept: tuple[list[str], list[str]] = [], []
+    kept: tuple[list[str], list[str], list[int]] = [], [], []
     counts: Counter[str] = Counter()
     for pair in _aligned(src, tgt):
         for line in pair:
@@ -127,6 +128,7 @@ def read_parallel(
         if keep_empty or not reason:
             kept[0].append(pair[0].text)
             kept[1].append(pair[1].text)
+            kept[2].append(counts["lines"])
     if keep_empty:
         del counts["over_long"]  # longer than max_chars, and kept
     report = CorpusReport(src=src, tgt=tgt, kept=len(kept[0]), **counts)

@@ -134,7 +134,9 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
         ("special_ids", {"pad": 3, "unk": 1, "bos": 2, "eos": 0}, "special_ids is"),
         ("tokenizers", {"src": "src.model", "tgt": "other.model"}, "expected 'other.model' among them"),
         ("files", {"encoder.onnx": {"sha256": "x", "bytes": 1}}, "sha256 of encoder.onnx is 'x'"),
-        ("files", {"encoder.onnx": {"sha256": "0" * 64, "bytes": 1 << 40}}, "expected at most"),
+        ("files", {"encoder.onnx": {"sha256": "0" * 64, "bytes": 1 << 40}}, "bytes is '1099511627776', expected"),
+        ("limits", {"max_src_tokens": 9, "max_length_factor": 1e300}, "max_length_factor is '1e\\+300', expected"),
+        ("search", {"beam": 10**9}, "beam is '1000000000', expected an integer from 1 to 1000"),
         ("files", {f"f{i}": {} for i in range(100)}, "files lists 100 files"),
         ("files", {"encoder.onnx": "x"}, "bytes is missing"),
         ("graphs", None, "graphs.encoder is missing"),
@@ -229,3 +231,19 @@ def test_a_manifest_that_could_not_be_opened_is_not_written(tmp_path: Path) -> N
     with pytest.raises(BundleError, match=r"limits\.max_src_tokens is missing"):
         write_bundle(tmp_path / "new", files, manifest)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_that_fails_its_check_is_not_written(victim: Path) -> None:
+    before = Bundle.open(victim)
+    files, manifest = bundle_parts(3)
+    checked: list[dict[str, bytes]] = []
+
+    def check(bundle: Bundle) -> None:
+        checked.append(bundle.files)
+        raise BundleError("the graphs differ from the model")
+
+    with pytest.raises(BundleError, match="differ from the model"):
+        write_bundle(victim, files, manifest, check=check)
+    assert checked == [files]
+    assert Bundle.open(victim) == before
+    assert [entry.name for entry in victim.parent.iterdir()] == ["victim"]

@@ -1,5 +1,7 @@
 """Batches respect the budget, hold every sentence once, and leave no trace in the results."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.batching import plan_batches, translate_ids
 from softsearch.search.beam import BeamSearch
+from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import TableModel
 
@@ -51,3 +54,16 @@ def test_an_empty_source_is_refused() -> None:
 def test_budgets_below_one_are_refused(bad: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match="is 0, expected at least 1"):
         translate_ids(TableModel(), BeamSearch(), [[EOS]], **bad)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_after_an_error_no_further_batch_is_begun(workers: int) -> None:
+    begun: list[int] = []
+
+    def strategy(step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+        begun.append(len(src))
+        raise InputError("broken")
+
+    with pytest.raises(InputError, match="broken"):
+        translate_ids(TableModel(), strategy, [[EOS]] * 10_000, batch_tokens=1, workers=workers)
+    assert len(begun) < 10_000

@@ -1,0 +1,54 @@
+"""Translating and scoring a test set with a checkpoint."""
+
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+
+from softsearch.app.build import rebuild_model
+from softsearch.app.instantiate import build, check, plain
+from softsearch.app.results import report
+from softsearch.data.sources.base import ParallelSource
+from softsearch.errors import CorpusError
+from softsearch.text.corpus import read_parallel
+from softsearch.training.allocator import keep_freed_memory
+from softsearch.training.evaluation import evaluate as evaluate_lines
+from softsearch.training.saved import read_saved
+
+
+def evaluate(config: DictConfig) -> None:
+    """Translates a split, or the two files of ``test``, and writes scores and translations to the run's folder.
+
+    Raises:
+        SoftsearchError: the checkpoint or the text cannot be read, or an option is wrong.
+    """
+    keep_freed_memory()
+    resolved = plain(config)
+    check(resolved["search"], "search")
+    saved = read_saved(resolved["ckpt"])
+    data = config.data if config.data is not None else OmegaConf.create({"data": saved.config["data"]}).data
+    source: ParallelSource = build(data)
+    lines = _lines(source, resolved)
+    model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
+    Console().print(f"translating {len(lines[0])} sentences with {saved.path}, step {saved.step}", soft_wrap=True)
+    tested = evaluate_lines(
+        model, saved.tokenizers, build(config.search), lines, text_form=source.text_form, tgt_lang=source.tgt_lang
+    )
+    report(Path(resolved["run_dir"]), resolved["split"], tested, {})
+
+
+def _lines(source: ParallelSource, config: dict[str, object]) -> tuple[list[str], list[str]]:
+    if config["test"] is not None:
+        pair = config["test"]
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise CorpusError(f"test={pair}: expected two files, as in test='[a.en,a.de]'")
+        src, tgt = map(Path, pair)
+    else:
+        files = source.files(Path(str(config["cache_dir"])))
+        split = str(config["split"])
+        if split not in files:
+            raise CorpusError(f"the data has no split {split!r}, found {', '.join(files)}; set split or test")
+        src, tgt = files[split]  # type: ignore[index]  # checked just above
+    corpus = read_parallel(src, tgt, keep_empty=True)
+    return corpus.src, corpus.tgt

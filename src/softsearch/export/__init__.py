@@ -1,0 +1,1 @@
+"""From a trained model to ONNX graphs that compute the same."""

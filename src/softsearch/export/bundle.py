@@ -1,0 +1,65 @@
+"""From a checkpoint to a bundle that the torch-free runtime translates with."""
+
+from pathlib import Path
+from typing import Any
+
+from softsearch.export.graphs import export_graphs
+from softsearch.export.parity import Parity, compare
+from softsearch.models.interface import Seq2Seq
+from softsearch.report.model_card import model_card
+from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER
+from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.search.interface import SearchOptions, StepFunction
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+
+def export_bundle(
+    model: Seq2Seq,
+    reference: StepFunction,
+    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
+    path: Path,
+    *,
+    options: SearchOptions,
+    max_src_tokens: int,
+    facts: dict[str, Any],
+) -> tuple[Bundle, Parity]:
+    """Writes the bundle of a model in evaluation mode, after its graphs were seen to compute what the model does.
+
+    Args:
+        model: the trained model.
+        reference: the same model as search sees it.
+        tokenizers: source and target.
+        path: the bundle's folder.
+        options: the search that the runtime does by default.
+        max_src_tokens: longer sentences are translated in parts.
+        facts: about the training, plain values for the manifest and the model card.
+
+    Raises:
+        BundleError: the graphs differ from the model, or ``path`` holds something else; nothing was written.
+    """
+    graphs = export_graphs(model)
+    src, tgt = tokenizers
+    joint = src.fingerprint == tgt.fingerprint
+    names = ("joint.model", "joint.model") if joint else ("src.model", "tgt.model")
+    found: list[Parity] = []
+    files = {ENCODER: graphs.encoder, DECODER_STEP: graphs.decoder_step, names[0]: src.model, names[1]: tgt.model}
+    manifest = {
+        "tokenizers": dict(zip(("src", "tgt"), names, strict=True)),
+        "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
+        "graphs": {"encoder": describe_onnx(graphs.encoder), "decoder_step": describe_onnx(graphs.decoder_step)},
+        "limits": {
+            "max_src_tokens": max_src_tokens,
+            "max_length_factor": options.max_length_factor,
+            "max_length_offset": options.max_length_offset,
+        },
+        "search": {"beam": options.beam, "length_penalty": options.length_penalty},
+        "training": facts,
+    }
+    files["README.md"] = model_card(path.name, facts, {name: len(content) for name, content in files.items()}).encode()
+
+    def check(bundle: Bundle) -> None:
+        onnx_model = OnnxStepFunction(bundle, alignments=True)
+        found.append(compare(reference, onnx_model, src.vocab_size))
+
+    return write_bundle(path, files, manifest, check=check), found[0]

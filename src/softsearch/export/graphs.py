@@ -1,0 +1,234 @@
+"""The encoder and the decoder's step as ONNX graphs, any number of sentences, beams and tokens.
+
+``encoder.onnx`` makes the memory and the first caches; ``decoder_step.onnx`` gathers the caches by ``parents``, calls
+``Decoder.step`` and returns the ``k`` best continuations: log-softmax and top-k run inside the graph, and a beam's
+reordering costs no copy outside of it.
+"""
+
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import onnx
+import torch
+from onnx import TensorProto, helper
+from torch import Tensor, nn
+from torch.export import Dim
+
+from softsearch.export.gru import ONNX_FUNCTIONS, OnnxGRU
+from softsearch.models.interface import DecoderState, Encoder, Memory, Seq2Seq
+from softsearch.models.recurrent import BidirectionalGRU
+from softsearch.text.vocabulary import BOS, EOS, PAD
+
+OPSET = 20
+SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, PAST = (
+    Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "past")
+)
+
+
+class Graphs(NamedTuple):
+    """Two serialised ONNX models."""
+
+    encoder: bytes
+    decoder_step: bytes
+
+
+def export_graphs(model: Seq2Seq) -> Graphs:
+    """Exports a model in evaluation mode; the model itself stays as it is."""
+    model = copy.deepcopy(model).eval().float().cpu()
+    example = _Example(model)
+    _replace_recurrences(model)
+    step = _export_step(model, example)
+    used = {value.name for value in step.graph.input}
+    encoder = _export_encoder(model, example, used)
+    return Graphs(encoder.SerializeToString(), step.SerializeToString())
+
+
+class _Example:
+    """Tensors to trace with: no size is 1, none equals another, so that none is taken for a constant."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        sentences, src_len, beams, previous = 3, 7, 4, 5
+        self.src_tokens = torch.full((sentences, src_len), EOS)
+        self.src_tokens[0, -2:] = PAD
+        self.src_mask = self.src_tokens != PAD
+        with torch.no_grad():
+            state = model.encode(self.src_tokens)
+            state = state.select(torch.arange(sentences).repeat_interleave(previous))
+            once = model.decoder.step(torch.full((sentences * previous,), BOS), state).state
+            twice = model.decoder.step(torch.full((sentences * previous,), BOS), once).state
+        self.memory = tuple(m.contiguous() for m in (state.memory.states, *state.memory.projected))
+        self.cache = tuple(c.unflatten(0, (sentences, previous)) for c in twice.cache)
+        self.tokens = torch.full((sentences, beams), BOS)
+        self.position = torch.full((sentences, beams), 2)
+        self.parents = torch.arange(beams).expand(sentences, beams).clone()
+        pairs = zip(once.cache, twice.cache, strict=True)
+        # The axes that grow with each token, counted with the beams as an axis of their own.
+        self.growing = [[i + 1 for i in range(1, a.dim()) if a.shape[i] != b.shape[i]] for a, b in pairs]
+
+
+class _EncoderGraph(nn.Module):
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> tuple[Tensor, ...]:
+        state = self.model.decoder.init_state(self.model.encoder(src_tokens, src_mask))
+        return (state.memory.states, *state.memory.projected, *(c[:, None] for c in state.cache))
+
+
+class _StepGraph(nn.Module):
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.decoder = model.decoder
+
+    def forward(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        parents: Tensor,
+        src_mask: Tensor,
+        memory: tuple[Tensor, ...],
+        cache: tuple[Tensor, ...],
+    ) -> tuple[Tensor, ...]:
+        sentences = tokens.shape[0]
+        first = torch.arange(sentences, device=tokens.device)[:, None] * cache[0].shape[1]
+        rows = (first + parents).flatten()
+        state = DecoderState(
+            Memory(memory[0], src_mask, tuple(memory[1:])),
+            tuple(c.flatten(0, 1)[rows] for c in cache),
+            position.flatten(),
+        )
+        output = self.decoder.step(tokens.flatten(), state)
+        every_row = (output.logits.log_softmax(-1), output.alignments, *output.state.cache)
+        return tuple(t.unflatten(0, tokens.shape) for t in every_row)
+
+
+def _export_encoder(model: Seq2Seq, example: _Example, used: set[str]) -> onnx.ModelProto:
+    memory = [f"memory.{i}" for i in range(len(example.memory))]
+    cache = [f"cache.{i}" for i in range(len(example.cache))]
+    tokens = {0: SENTENCES, 1: SRC_LEN}
+    exported = _export(
+        _EncoderGraph(model),
+        {"src_tokens": example.src_tokens, "src_mask": example.src_mask},
+        {"src_tokens": tokens, "src_mask": tokens},
+        [*memory, *cache],
+    )
+    _drop(exported.graph.output, {name for name in memory if name not in used})
+    return exported
+
+
+def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
+    rows = {0: SENTENCES, 1: BEAMS}
+    memory_shapes = tuple(
+        {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == example.src_mask.shape[1]}
+        for m in example.memory
+    )
+    cache_shapes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | {i: PAST for i in axes} for axes in example.growing)
+    exported = _export(
+        _StepGraph(model),
+        {
+            "tokens": example.tokens,
+            "position": example.position,
+            "parents": example.parents,
+            "src_mask": example.src_mask,
+            "memory": example.memory,
+            "cache": example.cache,
+        },
+        {
+            "tokens": rows,
+            "position": rows,
+            "parents": rows,
+            "src_mask": {0: SENTENCES, 1: SRC_LEN},
+            "memory": memory_shapes,
+            "cache": cache_shapes,
+        },
+        ["all_log_probs", "alignments", *(f"next_cache.{i}" for i in range(len(example.cache)))],
+    )
+    names = ["tokens", "position", "parents", "src_mask"]
+    names += [f"memory.{i}" for i in range(len(example.memory))]
+    names += [f"cache.{i}" for i in range(len(example.cache))]
+    _rename_inputs(exported.graph, names)
+    consumed = {name for node in exported.graph.node for name in node.input}
+    _drop(exported.graph.input, {value.name for value in exported.graph.input} - consumed)
+    _append_top_k(exported.graph)
+    return exported
+
+
+def _export(
+    module: nn.Module, inputs: dict[str, Any], dynamic_shapes: dict[str, Any], outputs: list[str]
+) -> onnx.ModelProto:
+    with warnings.catch_warnings(), _quiet():
+        warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
+        program = _program(module, inputs, dynamic_shapes, outputs)
+    stream = io.BytesIO()
+    program.save(stream)
+    return onnx.load_from_string(stream.getvalue())
+
+
+def _program(
+    module: nn.Module, inputs: dict[str, Any], dynamic_shapes: dict[str, Any], outputs: list[str]
+) -> torch.onnx.ONNXProgram:
+    program = torch.onnx.export(
+        module.eval(),
+        kwargs=inputs,
+        dynamic_shapes=dynamic_shapes,
+        output_names=outputs,
+        opset_version=OPSET,
+        dynamo=True,
+        custom_translation_table=ONNX_FUNCTIONS,
+        verbose=False,
+    )
+    assert program is not None
+    return program
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's remarks about packages that this project does not use."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _replace_recurrences(module: nn.Module) -> None:
+    """Puts ONNX's own recurrent operator where a Python loop over time cannot be exported."""
+    for name, child in module.named_children():
+        if isinstance(child, BidirectionalGRU):
+            setattr(module, name, OnnxGRU(child))
+        else:
+            _replace_recurrences(child)
+
+
+def _rename_inputs(graph: onnx.GraphProto, names: list[str]) -> None:
+    renamed = {value.name: name for value, name in zip(graph.input, names, strict=True)}
+    for value in graph.input:
+        value.name = renamed[value.name]
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            node.input[index] = renamed.get(name, name)
+
+
+def _drop(values: Any, names: Iterable[str]) -> None:
+    names = set(names)
+    kept = [value for value in values if value.name not in names]
+    del values[:]
+    values.extend(kept)
+
+
+def _append_top_k(graph: onnx.GraphProto) -> None:
+    """Replaces the output of all log-probabilities by the ``k`` best and their tokens."""
+    _drop(graph.output, {"all_log_probs"})
+    shape = ["sentences", "beams", "k"]
+    graph.input.append(helper.make_tensor_value_info("k", TensorProto.INT64, [1]))
+    graph.node.append(helper.make_node("TopK", ["all_log_probs", "k"], ["log_probs", "candidates"], axis=-1))
+    graph.output.insert(0, helper.make_tensor_value_info("log_probs", TensorProto.FLOAT, shape))
+    graph.output.insert(1, helper.make_tensor_value_info("candidates", TensorProto.INT64, shape))

@@ -1,0 +1,34 @@
+"""Alignments as pictures (Bahdanau et al. 2015, figure 3)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+
+def draw_alignments(
+    alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str], path: Path
+) -> None:
+    """Writes a heatmap as PNG: a row for each target piece, a column for each source piece, white is 1.
+
+    Args:
+        alignments: ``[len(tgt_pieces), len(src_pieces)]``, each row a distribution over the source.
+        src_pieces: the labels on top.
+        tgt_pieces: the labels on the left.
+        path: the file to write.
+    """
+    size = (1.6 + 0.34 * len(src_pieces), 1.6 + 0.30 * len(tgt_pieces))
+    with matplotlib.rc_context({"font.family": ["DejaVu Sans"], "savefig.dpi": 120}):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.add_subplot()
+        image = axes.imshow(alignments, cmap="gray", vmin=0, vmax=1, aspect="auto")
+        axes.xaxis.tick_top()
+        axes.set_xticks(range(len(src_pieces)), src_pieces, rotation=60, ha="left")
+        axes.set_yticks(range(len(tgt_pieces)), tgt_pieces)
+        axes.tick_params(length=0)
+        figure.colorbar(image, ax=axes, label="alignment weight", shrink=0.8)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="png")

@@ -1,0 +1,211 @@
+"""What every architecture owes to search, training and export, whatever its equations are."""
+
+import io
+
+import pytest
+import torch
+from torch import Tensor
+
+from softsearch.models.interface import DecoderState, Seq2Seq, StepOutput
+from softsearch.models.loss import CrossEntropy
+from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
+from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
+
+SRC_LENGTHS = (5, 2, 7)
+TGT_LEN = 6
+TOLERANCE = 1e-10  # in float64; the promise is 1e-5 in float32
+
+
+@pytest.fixture(params=every_model())
+def model(request: pytest.FixtureRequest) -> Seq2Seq:
+    return small_model(*request.param)
+
+
+@pytest.fixture
+def src() -> Tensor:
+    """Three padded sentences, [batch, src_len]."""
+    tokens = _ids(len(SRC_LENGTHS), max(SRC_LENGTHS), SRC_VOCAB)
+    for row, length in zip(tokens, SRC_LENGTHS, strict=True):
+        row[length - 1] = EOS
+        row[length:] = PAD
+    return tokens
+
+
+@pytest.fixture
+def tgt() -> Tensor:
+    """What the decoder reads, [batch, tgt_len]."""
+    tokens = _ids(len(SRC_LENGTHS), TGT_LEN, TGT_VOCAB)
+    tokens[:, 0] = BOS
+    return tokens
+
+
+def test_forward_equals_the_scan_of_step(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    state = model.encode(src)
+    logits = []
+    for position, tokens in enumerate(tgt.unbind(1)):
+        assert state.position.tolist() == [position] * len(tgt)
+        output = model.decoder.step(tokens, state)
+        logits.append(output.logits)
+        state = output.state
+    assert_close(torch.stack(logits, dim=1), model(src, tgt))
+
+
+def test_single_precision_keeps_the_promise(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    model = model.float()
+    state = model.encode(src)
+    logits = []
+    for tokens in tgt.unbind(1):
+        output = model.decoder.step(tokens, state)
+        logits.append(output.logits)
+        state = output.state
+    torch.testing.assert_close(torch.stack(logits, dim=1), model(src, tgt), rtol=0, atol=1e-5)
+
+
+def test_alignments_are_distributions_over_the_real_source(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    output = after_steps(model, src, tgt, steps=3)
+    assert output.alignments.shape == src.shape
+    assert_close(output.alignments.sum(-1), torch.ones(len(src), dtype=torch.float64))
+    assert output.alignments.min() >= 0
+    assert output.alignments[src == PAD].abs().max() == 0
+
+
+def test_select_commutes_with_step(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    state = two_beams(model, src, tgt)
+    rows = torch.tensor([1, 0, 2, 2, 5, 4])  # within each sentence: swapped, repeated, swapped
+    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
+    assert_same_step(
+        model.decoder.step(tokens[rows], state.select(rows)), select_output(model.decoder.step(tokens, state), rows)
+    )
+
+
+def test_select_may_change_the_number_of_beams(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    state = two_beams(model, src, tgt)
+    rows = torch.tensor([1, 0, 1, 3, 3, 2, 4, 5, 5])
+    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
+    assert_same_step(
+        model.decoder.step(tokens[rows], state.select(rows)), select_output(model.decoder.step(tokens, state), rows)
+    )
+
+
+@pytest.mark.parametrize("sentences", [[0, 2], [1], [2, 0]], ids=str)
+def test_keep_commutes_with_step(model: Seq2Seq, src: Tensor, tgt: Tensor, sentences: list[int]) -> None:
+    state = two_beams(model, src, tgt)
+    kept, rows = torch.tensor(sentences), torch.tensor([row for s in sentences for row in (2 * s, 2 * s + 1)])
+    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
+    expected = model.decoder.step(tokens, state)
+    found = model.decoder.step(tokens[rows], state.keep(kept))
+    assert_same_step(
+        found, StepOutput(expected.logits[rows], expected.alignments[rows], expected.state.keep(kept))
+    )
+
+
+def test_a_step_leaves_its_state_alone(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    state = two_beams(model, src, tgt)
+    before = [tensor.clone() for tensor in tensors(state)]
+    model.decoder.step(torch.tensor([4, 5, 6, 7, 8, 9]), state)
+    for tensor, copy in zip(tensors(state), before, strict=True):
+        assert torch.equal(tensor, copy)
+
+
+def test_padding_changes_nothing(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    wider = torch.cat((src, torch.full((len(src), 4), PAD)), dim=1)
+    assert_close(model(wider, tgt), model(src, tgt))
+    padded, plain = (after_steps(model, tokens, tgt, steps=3) for tokens in (wider, src))
+    assert_close(padded.logits, plain.logits)
+    assert_close(padded.alignments[:, : src.shape[1]], plain.alignments)
+
+
+def test_a_batch_of_one_equals_a_batch_of_many(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    together = model(src, tgt)
+    stepped = after_steps(model, src, tgt, steps=3)
+    for row, length in enumerate(SRC_LENGTHS):
+        alone_src, alone_tgt = src[row : row + 1, :length], tgt[row : row + 1]
+        assert_close(model(alone_src, alone_tgt)[0], together[row])
+        alone = after_steps(model, alone_src, alone_tgt, steps=3)
+        assert_close(alone.logits[0], stepped.logits[row])
+        assert_close(alone.alignments[0], stepped.alignments[row, :length])
+
+
+def test_beams_of_a_sentence_do_not_see_each_other(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    state = two_beams(model, src, tgt)
+    first, second = torch.tensor([4, 5, 6, 7, 8, 9]), torch.tensor([4, 10, 6, 11, 8, 12])
+    one, other = model.decoder.step(first, state), model.decoder.step(second, state)
+    assert_close(one.logits[::2], other.logits[::2])
+    assert (one.logits[1::2] - other.logits[1::2]).abs().amax(-1).min() > 1e-4
+
+
+@pytest.mark.parametrize("changed", range(1, TGT_LEN))
+def test_future_tokens_do_not_change_the_past(model: Seq2Seq, src: Tensor, tgt: Tensor, changed: int) -> None:
+    other = tgt.clone()
+    other[:, changed:] = torch.where(tgt[:, changed:] == 4, 5, 4)
+    before, after = model(src, tgt), model(src, other)
+    assert_close(after[:, :changed], before[:, :changed])
+    assert (after[:, changed] - before[:, changed]).abs().amax(-1).min() > 1e-4  # and the present does count
+
+
+def test_every_source_token_counts(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    for position in range(SRC_LENGTHS[0]):
+        other = src.clone()
+        other[0, position] = 4 if src[0, position] != 4 else 5
+        assert (model(other, tgt) - model(src, tgt))[0].abs().max() > 1e-6
+
+
+def test_every_parameter_gets_a_gradient(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    model.train()
+    targets = _ids(*tgt.shape, TGT_VOCAB)
+    features = model.features(src, tgt)
+    CrossEntropy(smoothing=0.1)(features.flatten(0, 1), targets.flatten(), model.decoder.output).smoothed.backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().max() > 1e-8, name
+
+
+def test_saved_weights_load_as_plain_tensors(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
+    file = io.BytesIO()
+    torch.save({"state_dict": model.state_dict()}, file)
+    expected = model(src, tgt)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    file.seek(0)
+    model.load_state_dict(torch.load(file, weights_only=True)["state_dict"])
+    assert torch.equal(model(src, tgt), expected)
+
+
+def two_beams(model: Seq2Seq, src: Tensor, tgt: Tensor) -> DecoderState:
+    """A state with two different hypotheses for each sentence, two tokens long."""
+    first = model.decoder.step(tgt[:, 0], model.encode(src)).state
+    rows = torch.arange(len(src)).repeat_interleave(2)
+    return model.decoder.step(torch.tensor([5, 6, 7, 8, 9, 10]), first.select(rows)).state
+
+
+def after_steps(model: Seq2Seq, src: Tensor, tgt: Tensor, *, steps: int) -> StepOutput:
+    output = model.decoder.step(tgt[:, 0], model.encode(src))
+    for tokens in tgt[:, 1:steps].unbind(1):
+        output = model.decoder.step(tokens, output.state)
+    return output
+
+
+def select_output(output: StepOutput, rows: Tensor) -> StepOutput:
+    return StepOutput(output.logits[rows], output.alignments[rows], output.state.select(rows))
+
+
+def assert_same_step(found: StepOutput, expected: StepOutput) -> None:
+    assert_close(found.logits, expected.logits)
+    assert_close(found.alignments, expected.alignments)
+    for one, other in zip(tensors(found.state), tensors(expected.state), strict=True):
+        assert_close(one, other)
+
+
+def tensors(state: DecoderState) -> list[Tensor]:
+    memory = state.memory
+    return [memory.states, memory.mask, *memory.projected, *state.cache, state.position]
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
+
+
+def _ids(batch: int, length: int, vocab_size: int) -> Tensor:
+    generator = torch.Generator().manual_seed(batch * length + vocab_size)
+    return torch.randint(len(SPECIALS), vocab_size, (batch, length), generator=generator)

@@ -1,0 +1,138 @@
+"""Attention against the papers' equations, written out in NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from softsearch.models.attention import AdditiveAttention, MultiHeadAttention, masked_softmax
+
+Array = NDArray[np.float64]
+SENTENCES, BEAMS, SRC_LEN = 2, 3, 5
+QUERY, MEMORY, DIM = 4, 6, 7
+D_MODEL, HEADS = 8, 2
+
+
+def softmax(x: Array) -> Array:
+    exp = np.exp(x - x.max())
+    return exp / exp.sum()
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.fixture
+def mask() -> Tensor:
+    return torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+
+
+@pytest.fixture
+def additive() -> AdditiveAttention:
+    torch.manual_seed(0)
+    attention = AdditiveAttention(QUERY, MEMORY, DIM).double()
+    nn.init.normal_(attention.memory.bias)
+    return attention
+
+
+@pytest.fixture
+def multi_head() -> MultiHeadAttention:
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(D_MODEL, HEADS).double()
+    for bias in (attention.query.bias, attention.key_value.bias, attention.out.bias):
+        nn.init.normal_(bias)
+    return attention
+
+
+def paper_additive(attention: AdditiveAttention, s: Array, h: Array) -> tuple[Array, Array]:
+    """Bahdanau et al. 2015, A.1.2 and equations 5 and 6, for one query s and the annotations of one sentence."""
+    W_a, U_a = attention.query.weight.detach().numpy(), attention.memory.weight.detach().numpy()
+    b, v_a = attention.memory.bias.detach().numpy(), attention.energy.detach().numpy()
+    e = np.array([v_a @ np.tanh(W_a @ s + U_a @ h_j + b) for h_j in h])
+    alpha = softmax(e)
+    return sum(a * h_j for a, h_j in zip(alpha, h, strict=True)), alpha
+
+
+def test_additive_equals_the_paper(additive: AdditiveAttention, mask: Tensor) -> None:
+    query, states = normal(SENTENCES * BEAMS, QUERY, seed=1), normal(SENTENCES, SRC_LEN, MEMORY, seed=2)
+    contexts, alignments = additive(query, states, additive.project(states), mask)
+    for row in range(SENTENCES * BEAMS):
+        sentence = row // BEAMS
+        real = int(mask[sentence].sum())
+        context, alpha = paper_additive(additive, query[row].numpy(), states[sentence, :real].numpy())
+        np.testing.assert_allclose(contexts[row].detach().numpy(), context, atol=1e-12)
+        np.testing.assert_allclose(alignments[row, :real].detach().numpy(), alpha, atol=1e-12)
+        assert alignments[row, real:].tolist() == [0.0] * (SRC_LEN - real)
+
+
+def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
+    query = normal(SENTENCES * BEAMS, QUERY, seed=1).requires_grad_()
+    states = normal(SENTENCES, SRC_LEN, MEMORY, seed=2).requires_grad_()
+    names, weights = zip(*additive.named_parameters(), strict=True)
+
+    def attend(query: Tensor, states: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        parameters = dict(zip(names, weights, strict=True))
+        projected = torch.nn.functional.linear(states, parameters["memory.weight"], parameters["memory.bias"])
+        found: tuple[Tensor, ...] = torch.func.functional_call(additive, parameters, (query, states, projected, mask))
+        return found
+
+    assert torch.autograd.gradcheck(attend, (query, states, *weights))
+
+
+def test_masked_softmax_survives_huge_energies() -> None:
+    energies = torch.tensor([[3e38, 3e38, -3e38]], dtype=torch.float32)
+    mask = torch.tensor([[True, True, False]])
+    assert masked_softmax(energies, mask).tolist() == [[0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_masked_softmax_has_no_overflow_in_any_precision(dtype: torch.dtype) -> None:
+    found = masked_softmax(torch.zeros(1, 4, dtype=dtype), torch.tensor([[True, True, False, False]]))
+    assert found.tolist() == [[0.5, 0.5, 0.0, 0.0]]
+
+
+def paper_multi_head(attention: MultiHeadAttention, x: Array, memory: Array, mask: Array) -> tuple[Array, Array]:
+    """Vaswani et al. 2017, section 3.2, for one sentence: ``x`` [len, d], ``memory`` [keys, d], ``mask`` [len, keys]."""
+    W_q, W_o = attention.query.weight.detach().numpy(), attention.out.weight.detach().numpy()
+    W_k, W_v = np.split(attention.key_value.weight.detach().numpy(), 2)
+    b_k, b_v = np.split(attention.key_value.bias.detach().numpy(), 2)
+    b_q, b_o = attention.query.bias.detach().numpy(), attention.out.bias.detach().numpy()
+    d_k = D_MODEL // HEADS
+    heads, weights = [], []
+    for i in range(HEADS):
+        columns = slice(i * d_k, (i + 1) * d_k)
+        Q, K, V = (x @ W_q.T + b_q)[:, columns], (memory @ W_k.T + b_k)[:, columns], (memory @ W_v.T + b_v)[:, columns]
+        energies = np.where(mask, Q @ K.T / math.sqrt(d_k), -np.inf)
+        weights.append(np.array([softmax(row) for row in energies]))
+        heads.append(weights[-1] @ V)
+    return np.concatenate(heads, axis=1) @ W_o.T + b_o, np.mean(weights, axis=0)
+
+
+def test_multi_head_equals_the_paper(multi_head: MultiHeadAttention, mask: Tensor) -> None:
+    x, memory = normal(SENTENCES, 4, D_MODEL, seed=1), normal(SENTENCES, SRC_LEN, D_MODEL, seed=2)
+    keys, values = multi_head.keys_values(memory)
+    found = multi_head(x, keys, values, mask[:, None, None])
+    written_out, weights = multi_head.with_weights(x, keys, values, mask[:, None, None])
+    for sentence in range(SENTENCES):
+        seen = np.broadcast_to(mask[sentence].numpy(), (4, SRC_LEN))
+        expected, alpha = paper_multi_head(multi_head, x[sentence].numpy(), memory[sentence].numpy(), seen)
+        np.testing.assert_allclose(found[sentence].detach().numpy(), expected, atol=1e-12)
+        np.testing.assert_allclose(written_out[sentence].detach().numpy(), expected, atol=1e-12)
+        np.testing.assert_allclose(weights[sentence].detach().numpy(), alpha, atol=1e-12)
+
+
+def test_causal_attention_sees_the_past_and_itself(multi_head: MultiHeadAttention) -> None:
+    x = normal(1, SRC_LEN, D_MODEL, seed=1)
+    found = multi_head(x, *multi_head.keys_values(x), causal=True)
+    expected, _ = paper_multi_head(multi_head, x[0].numpy(), x[0].numpy(), np.tri(SRC_LEN, dtype=bool))
+    np.testing.assert_allclose(found[0].detach().numpy(), expected, atol=1e-12)
+
+
+def test_no_mask_sees_everything(multi_head: MultiHeadAttention) -> None:
+    x, memory = normal(1, 2, D_MODEL, seed=1), normal(1, SRC_LEN, D_MODEL, seed=2)
+    found = multi_head(x, *multi_head.keys_values(memory))
+    expected, _ = paper_multi_head(multi_head, x[0].numpy(), memory[0].numpy(), np.ones((2, SRC_LEN), dtype=bool))
+    np.testing.assert_allclose(found[0].detach().numpy(), expected, atol=1e-12)

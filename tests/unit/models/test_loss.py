@@ -1,0 +1,122 @@
+"""The chunked cross-entropy against PyTorch's."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from softsearch.errors import ConfigError
+from softsearch.models import loss as loss_module
+from softsearch.models.loss import ROWS, CrossEntropy
+
+DIM, VOCAB = 6, 13
+
+
+def layer(dtype: torch.dtype = torch.float64) -> nn.Linear:
+    torch.manual_seed(0)
+    return nn.Linear(DIM, VOCAB, dtype=dtype)
+
+
+def data(tokens: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(tokens)
+    features = 2 * torch.randn(tokens, DIM, dtype=dtype, generator=generator)
+    return features.requires_grad_(), torch.randint(VOCAB, (tokens,), generator=generator)
+
+
+def reference(features: Tensor, targets: Tensor, output: nn.Linear, smoothing: float) -> Tensor:
+    return functional.cross_entropy(output(features), targets, label_smoothing=smoothing, reduction="sum")
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("tokens", [1, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS + 17])
+def test_equals_torch(tokens: int, smoothing: float) -> None:
+    output, (features, targets) = layer(), data(tokens)
+    expected = reference(features, targets, output, smoothing)
+    wanted = torch.autograd.grad(0.37 * expected, (features, output.weight, output.bias))
+    found = CrossEntropy(smoothing=smoothing)(features, targets, output)
+    gradients = torch.autograd.grad(0.37 * found.smoothed, (features, output.weight, output.bias))
+    torch.testing.assert_close(found.smoothed, expected)
+    torch.testing.assert_close(found.nll, reference(features, targets, output, 0.0).detach())
+    for gradient, want in zip(gradients, wanted, strict=True):
+        torch.testing.assert_close(gradient, want)
+
+
+def test_gradients_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_module, "ROWS", 3)
+    output, (features, targets) = layer(), data(7)
+    cross_entropy = CrossEntropy(smoothing=0.2)
+
+    def smoothed(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        theirs = nn.Linear(DIM, VOCAB, dtype=torch.float64)
+        del theirs.weight, theirs.bias
+        theirs.weight, theirs.bias = weight, bias  # type: ignore[assignment]
+        return cross_entropy(features, targets, theirs).smoothed
+
+    inputs = (features, output.weight.detach().requires_grad_(), output.bias.detach().requires_grad_())
+    assert torch.autograd.gradcheck(smoothed, inputs)
+
+
+def test_mixed_precision_stays_close() -> None:
+    output, (features, targets) = layer(torch.float32), data(ROWS + 9, torch.float32)
+    expected = reference(features, targets, output, 0.1)
+    wanted = torch.autograd.grad(expected, (features, output.weight, output.bias))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = CrossEntropy(smoothing=0.1)(features, targets, output)
+    gradients = torch.autograd.grad(found.smoothed, (features, output.weight, output.bias))
+    assert found.smoothed.dtype == torch.float32
+    torch.testing.assert_close(found.smoothed, expected, rtol=5e-3, atol=0)
+    for gradient, want in zip(gradients, wanted, strict=True):
+        assert gradient.dtype == torch.float32
+        assert float((gradient - want).norm() / want.norm()) < 2e-2
+
+
+def test_features_of_lower_precision_get_gradients_of_theirs() -> None:
+    output, (features, targets) = layer(torch.float32), data(5, torch.float32)
+    half = features.detach().bfloat16().requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        CrossEntropy()(half, targets, output).smoothed.backward()
+    assert half.grad is not None
+    assert half.grad.dtype == torch.bfloat16
+    assert output.weight.grad is not None
+    assert output.weight.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_without_gradients(mode: type[torch.no_grad]) -> None:
+    output, (features, targets) = layer(), data(5)
+    expected = reference(features, targets, output, 0.1).detach()
+    with mode():
+        found = CrossEntropy(smoothing=0.1)(features, targets, output)
+    assert not found.smoothed.requires_grad
+    torch.testing.assert_close(found.smoothed, expected)
+
+
+def test_evaluation_computes_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    output, (features, targets) = layer(), data(5)
+    products = []
+    monkeypatch.setattr(loss_module.torch, "mm", lambda *args, **kwargs: products.append(args))
+    with torch.no_grad():
+        CrossEntropy()(features, targets, output)
+    assert not products
+
+
+def test_nll_carries_no_gradient() -> None:
+    output, (features, targets) = layer(), data(5)
+    found = CrossEntropy(smoothing=0.1)(features, targets, output)
+    assert found.smoothed.requires_grad
+    assert not found.nll.requires_grad
+
+
+def test_no_tokens_cost_nothing() -> None:
+    output, (features, targets) = layer(), data(0)
+    found = CrossEntropy()(features, targets, output)
+    found.smoothed.backward()
+    assert float(found.smoothed) == float(found.nll) == 0.0
+    assert output.weight.grad is not None
+    assert output.weight.grad.abs().max() == 0
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_wrong_smoothing_is_refused(smoothing: float) -> None:
+    with pytest.raises(ConfigError, match=rf"loss.smoothing is {smoothing}"):
+        CrossEntropy(smoothing=smoothing)
