@@ -1,6 +1,7 @@
-"""The main job from end to end, on the embedded corpus: train, evaluate, export, translate, look. ``make demo`` runs it."""
+"""``make demo``: the main job from end to end, on the embedded corpus: train, evaluate, export, translate, look."""
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -27,13 +28,12 @@ console = Console()
 
 
 def main() -> int:
-    """Runs each command as a user would type it, and stops at the first that fails."""
+    """Runs each command as a user would type it, and stops at the first that fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
-    python = [sys.executable]
-    _run([*python, "src/train.py", "experiment=demo", f"hydra.run.dir={RUN}"])
+    _lab("train", "experiment=demo", f"hydra.run.dir={RUN}")
     checkpoint = RUN / "checkpoints" / "best.ckpt"
-    _run([*python, "src/evaluate.py", f"ckpt={checkpoint}", f"hydra.run.dir={RUN / 'evaluate'}"])
-    _run([*python, "src/export.py", f"ckpt={checkpoint}", f"out={BUNDLE}"])
+    _lab("evaluate", f"ckpt={checkpoint}", f"hydra.run.dir={RUN / 'evaluate'}")
+    _lab("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
     softsearch = str(Path(sys.executable).with_name("softsearch"))
     _run([softsearch, "verify", str(BUNDLE)])
     matrices = RUN / "alignments.jsonl"
@@ -46,11 +46,17 @@ def main() -> int:
     return 0
 
 
+def _lab(script: str, *options: str) -> None:
+    _run([sys.executable, os.path.relpath(Path(__file__).with_name(f"{script}.py")), *options])
+
+
 def _run(command: list[str], text: str | None = None) -> str:
     """Shows and runs a command; with ``text`` for its input, its output is returned instead of shown."""
     shown = shlex.join([Path(command[0]).name, *command[1:]])
     console.print(f"\n[bold]$ {shown}[/bold]", soft_wrap=True, highlight=False)
-    done = subprocess.run(command, input=text, stdout=None if text is None else subprocess.PIPE, encoding="utf-8")  # noqa: S603
+    done = subprocess.run(
+        command, input=text, stdout=None if text is None else subprocess.PIPE, encoding="utf-8", check=False
+    )
     if done.returncode:
         console.print(f"[red]{shown} failed with exit code {done.returncode}[/red]", soft_wrap=True)
         raise SystemExit(1)

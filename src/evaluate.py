@@ -1,4 +1,7 @@
-"""Scores a checkpoint: python src/evaluate.py ckpt=RUN/checkpoints/best.ckpt [key=value ...]; see configs/evaluate.yaml."""
+"""Scores a checkpoint: python src/evaluate.py ckpt=RUN/checkpoints/best.ckpt [key=value ...].
+
+See configs/evaluate.yaml.
+"""
 
 from omegaconf import DictConfig
 

@@ -1,4 +1,7 @@
-"""Exports a checkpoint: python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME; see configs/export.yaml."""
+"""Exports a checkpoint: python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME [key=value ...].
+
+See configs/export.yaml.
+"""
 
 from omegaconf import DictConfig
 

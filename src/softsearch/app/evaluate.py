@@ -49,6 +49,6 @@ def _lines(source: ParallelSource, config: dict[str, object]) -> tuple[list[str]
         split = str(config["split"])
         if split not in files:
             raise CorpusError(f"the data has no split {split!r}, found {', '.join(files)}; set split or test")
-        src, tgt = files[split]  # type: ignore[index]  # checked just above
+        src, tgt = files[split]
     corpus = read_parallel(src, tgt, keep_empty=True)
     return corpus.src, corpus.tgt

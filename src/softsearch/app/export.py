@@ -54,7 +54,8 @@ def export(config: DictConfig) -> None:
 def _facts(saved: Saved, parameters: int) -> dict[str, Any]:
     """What the bundle tells of its training; paths of the training machine stay at home."""
     config = {
-        name: saved.config[name] for name in ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
+        name: saved.config[name]
+        for name in ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     }
     config["data"] = {k: v for k, v in config["data"].items() if k not in ("root", "train", "val", "test")}
     data = saved.config["data"]

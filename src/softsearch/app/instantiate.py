@@ -83,7 +83,9 @@ def _bind(node: Mapping[str, Any], path: str, given: set[str]) -> None:
     try:
         function = hydra.utils.get_object(target)
     except Exception as error:
-        raise ConfigError(f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name") from error
+        raise ConfigError(
+            f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name"
+        ) from error
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return  # it checks its own arguments

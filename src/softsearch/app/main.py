@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import hydra
 from hydra import compose, initialize_config_dir
@@ -23,7 +23,7 @@ CONFIGS = Path(__file__).parents[3] / "configs"
 def command(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
     """Decorates the body of a command.
 
-    Errors meant for users end the process with 1 and their message; a misspelt override is answered with the nearest key.
+    Errors meant for users end the process with 1 and their message; a misspelt key is answered with the nearest one.
     """
 
     def decorate(body: Callable[[DictConfig], None]) -> Callable[[], None]:
@@ -64,7 +64,9 @@ def _explain(error: Exception, config_name: str) -> str:
     if override:
         wrong = override[1]
         return f"there is no config key {wrong!r}; {nearest(wrong, _known_keys(config_name))}"
-    choice = re.search(r"Could not find '([^']+)/([^'/]+)'", message) or re.search(r"In '[^']+': Could not find '(.+)/(.+)'", message)
+    choice = re.search(r"Could not find '([^']+)/([^'/]+)'", message) or re.search(
+        r"In '[^']+': Could not find '(.+)/(.+)'", message
+    )
     if choice:
         options = [path.stem for path in (CONFIGS / choice[1]).glob("*.yaml")]
         return f"there is no {choice[1]}={choice[2]}; {nearest(choice[2], options)}"
@@ -77,10 +79,10 @@ def _known_keys(config_name: str) -> list[str]:
         return [*_flatten(compose(config_name)), *groups]
 
 
-def _flatten(node: Any, path: str = "") -> Iterator[str]:
-    for key in node:
-        inner = f"{path}.{key}" if path else str(key)
+def _flatten(node: DictConfig, path: str = "") -> Iterator[str]:
+    for key in map(str, node):
+        inner = f"{path}.{key}" if path else key
         yield inner
-        if isinstance(node, DictConfig) and not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key):
-            if isinstance(node[key], DictConfig):
-                yield from _flatten(node[key], inner)
+        plain = not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key)
+        if plain and isinstance(node[key], DictConfig):
+            yield from _flatten(node[key], inner)

@@ -1,6 +1,7 @@
 """Training from a config, as prose: data, model, trainer, fit, test."""
 
 import logging
+import os
 from pathlib import Path
 
 import lightning
@@ -28,6 +29,8 @@ def train(config: DictConfig) -> None:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
     """
     keep_freed_memory()
+    if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
+        logging.getLogger("softsearch").setLevel(logging.WARNING)
     resolved = plain(config)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
@@ -53,7 +56,7 @@ def train(config: DictConfig) -> None:
     if trainer.is_global_zero:
         run_dir.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(resolved), run_dir / "config.yaml")
-    log.info("%s: %s parameters", config.model._target_, f"{sum(p.numel() for p in model.parameters()):,}")
+    log.info("%s with %s parameters", config.name, f"{sum(p.numel() for p in model.parameters()):,}")
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
     best = run_dir / "checkpoints" / "best.ckpt"

@@ -67,7 +67,9 @@ class ParallelDataModule(LightningDataModule):
         """
         files = self.source.files(self.cache_dir)
         if split not in files:
-            raise CorpusError(f"the data has no split {split!r}, found {', '.join(files)}; set data.{split} or choose one")
+            raise CorpusError(
+                f"the data has no split {split!r}, found {', '.join(files)}; set data.{split} or choose one"
+            )
         src, tgt = files[split]
         return list(read_lines(src)), list(read_lines(tgt))
 
@@ -88,7 +90,7 @@ class ParallelDataModule(LightningDataModule):
             world_size=trainer.world_size,
         )
         log.info(
-            "training on %d pairs in %d batches a process; real tokens: %.1f %% of the source side, %.1f %% of the target side",
+            "training on %d pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
             len(sampler.order),
             len(sampler),
             100 * padding_efficiency(batches, src_lengths),
@@ -127,9 +129,7 @@ class ParallelDataModule(LightningDataModule):
                 )
         self.batches_trained = state_dict["batches_trained"]
 
-    def _train_batches(
-        self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]
-    ) -> list[NDArray[np.int64]]:
+    def _train_batches(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Cuts the training side, without what is longer than ``batching.max_length``.
 
         Raises:
@@ -145,8 +145,8 @@ class ParallelDataModule(LightningDataModule):
         worst = chosen[longest[chosen].argmax()]
         if longest[worst] > self.batching.tokens:
             raise CorpusError(
-                f"{self._where(int(worst))} has {longest[worst]} tokens, more than batching.tokens={self.batching.tokens}; "
-                "raise batching.tokens, or leave such pairs out with batching.max_length=N"
+                f"{self._where(int(worst))} has {longest[worst]} tokens, more than batching.tokens="
+                f"{self.batching.tokens}; raise batching.tokens, or leave such pairs out with batching.max_length=N"
             )
         return [chosen[batch] for batch in self.batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
 
@@ -166,5 +166,5 @@ class ParallelDataModule(LightningDataModule):
         )
 
 
-def _as_it_is(batch: Batch) -> Batch:
+def _as_it_is(batch: Any) -> Any:
     return batch

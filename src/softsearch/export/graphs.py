@@ -6,7 +6,6 @@ reordering costs no copy outside of it.
 """
 
 import copy
-import io
 import logging
 import warnings
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from softsearch.export.gru import ONNX_FUNCTIONS, OnnxGRU
-from softsearch.models.interface import DecoderState, Encoder, Memory, Seq2Seq
+from softsearch.models.interface import DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrent import BidirectionalGRU
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
@@ -128,7 +127,7 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
         {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == example.src_mask.shape[1]}
         for m in example.memory
     )
-    cache_shapes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | {i: PAST for i in axes} for axes in example.growing)
+    cache_shapes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | dict.fromkeys(axes, PAST) for axes in example.growing)
     exported = _export(
         _StepGraph(model),
         {
@@ -165,9 +164,7 @@ def _export(
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
         program = _program(module, inputs, dynamic_shapes, outputs)
-    stream = io.BytesIO()
-    program.save(stream)
-    return onnx.load_from_string(stream.getvalue())
+    return program.model_proto
 
 
 def _program(

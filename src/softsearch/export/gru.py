@@ -49,7 +49,10 @@ def _onnx_weights(cell: GRUCell) -> tuple[Tensor, Tensor, Tensor]:
 def bidirectional_gru(
     x: Tensor, w: Tensor, r: Tensor, b: Tensor, lengths: Tensor, hidden_dim: int
 ) -> tuple[Tensor, Tensor]:
-    """Exists to be exported: ``x`` [src_len, batch, input] -> states [src_len, 2, batch, hidden], last [2, batch, hidden]."""
+    """Exists to be exported.
+
+    ``x`` ``[src_len, batch, input]`` -> states ``[src_len, 2, batch, hidden]``, last ``[2, batch, hidden]``.
+    """
     raise NotImplementedError("this operator only stands for ONNX's GRU while a model is exported")
 
 
@@ -63,4 +66,4 @@ def _onnx_gru(x: Any, w: Any, r: Any, b: Any, lengths: Any, hidden_dim: int) -> 
     return op.GRU(x, w, r, b, lengths, hidden_size=hidden_dim, direction="bidirectional", linear_before_reset=0)
 
 
-ONNX_FUNCTIONS = {torch.ops.softsearch.bidirectional_gru.default: _onnx_gru}
+ONNX_FUNCTIONS: dict[Any, Any] = {torch.ops.softsearch.bidirectional_gru.default: _onnx_gru}

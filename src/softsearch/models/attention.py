@@ -78,7 +78,10 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *, causal: bool = False
     ) -> Tensor:
-        """Attends from ``x`` ``[batch, len, d_model]``; ``mask`` broadcasts to ``[batch, heads, len, keys]``, True = see."""
+        """Attends from ``x`` ``[batch, len, d_model]``.
+
+        ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = may be seen.
+        """
         q = self._heads(self.query(x))
         if x.is_cuda:
             heads = functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask, is_causal=causal)

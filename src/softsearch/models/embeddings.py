@@ -17,7 +17,7 @@ class Embeddings:
         src_vocab_size: rows of the source matrix.
         tgt_vocab_size: rows of the target matrix.
         dim: width of both.
-        tie: ``none``; ``output``: target matrix = output matrix; ``all``: source = target = output, one joint vocabulary.
+        tie: ``none``; ``output``: target = output matrix; ``all``: source = target = output, one joint vocabulary.
 
     Raises:
         ConfigError: ``tie=all`` with two vocabularies.

@@ -1,7 +1,7 @@
 """The one interface of all architectures: an encoder, and a decoder that is a pure function of (token, state).
 
-Training (:meth:`Decoder.features`), search and the exported ONNX graphs (:meth:`Decoder.step`) are two views of the same
-equations; the contract tests hold them equal. The state is explicit and immutable, in two parts: :class:`Memory`
+Training (:meth:`Decoder.features`), search and the exported ONNX graphs (:meth:`Decoder.step`) are two views of the
+same equations; the contract tests hold them equal. The state is explicit and immutable, in two parts: :class:`Memory`
 belongs to a sentence and is never copied per beam, the cache belongs to a row (one hypothesis of a sentence).
 """
 
@@ -36,7 +36,7 @@ class Memory(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """Everything a decoder knows between two steps; immutable. ``rows = sentences * beams``, a sentence's side by side."""
+    """All that a decoder knows between two steps. ``rows = sentences * beams``, a sentence's rows side by side."""
 
     memory: Memory
     cache: tuple[Tensor, ...]  # axis 0 = rows
@@ -62,7 +62,7 @@ class StepOutput(NamedTuple):
 
 
 class Encoder(nn.Module):
-    """Reads a source sentence. Subclasses set ``output_dim`` and ``final_dims`` (the widths of ``EncoderOutput.final``)."""
+    """Reads source sentences; subclasses set ``output_dim`` and ``final_dims``, the widths of ``final``."""
 
     output_dim: int
     final_dims: tuple[int, ...] = ()

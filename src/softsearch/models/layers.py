@@ -20,7 +20,9 @@ class Dropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         if not 0 <= rate < 1:
-            raise ConfigError(f"dropout is {rate}, expected at least 0 and less than 1; change it in the model's config")
+            raise ConfigError(
+                f"dropout is {rate}, expected at least 0 and less than 1; change it in the model's config"
+            )
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:

@@ -30,12 +30,16 @@ class CrossEntropy(nn.Module):
     def __init__(self, *, smoothing: float = 0.1) -> None:
         super().__init__()
         if not 0 <= smoothing < 1:
-            raise ConfigError(f"loss.smoothing is {smoothing}, expected at least 0 and less than 1; change loss.smoothing")
+            raise ConfigError(
+                f"loss.smoothing is {smoothing}, expected at least 0 and less than 1; change loss.smoothing"
+            )
         self.smoothing = smoothing
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` against ``targets`` ``[tokens]`` through the output layer."""
-        smoothed, nll = _ChunkedCrossEntropy.apply(features, output.weight, output.bias, targets, self.smoothing)
+        smoothed, nll = _ChunkedCrossEntropy.apply(
+            features, output.weight, output.bias, targets, self.smoothing, torch.is_grad_enabled()
+        )
         return Loss(smoothed, nll)
 
 
@@ -44,12 +48,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, training: bool
     ) -> tuple[Tensor, Tensor]:
         device = features.device.type
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else weight.dtype
-        needs_grad = any(ctx.needs_input_grad[:3])
+        needs_grad = training and any(ctx.needs_input_grad[:3])
         vocab = weight.shape[0]
         w, b = weight.detach().to(dtype), bias.detach().to(dtype)
         x = features.detach().to(dtype)
@@ -82,12 +86,13 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         return smoothed, nll
 
     @staticmethod
-    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         d_features, d_weight, d_bias = ctx.saved_tensors
         return (
             d_features * d_smoothed.to(d_features.dtype),
             d_weight * d_smoothed,
             d_bias * d_smoothed,
+            None,
             None,
             None,
         )

@@ -1,6 +1,7 @@
-"""The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as in the paper or pre-norm (Xiong et al. 2020)."""
+"""The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as there or pre-norm (Xiong et al. 2020)."""
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -31,11 +32,11 @@ class Residual(nn.Module):
 
 def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
     """max(0, x W_1 + b_1) W_2 + b_2 (section 3.3)."""
-    block = nn.Sequential(nn.Linear(d_model, d_ff), nn.ReLU(), nn.Linear(d_ff, d_model))
-    for layer in (block[0], block[2]):
+    widen, narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+    for layer in (widen, narrow):
         nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(layer.bias)
-    return block
+    return nn.Sequential(widen, nn.ReLU(), narrow)
 
 
 class EncoderLayer(nn.Module):
@@ -76,7 +77,7 @@ class DecoderLayer(nn.Module):
     def step(
         self, x: Tensor, past: tuple[Tensor, Tensor], source: tuple[Tensor, Tensor], mask: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
-        """One position: ``x`` ``[rows, 1, d_model]`` -> x, the past with it appended, alignments ``[rows, src_len]``."""
+        """One position: ``x`` ``[rows, 1, d_model]`` -> x, the longer past, alignments ``[rows, src_len]``."""
         attend, look, feed = self.residuals
         present, alignments = past, x
 
@@ -101,14 +102,14 @@ class DecoderLayer(nn.Module):
 
 
 class _Embedded(nn.Module):
-    """What encoder and decoder begin with: scaled embeddings plus position encodings, then dropout (section 3.4, 3.5)."""
+    """What encoder and decoder begin with: scaled embeddings plus positions, then dropout (section 3.4, 3.5)."""
 
     def __init__(self, embedding: nn.Embedding, num_heads: int, dropout: float) -> None:
         super().__init__()
         if embedding.embedding_dim % (2 * num_heads):
             raise ConfigError(
-                f"model.embeddings.dim={embedding.embedding_dim} with num_heads={num_heads}: expected an even width for "
-                "each head; change one of them"
+                f"model.embeddings.dim={embedding.embedding_dim} with num_heads={num_heads}: expected an even width "
+                "for each head; change one of them"
             )
         self.tokens = embedding
         self.dropout = Dropout(dropout)
@@ -182,7 +183,8 @@ class TransformerDecoder(Decoder):
         d_model = embedding.embedding_dim
         if memory_dim != d_model:
             raise ConfigError(
-                f"the encoder's states have {memory_dim} units, expected model.embeddings.dim={d_model}; make them equal"
+                f"the encoder's states have {memory_dim} units, expected "
+                f"model.embeddings.dim={d_model}; make both equal"
             )
         del final_dims  # a Transformer starts from nothing but the memory
         self.num_heads = num_heads
@@ -195,7 +197,8 @@ class TransformerDecoder(Decoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Keys and values of the source for each layer, and an empty past."""
-        projected = tuple(t for layer in self.layers for t in layer.cross_attention.keys_values(encoded.states))
+        attentions: list[Any] = [layer.cross_attention for layer in self.layers]
+        projected = tuple(t for attention in attentions for t in attention.keys_values(encoded.states))
         sentences, _, d_model = encoded.states.shape
         empty = encoded.states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads)
         position = encoded.mask.new_zeros(sentences, dtype=torch.int64)
@@ -216,8 +219,8 @@ class TransformerDecoder(Decoder):
         mask = state.memory.mask[:, None, None]
         cache: list[Tensor] = []
         alignments = x
-        layers = zip(self.layers, _pairs(state.cache), _pairs(state.memory.projected), strict=True)
-        for layer, past, source in layers:
+        pasts, sources = _pairs(state.cache), _pairs(state.memory.projected)
+        for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
             x, present, alignments = layer.step(x, past, source, mask)
             cache.extend(present)
         logits = self.output(self.norm(x[:, 0]))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
+import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ def draw_alignments(
         path: the file to write.
     """
     size = (1.6 + 0.34 * len(src_pieces), 1.6 + 0.30 * len(tgt_pieces))
-    with matplotlib.rc_context({"font.family": ["DejaVu Sans"], "savefig.dpi": 120}):
+    with mpl.rc_context({"font.family": ["DejaVu Sans"], "savefig.dpi": 120}):
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.add_subplot()
         image = axes.imshow(alignments, cmap="gray", vmin=0, vmax=1, aspect="auto")

@@ -20,7 +20,8 @@ def model_card(name: str, facts: Mapping[str, Any], sizes: Mapping[str, int]) ->
     scores = f"## Results\n\n| figure | value |\n|---|---|\n{results}\n" if results else ""
     return (
         f"# {name}\n\nA translation model, exported by softsearch for ONNX Runtime.\n\n"
-        f"```sh\npip install softsearch\nsoftsearch verify {name}\nsoftsearch translate {name} < in.txt > out.txt\n```\n\n"
+        f"```sh\npip install softsearch\nsoftsearch verify {name}\n"
+        f"softsearch translate {name} < in.txt > out.txt\n```\n\n"
         f"## Training\n\n| what | value |\n|---|---|\n{trained}\nThe whole configuration is in `manifest.json`.\n\n"
         f"{scores}## Files\n\n| file | bytes |\n|---|---|\n{files}"
     )

@@ -51,11 +51,13 @@ def load_checkpoint(path: Path, map_location: Any | None = "cpu") -> dict[str, A
     if not path.is_file():
         raise CheckpointError(f"{path} does not exist; expected a checkpoint, as in RUN/checkpoints/last.ckpt")
     try:
-        loaded: dict[str, Any] = torch.load(path, map_location=map_location, weights_only=True)
+        loaded = torch.load(path, map_location=map_location, weights_only=True)
     except Exception as error:  # torch.load fails in many ways, all of which mean the same to the user
         detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise CheckpointError(
             f"{path} cannot be read as a checkpoint ({detail}); it is truncated, damaged or of another kind: "
             "take another file of its folder"
         ) from error
+    if not isinstance(loaded, dict):
+        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")
     return loaded

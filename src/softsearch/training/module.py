@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from time import perf_counter
-from typing import Any
 
 import lightning
 import torch
 from lightning.pytorch.plugins.precision import MixedPrecision
+from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -40,6 +40,8 @@ class TranslationModule(lightning.LightningModule):
         self.model, self.loss = model, loss
         self.optimizer, self.scheduler = optimizer, scheduler
         self.val_nll = MeanMetric()
+        self.step_started = 0.0  # seconds, of the running step's forward pass
+        self.last_loss = torch.zeros(())  # of the last training step
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
         """The mean loss of a target token, over the batches of all processes."""
@@ -66,7 +68,7 @@ class TranslationModule(lightning.LightningModule):
         self.val_nll.reset()
         self.log_dict({"val/loss": nll, "val/perplexity": nll.exp()}, prog_bar=True, rank_zero_only=True)
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer, and the schedule by steps."""
         optimizer = self.optimizer(self.model.parameters())
         return {

@@ -25,7 +25,9 @@ class SaveOrigin(Callback):
         tokenizers: source and target.
     """
 
-    def __init__(self, config: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> None:
+    def __init__(
+        self, config: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    ) -> None:
         self.origin = {
             "format": FORMAT,
             "config": config,
@@ -57,7 +59,7 @@ def read_saved(path: str | Path) -> Saved:
     """
     path = Path(path)
     checkpoint = load_checkpoint(path)
-    origin = checkpoint.get(_KEY) if isinstance(checkpoint, dict) else None
+    origin = checkpoint.get(_KEY)
     if not isinstance(origin, dict):
         raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
     if origin["format"] > FORMAT:

@@ -13,7 +13,7 @@ def constant(optimizer: Optimizer, *, warmup_steps: int = 1) -> LambdaLR:
 
 
 def inverse_sqrt(optimizer: Optimizer, *, warmup_steps: int) -> LambdaLR:
-    """Linear to the peak at ``warmup_steps``, then peak * sqrt(warmup_steps / step) (Vaswani et al. 2017, section 5.3)."""
+    """Linear to the peak at ``warmup_steps``, then times sqrt(warmup_steps / step) (Vaswani et al. 2017, 5.3)."""
     warmup = _at_least_one("warmup_steps", warmup_steps)
     return LambdaLR(optimizer, lambda step: min((step + 1) / warmup, (warmup / (step + 1)) ** 0.5))
 
@@ -40,5 +40,7 @@ def linear_decay(optimizer: Optimizer, *, warmup_steps: int, decay_from: float, 
 
 def _at_least_one(name: str, value: int) -> int:
     if value < 1:
-        raise ConfigError(f"scheduler.{name} is {value}, expected at least 1; set scheduler.{name} or trainer.max_steps")
+        raise ConfigError(
+            f"scheduler.{name} is {value}, expected at least 1; set scheduler.{name} or trainer.max_steps"
+        )
     return value

@@ -1,5 +1,6 @@
 """A terminated run saves where it stands and says with its exit code that it was terminated."""
 
+import logging
 import os
 import signal
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.utilities import rank_zero_info
+
+log = logging.getLogger(__name__)
 
 
 class Preempted(SystemExit):
@@ -40,7 +42,7 @@ class Preemption(Callback):
             return
         if trainer.strategy.reduce_boolean_decision(bool(self.received), all=False):
             trainer.save_checkpoint(self.path)
-            rank_zero_info(f"terminated: saved {self.path}; continue with resume=auto")
+            log.info("terminated: saved %s; continue with resume=auto", self.path)
             raise Preempted(128 + (self.received or signal.SIGTERM))
 
     def teardown(self, *_: Any, **__: Any) -> None:

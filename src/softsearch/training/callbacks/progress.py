@@ -7,7 +7,16 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback
-from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bar,
+)
 
 log = logging.getLogger(__name__)
 _EVERY = 30.0  # seconds between lines in a log
@@ -33,7 +42,13 @@ class Progress(Callback):
             return
         self.last_line = monotonic()
         if sys.stderr.isatty():
-            columns = (TextColumn("step"), MofNCompleteColumn(), BarColumn(20), TimeElapsedColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("step"),
+                MofNCompleteColumn(),
+                BarColumn(20),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+            )
             self.bar = Bar(*columns, TextColumn("{task.description}"))
             self.bar.start()
             self.bar.add_task("", total=trainer.max_steps if trainer.max_steps > 0 else None)

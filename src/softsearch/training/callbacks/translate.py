@@ -1,15 +1,25 @@
 """Real translations while the model trains."""
 
+import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightning
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.utilities import rank_zero_info
 
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.evaluation import translate_lines
 from softsearch.training.metrics import corpus_scores
+
+log = logging.getLogger(__name__)
+
+
+class Translated(NamedTuple):
+    """Lines, aligned."""
+
+    sources: list[str]
+    references: list[str]
+    hypotheses: list[str]
 
 
 class TranslateValidation(Callback):
@@ -23,6 +33,7 @@ class TranslateValidation(Callback):
 
     def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
+        self.translated: Translated | None = None
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Translates the validation set on all processes together."""
@@ -38,17 +49,28 @@ class TranslateValidation(Callback):
             hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False
         ).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
-        if trainer.is_global_zero:
-            self._write(trainer.global_step, sources, references, hypotheses)
-        rank_zero_info(
-            f"step {trainer.global_step}: BLEU {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}, "
-            f"exactly right {scores['exact_match']:.1%}"
-        )
+        self.translated = Translated(sources, references, hypotheses)
 
-    def _write(self, step: int, sources: list[str], references: list[str], hypotheses: list[str]) -> None:
-        chosen = range(0, len(sources), max(1, len(sources) // self.samples))[: self.samples]
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Writes the samples and says how good the model is, once all metrics are known."""
+        if self.translated is None or not trainer.is_global_zero:
+            return
+        self._write(trainer.global_step, self.translated)
+        figures = {name.removeprefix("val/"): float(v) for name, v in trainer.callback_metrics.items()}
+        log.info(
+            "step %d, validation: loss %.3f, perplexity %.2f, BLEU %.2f, chrF %.2f, %.1f %% exactly right",
+            trainer.global_step,
+            *(figures[name] for name in ("loss", "perplexity", "bleu", "chrf")),
+            100 * figures["exact_match"],
+        )
+        log.info("    source       %s\n    reference    %s\n    translation  %s", *(lines[0] for lines in self.translated))
+
+    def _write(self, step: int, translated: Translated) -> None:
+        count = len(translated.sources)
+        chosen = range(0, count, max(1, count // self.samples))[: self.samples]
         text = "\n".join(
-            f"source       {sources[i]}\nreference    {references[i]}\ntranslation  {hypotheses[i]}\n" for i in chosen
+            "source       {}\nreference    {}\ntranslation  {}\n".format(*(lines[i] for lines in translated))
+            for i in chosen
         )
         self.samples_dir.mkdir(parents=True, exist_ok=True)
         (self.samples_dir / f"step-{step}.txt").write_text(text, encoding="utf-8")

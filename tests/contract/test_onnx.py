@@ -1,0 +1,63 @@
+"""Contract (g): the exported graphs equal the model at lengths and batch sizes that the traced example did not have."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from softsearch.app.instantiate import build
+from softsearch.errors import BundleError
+from softsearch.export.bundle import export_bundle
+from softsearch.export.parity import TOLERANCE
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.bundle import Bundle
+from softsearch.search.interface import SearchOptions
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.training.step_function import TorchStepFunction
+from tests.contract.models import every_model, model_config
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> SentencePieceTokenizer:
+    return train_tokenizer(["abcdefghij", "jihgfedcba"] * 3, kind="char", vocab_size=32)
+
+
+def random_model(case: tuple[str, ...], vocab_size: int, seed: int) -> Seq2Seq:
+    torch.manual_seed(seed)
+    model: Seq2Seq = build(model_config(*case), src_vocab_size=vocab_size, tgt_vocab_size=vocab_size)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return model.eval()
+
+
+def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer, path: Path) -> Any:
+    return export_bundle(
+        model,
+        TorchStepFunction(reference),
+        (tokenizer, tokenizer),
+        path,
+        options=SearchOptions(),
+        max_src_tokens=64,
+        facts={"model": "test"},
+    )
+
+
+@pytest.mark.parametrize("case", every_model())
+def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    model = random_model(case, tokenizer.vocab_size, seed=1)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    _, parity = export(model, model, tokenizer, tmp_path / "bundle")
+    assert max(parity) < TOLERANCE / 10
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert "parents" in str(Bundle.open(tmp_path / "bundle").manifest.graphs["decoder_step"])
+
+
+@pytest.mark.parametrize("case", every_model())
+def test_graphs_that_differ_are_refused(case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    model = random_model(case, tokenizer.vocab_size, seed=1)
+    other = random_model(case, tokenizer.vocab_size, seed=2)
+    with pytest.raises(BundleError, match="differ from the model"):
+        export(model, other, tokenizer, tmp_path / "bundle")
+    assert list(tmp_path.iterdir()) == []

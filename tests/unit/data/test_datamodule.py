@@ -1,0 +1,122 @@
+"""The datamodule: a loader for each rank, and a state that resuming can trust."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from softsearch.data.batch import Batch, Batching
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.errors import CheckpointError, CorpusError
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.text.vocabulary import EOS
+from tests.unit.data.pairs import write_corpus
+
+
+def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:
+    """The little that a datamodule asks of a trainer."""
+    device = SimpleNamespace(type="cpu")
+    return SimpleNamespace(
+        world_size=world_size, global_rank=rank, strategy=SimpleNamespace(root_device=device)
+    )
+
+
+def make(folder: Path, *, world_size: int = 1, rank: int = 0, seed: int = 1, **batching: int) -> ParallelDataModule:
+    data = ParallelDataModule(
+        source=write_corpus(folder),
+        tokenizer=TokenizerTrainer(kind="char", vocab_size=60),
+        batching=Batching(**{"tokens": 120, **batching}),
+        cache_dir=folder / "cache",
+        seed=seed,
+    )
+    data.trainer = rank_of(world_size, rank)  # type: ignore[assignment]
+    return data
+
+
+def rows(batches: list[Batch]) -> list[tuple[int, ...]]:
+    """Every pair as its source's tokens, without padding."""
+    return [tuple(row[: row.index(EOS)]) for batch in batches for row in batch.src_tokens.tolist()]
+
+
+def test_an_epoch_has_every_pair(tmp_path: Path) -> None:
+    data = make(tmp_path)
+    dataset = data.prepared.dataset("train")
+    found = rows(list(data.train_dataloader()))
+    assert sorted(found) == sorted(tuple(dataset.src[i].tolist()) for i in range(len(dataset)))
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_ranks_share_the_pairs(tmp_path: Path, split: str) -> None:
+    shares = []
+    for rank in range(2):
+        data = make(tmp_path, world_size=2, rank=rank)
+        loader = data.train_dataloader() if split == "train" else data.val_dataloader()
+        shares.append(list(loader))
+    dataset = make(tmp_path).prepared.dataset(split)
+    together = rows(shares[0]) + rows(shares[1])
+    assert sorted(together) == sorted(tuple(dataset.src[i].tolist()) for i in range(len(dataset)))
+    assert split == "val" or len(shares[0]) == len(shares[1])
+
+
+def test_continues_from_the_restored_position(tmp_path: Path) -> None:
+    trained = make(tmp_path)
+    whole = rows(list(trained.train_dataloader()))
+    trained.batches_trained = 2
+    resumed = make(tmp_path)
+    resumed.load_state_dict(trained.state_dict())
+    loader = resumed.train_dataloader()
+    rest = rows(list(loader))
+    assert len(rest) < len(whole)
+    assert rest == whole[-len(rest) :]
+
+
+def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
+    state = make(tmp_path).state_dict()
+    (tmp_path / "other").mkdir()
+    other = make(tmp_path / "other")
+    src, _ = other.source.files(other.cache_dir)["train"]
+    src.write_text(src.read_text().replace("dog", "dig", 1))
+    with pytest.raises(CheckpointError, match="another data") as caught:
+        other.load_state_dict(state)
+    assert state["data_fingerprint"] in str(caught.value)
+    assert other.prepared.fingerprint in str(caught.value)
+
+
+def test_refuses_a_checkpoint_of_another_number_of_processes(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="number of processes: found 1, expected 2"):
+        make(tmp_path).load_state_dict(make(tmp_path, world_size=2).state_dict())
+
+
+def test_a_pair_beyond_the_budget_is_named_by_file_and_line(tmp_path: Path) -> None:
+    data = make(tmp_path, tokens=60)
+    src, tgt = data.source.files(data.cache_dir)["train"]
+    lines = src.read_text().splitlines()
+    lines[1] = ""  # dropped, and still counted
+    lines[6] = "dog " * 30
+    src.write_text("\n".join(lines) + "\n")
+    with pytest.raises(CorpusError, match=rf"{src}:7 has \d+ tokens, more than batching.tokens=60"):
+        data.train_dataloader()
+
+
+def test_long_pairs_can_be_left_out(tmp_path: Path) -> None:
+    data = make(tmp_path, max_length=20)
+    lengths = [len(row) for row in rows(list(data.train_dataloader()))]
+    assert 0 < len(lengths) < 60
+    assert max(lengths) < 20  # EOS counts
+
+
+def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no training pair is within batching.max_length=2"):
+        make(tmp_path, max_length=2).train_dataloader()
+
+
+def test_lines_are_those_of_the_files(tmp_path: Path) -> None:
+    data = make(tmp_path)
+    sources, references = data.lines("val")
+    assert len(sources) == len(references) == 8
+    assert sources == (tmp_path / "val.en").read_text(encoding="utf-8").splitlines()
+
+
+def test_an_unknown_split_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no split 'test', found train, val"):
+        make(tmp_path).lines("test")

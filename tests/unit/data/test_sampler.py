@@ -1,0 +1,127 @@
+"""The order of training batches is a pure function of the seed and the number of batches trained."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from softsearch.data.batch import Batching
+from softsearch.data.sampler import BucketBatchSampler, divide
+from softsearch.errors import CorpusError
+
+Lengths = NDArray[np.int64]
+
+
+@dataclass
+class Corpus:
+    src: Lengths
+    tgt: Lengths
+    world_size: int
+
+    def ranks(self, position: int = 0, seed: int = 1) -> list[BucketBatchSampler]:
+        """The samplers of all processes, each having trained ``position`` batches."""
+        batches = Batching(tokens=40).cut(self.src, self.tgt)
+        return [
+            BucketBatchSampler(
+                batches,
+                self.src,
+                self.tgt,
+                position=lambda: position,
+                seed=seed,
+                rank=rank,
+                world_size=self.world_size,
+            )
+            for rank in range(self.world_size)
+        ]
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> Corpus:
+    world_size = draw(st.integers(1, 4))
+    pairs = draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=world_size, max_size=60))
+    src, tgt = np.array(pairs, dtype=np.int64).T
+    return Corpus(src, tgt, world_size)
+
+
+MANY = Corpus(np.arange(200) % 9 + 1, np.arange(200) % 7 + 1, 2)
+
+
+@given(corpora(), st.integers(0, 3))
+def test_every_sentence_once_an_epoch_over_all_ranks(corpus: Corpus, epoch: int) -> None:
+    length = len(corpus.ranks()[0])
+    seen = Counter(i for sampler in corpus.ranks(epoch * length) for batch in sampler for i in batch)
+    assert seen == Counter(range(len(corpus.src)))
+
+
+@given(corpora(), st.integers(0, 3))
+def test_every_rank_gets_the_same_number_of_batches_in_every_epoch(corpus: Corpus, epoch: int) -> None:
+    length = len(corpus.ranks()[0])
+    assert {len(list(sampler)) for sampler in corpus.ranks(epoch * length)} == {length}
+    assert {len(sampler) for sampler in corpus.ranks()} == {length}
+
+
+@given(corpora(), st.data())
+def test_resumed_anywhere_it_yields_exactly_the_rest(corpus: Corpus, data: st.DataObject) -> None:
+    length = len(corpus.ranks()[0])
+    epoch, start = data.draw(st.integers(0, 2)), data.draw(st.integers(0, length - 1))
+    whole = [list(sampler) for sampler in corpus.ranks(epoch * length)]
+    rest = [list(sampler) for sampler in corpus.ranks(epoch * length + start)]
+    assert rest == [batches[start:] for batches in whole]
+
+
+@given(corpora())
+def test_batches_keep_their_shapes(corpus: Corpus) -> None:
+    """Sentences of the same lengths trade places, so an epoch's padding is that of every other."""
+    shapes = []
+    for epoch in range(3):
+        plan = corpus.ranks()[0].plan(epoch)
+        shapes.append(Counter((len(batch), corpus.src[batch].max(), corpus.tgt[batch].max()) for batch in plan))
+    assert shapes[0] == shapes[1] == shapes[2]
+
+
+def test_epochs_and_seeds_differ() -> None:
+    plans = [[batch.tolist() for batch in MANY.ranks(seed=s)[0].plan(e)] for s, e in ((1, 0), (1, 1), (2, 0))]
+    assert plans[0] != plans[1]
+    assert plans[0] != plans[2]
+    assert {frozenset(b) for b in plans[0]} != {frozenset(b) for b in plans[1]}  # and not only the batches' order
+
+
+def test_the_position_is_read_when_iteration_starts() -> None:
+    position = 0
+    sampler = BucketBatchSampler(
+        Batching(tokens=40).cut(MANY.src, MANY.tgt), MANY.src, MANY.tgt, position=lambda: position, seed=1
+    )
+    first = list(sampler)
+    position = len(sampler)
+    second = list(sampler)
+    assert first != second
+    position = 0
+    assert list(sampler) == first
+
+
+def test_ranks_train_batches_of_similar_width_at_the_same_time() -> None:
+    one, other = MANY.ranks()
+    widths = [[int(MANY.tgt[batch].max()) for batch in sampler] for sampler in (one, other)]
+    assert max(abs(a - b) for a, b in zip(*widths, strict=True)) <= 1
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=9), st.integers(1, 6))
+def test_divide_keeps_the_sentences_in_order(sizes: list[int], world_size: int) -> None:
+    batches = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    if sum(sizes) < world_size:
+        with pytest.raises(CorpusError, match=f"has {sum(sizes)} sentences for {world_size} processes"):
+            divide(batches, world_size)
+        return
+    divided = divide(batches, world_size)
+    assert len(divided) % world_size == 0
+    assert all(len(batch) for batch in divided)
+    assert np.concatenate(divided).tolist() == list(range(sum(sizes)))
+
+
+def test_fewer_sentences_than_processes_are_refused() -> None:
+    with pytest.raises(CorpusError, match=r"1 sentences for 2 processes.*trainer.devices"):
+        Corpus(np.array([3]), np.array([3]), 2).ranks()
