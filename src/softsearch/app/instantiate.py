@@ -120,8 +120,6 @@ def _hints(function: Any) -> dict[str, Any]:
 
 def _fits(value: Any, hint: Any) -> bool:
     """Whether a plain value can be meant by an annotation; what is not plain is left to the constructor."""
-    if isinstance(hint, typing.TypeAliasType) if hasattr(typing, "TypeAliasType") else False:
-        hint = hint.__value__
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, argument) for argument in arguments)

@@ -5,12 +5,15 @@ import os
 from pathlib import Path
 
 import lightning
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from lightning.pytorch.callbacks import ModelCheckpoint
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.build import build_data, build_model
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.results import report
-from softsearch.errors import CheckpointError
+from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoint_io import AtomicCheckpointIO
@@ -53,15 +56,21 @@ def train(config: DictConfig) -> None:
         logger=loggers,
         plugins=[AtomicCheckpointIO()],
     )
+    if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise ConfigError(
+            f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
+            "whole sweep; sweep with trainer.devices=1, or start one command for each job"
+        )
     if trainer.is_global_zero:
         run_dir.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(resolved), run_dir / "config.yaml")
+        if checkpoint is None:  # a new run in an old folder does not continue the old one's figures
+            (run_dir / "metrics.csv").unlink(missing_ok=True)
     log.info("%s with %s parameters", config.name, f"{sum(p.numel() for p in model.parameters()):,}")
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
-    best = run_dir / "checkpoints" / "best.ckpt"
-    if best.is_file():
-        model.load_state_dict(read_saved(best).weights)
+    if any(isinstance(c, ModelCheckpoint) and c.monitor and c.best_model_path for c in callbacks):
+        model.load_state_dict(read_saved(run_dir / "checkpoints" / "best.ckpt").weights)
     model.to(trainer.strategy.root_device)
     training = {k: v for c in callbacks if isinstance(c, Throughput) for k, v in c.summary.items()}
     split = "test" if "test" in data.prepared.splits else "val"

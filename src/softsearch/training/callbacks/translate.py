@@ -63,7 +63,8 @@ class TranslateValidation(Callback):
             *(figures[name] for name in ("loss", "perplexity", "bleu", "chrf")),
             100 * figures["exact_match"],
         )
-        log.info("    source       %s\n    reference    %s\n    translation  %s", *(lines[0] for lines in self.translated))
+        sample = (lines[0] for lines in self.translated)
+        log.info("    source       %s\n    reference    %s\n    translation  %s", *sample)
 
     def _write(self, step: int, translated: Translated) -> None:
         count = len(translated.sources)

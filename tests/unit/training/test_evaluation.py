@@ -1,0 +1,64 @@
+"""Translating and scoring text with a PyTorch model."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from softsearch.models.interface import Seq2Seq
+from softsearch.search.greedy import Greedy
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import BOS, EOS
+from softsearch.training.evaluation import evaluate, evaluating, reference_nll, translate_lines
+from tests.contract.models import TGT_VOCAB, small_model
+
+SOURCES = ["abc def", "g", "", "fed cba abc"]
+REFERENCES = ["fed", "abc g", "d", "cab"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> SentencePieceTokenizer:
+    tokenizer = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
+    assert tokenizer.vocab_size == TGT_VOCAB
+    return tokenizer
+
+
+@pytest.fixture
+def model() -> Seq2Seq:
+    return small_model("rnnsearch").train()
+
+
+def test_translations_keep_the_order_of_the_lines(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    search = Greedy(max_length_factor=1.0, max_length_offset=5)
+    together = translate_lines(model, (tokenizer, tokenizer), search, SOURCES)
+    alone = [translate_lines(model, (tokenizer, tokenizer), search, [line])[0] for line in SOURCES]
+    assert together == alone
+    assert len(set(together)) > 1
+    assert model.training  # as it was
+
+
+@torch.no_grad()
+def test_reference_nll_is_the_mean_over_target_tokens(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    total, tokens = 0.0, 0
+    model.eval()
+    for source, reference in zip(SOURCES, REFERENCES, strict=True):
+        ids = [*tokenizer.encode(reference), EOS]
+        logits = model(torch.tensor([[*tokenizer.encode(source), EOS]]), torch.tensor([[BOS, *ids[:-1]]]))[0]
+        total += float(functional.cross_entropy(logits, torch.tensor(ids), reduction="sum"))
+        tokens += len(ids)
+    found = reference_nll(model.train(), (tokenizer, tokenizer), (SOURCES, REFERENCES))
+    assert found == pytest.approx(total / tokens, rel=1e-6)
+
+
+def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    tested = evaluate(
+        model, (tokenizer, tokenizer), Greedy(), (SOURCES, REFERENCES), text_form="lc_tok", tgt_lang="de"
+    )
+    assert set(tested.scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
+    assert len(tested.hypotheses) == len(SOURCES)
+
+
+def test_the_mode_is_restored_after_an_error(model: Seq2Seq) -> None:
+    with pytest.raises(KeyError), evaluating(model):
+        assert not model.training
+        raise KeyError
+    assert model.training

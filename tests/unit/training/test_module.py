@@ -1,0 +1,85 @@
+"""One training step, against the same computed by hand."""
+
+from functools import partial
+
+import lightning
+import pytest
+import torch
+from torch.nn import functional
+from torch.optim import SGD
+from torch.utils.data import DataLoader
+
+from softsearch.data.batch import Batch
+from softsearch.models.loss import CrossEntropy
+from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.module import TranslationModule, seed_step
+from softsearch.training.schedules import constant
+from tests.contract.models import small_model
+
+BATCHES = [
+    Batch(
+        torch.tensor([[4, 5, EOS], [6, EOS, PAD]]), torch.tensor([[BOS, 7, 8, 9, EOS], [BOS, 5, EOS, PAD, PAD]])
+    ),
+    Batch(torch.tensor([[9, EOS]]), torch.tensor([[BOS, 4, EOS]])),
+]
+
+
+def make_module() -> TranslationModule:
+    return TranslationModule(
+        model=small_model("rnnsearch").float(),
+        loss=CrossEntropy(smoothing=0.1),
+        optimizer=partial(SGD, lr=0.1),
+        scheduler=partial(constant, warmup_steps=1),
+    )
+
+
+def make_trainer(**options: object) -> lightning.Trainer:
+    plain = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
+    return lightning.Trainer(
+        accelerator="cpu", devices=1, enable_model_summary=False, **(plain | options)  # type: ignore[arg-type]
+    )
+
+
+def loader(batches: list[Batch]) -> DataLoader[Batch]:
+    return DataLoader(batches, batch_size=None)  # type: ignore[arg-type]
+
+
+def losses(module: TranslationModule, batch: Batch, smoothing: float) -> tuple[torch.Tensor, int]:
+    """The summed loss of the real target tokens, and their number."""
+    logits = module.model(batch.src_tokens, batch.tgt_tokens[:, :-1]).flatten(0, 1)
+    targets = batch.tgt_tokens[:, 1:].flatten()
+    total = functional.cross_entropy(
+        logits, targets, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+    )
+    return total, int((targets != PAD).sum())
+
+
+def test_a_step_descends_the_mean_loss_of_the_real_tokens() -> None:
+    module, reference = make_module(), make_module()
+    make_trainer(max_steps=1).fit(module, loader(BATCHES[:1]))
+    total, tokens = losses(reference, BATCHES[0], smoothing=0.1)
+    assert tokens == 6
+    torch.testing.assert_close(module.last_loss, (total / tokens).detach())
+    gradients = torch.autograd.grad(total / tokens, list(reference.model.parameters()))
+    for after, before, gradient in zip(module.model.parameters(), reference.model.parameters(), gradients, strict=True):
+        torch.testing.assert_close(after, before - 0.1 * gradient)
+
+
+def test_validation_is_the_mean_over_tokens_not_batches() -> None:
+    module = make_module()
+    trainer = make_trainer()
+    trainer.validate(module, loader(BATCHES), verbose=False)
+    totals = [losses(module, batch, smoothing=0.0) for batch in BATCHES]
+    expected = sum(float(total.detach()) for total, _ in totals) / sum(tokens for _, tokens in totals)
+    assert float(trainer.callback_metrics["val/loss"]) == pytest.approx(expected, rel=1e-5)
+    assert float(trainer.callback_metrics["val/perplexity"]) == pytest.approx(2.718281828**expected, rel=1e-5)
+
+
+def test_seeds_of_steps_depend_on_all_three_numbers() -> None:
+    def drawn(*numbers: int) -> tuple[float, ...]:
+        seed_step(*numbers)
+        return tuple(torch.rand(4).tolist())
+
+    assert drawn(1, 2, 0) == drawn(1, 2, 0)
+    found = {drawn(seed, step, rank) for seed in range(3) for step in range(50) for rank in range(4)}
+    assert len(found) == 3 * 50 * 4

@@ -1,0 +1,92 @@
+"""A PyTorch model behind the search's five methods, against a loop that knows nothing of batches, beams or NumPy."""
+
+import pytest
+import torch
+
+from softsearch.models.interface import Seq2Seq
+from softsearch.search.batching import translate_ids
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
+from softsearch.text.vocabulary import BOS, EOS
+from softsearch.training.step_function import TorchStepFunction
+from tests.contract.models import TGT_VOCAB, small_model
+
+SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [16, 5, 5, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]
+MODELS = ["rnnsearch", "transformer_tiny"]
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Seq2Seq:
+    return small_model(request.param, seed=3)
+
+
+@torch.no_grad()
+def best_path(model: Seq2Seq, source: list[int], limit: int) -> tuple[list[int], float, list[list[float]]]:
+    """Greedy search of one sentence, through the model's forward pass alone."""
+    read, log_prob = [BOS], 0.0
+    while True:
+        logits = model(torch.tensor([source]), torch.tensor([read]))[0, -1]
+        token = int(logits.argmax())
+        log_prob += float(logits.log_softmax(-1)[token])
+        if token == EOS or len(read) == limit:
+            tokens = read[1:] if token == EOS else [*read[1:], token]
+            return tokens, log_prob, alignments_of(model, source, read)
+        read.append(token)
+
+
+def alignments_of(model: Seq2Seq, source: list[int], read: list[int]) -> list[list[float]]:
+    state, rows = model.encode(torch.tensor([source])), []
+    for token in read:
+        output = model.decoder.step(torch.tensor([token]), state)
+        rows.append(output.alignments[0].tolist())
+        state = output.state
+    return rows
+
+
+def test_greedy_search_equals_a_loop(model: Seq2Seq) -> None:
+    search = Greedy(max_length_factor=1.0, max_length_offset=4, alignments=True)
+    found = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=100)
+    for source, (hypothesis,) in zip(SOURCES, found, strict=True):
+        tokens, log_prob, alignments = best_path(model, source, limit=len(source) - 1 + 4)
+        assert list(hypothesis.tokens) == tokens
+        assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-4)
+        assert hypothesis.alignments is not None
+        for row, expected in zip(hypothesis.alignments, alignments, strict=True):
+            assert row.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+@torch.no_grad()
+def test_beam_search_scores_are_the_models(model: Seq2Seq) -> None:
+    search = BeamSearch(beam=4, n_best=4, max_length_factor=1.0, max_length_offset=4)
+    found = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=100)
+    greedy = translate_ids(
+        TorchStepFunction(model), Greedy(max_length_factor=1.0, max_length_offset=4), SOURCES, batch_tokens=100
+    )
+    for source, hypotheses, (single,) in zip(SOURCES, found, greedy, strict=True):
+        assert len(hypotheses) == 4
+        assert len({hypothesis.tokens for hypothesis in hypotheses}) == 4
+        assert single.truncated or hypotheses[0].score >= single.score - 1e-4
+        for hypothesis in hypotheses:
+            targets = [*hypothesis.tokens] if hypothesis.truncated else [*hypothesis.tokens, EOS]
+            logits = model(torch.tensor([source]), torch.tensor([[BOS, *targets[:-1]]]))[0]
+            log_probs = logits.log_softmax(-1)[range(len(targets)), targets]
+            assert hypothesis.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-4)
+
+
+def test_batches_do_not_change_translations(model: Seq2Seq) -> None:
+    search = BeamSearch(beam=3, max_length_factor=1.0, max_length_offset=4)
+    together = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=1000)
+    alone = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=1)
+    assert [n_best[0].tokens for n_best in together] == [n_best[0].tokens for n_best in alone]
+
+
+def test_candidates_are_the_best_first(model: Seq2Seq) -> None:
+    step_fn = TorchStepFunction(model)
+    assert step_fn.vocab_size == TGT_VOCAB
+    state = step_fn.start(SOURCES)
+    candidates, _ = step_fn.step(torch.full((len(SOURCES),), BOS).numpy(), state, TGT_VOCAB)
+    assert candidates.log_probs.shape == candidates.tokens.shape == (len(SOURCES), TGT_VOCAB)
+    assert (candidates.log_probs[:, :-1] >= candidates.log_probs[:, 1:]).all()
+    assert [sorted(row) for row in candidates.tokens.tolist()] == [list(range(TGT_VOCAB))] * len(SOURCES)
+    totals = torch.from_numpy(candidates.log_probs).exp().sum(-1)
+    torch.testing.assert_close(totals, torch.ones(len(SOURCES)))
