@@ -45,11 +45,12 @@ def _shrink(node: DictConfig) -> None:
 
 def small_model(name: str, *overrides: str, seed: int = 0) -> Seq2Seq:
     """A model in float64 and evaluation mode, with random weights everywhere: zeros would hide a missing bias."""
-    model: Seq2Seq = build(model_config(name, *overrides), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(seed)
+        model: Seq2Seq = build(model_config(name, *overrides), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape)
     return model.double().eval()
 
 

@@ -26,7 +26,7 @@ BATCHES = [
 
 def make_module() -> TranslationModule:
     return TranslationModule(
-        model=small_model("rnnsearch").float(),
+        model=small_model("rnnsearch").float().train(),
         loss=CrossEntropy(smoothing=0.1),
         optimizer=partial(SGD, lr=0.1),
         scheduler=partial(constant, warmup_steps=1),
@@ -56,7 +56,7 @@ def losses(module: TranslationModule, batch: Batch, smoothing: float) -> tuple[t
 
 def test_a_step_descends_the_mean_loss_of_the_real_tokens() -> None:
     module, reference = make_module(), make_module()
-    make_trainer(max_steps=1).fit(module, loader(BATCHES[:1]))
+    make_trainer(max_steps=1, num_sanity_val_steps=0).fit(module, loader(BATCHES[:1]), loader(BATCHES))
     total, tokens = losses(reference, BATCHES[0], smoothing=0.1)
     assert tokens == 6
     torch.testing.assert_close(module.last_loss, (total / tokens).detach())

@@ -1,0 +1,37 @@
+"""Every choice of every config group composes, resolves and fits the constructors that it names."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from softsearch.app.instantiate import check, plain
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.run import GIVEN
+
+NEEDED = {  # what a choice leaves to the user
+    "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
+}
+CHOICES = [
+    f"{path.parent.name}={path.stem}"
+    for path in sorted(CONFIGS.glob("*/*.yaml"))
+    if path.parent.name not in {"hydra", "local"}
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
+    register_resolvers()
+    overrides = [choice, *NEEDED.get(choice, ()), f"run_dir={tmp_path}", "name=test"]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", overrides)
+    for name, node in plain(config).items():
+        check(node, name, given=GIVEN.get(name, ()))
+
+
+@pytest.mark.parametrize("model", [path.stem for path in sorted((CONFIGS / "recipe").glob("*.yaml"))])
+def test_a_recipe_follows_its_model(model: str) -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        ours, other = compose("train", [f"model={model}"]), compose("train", ["model=transformer_base"])
+    assert ours.optimizer.lr != other.optimizer.lr
+    assert (CONFIGS / "model" / f"{model}.yaml").is_file()
