@@ -2,7 +2,9 @@
 
 import os
 import re
+import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -36,6 +38,9 @@ def command(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callab
         def main() -> None:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands us its errors instead of printing them
             register_resolvers()
+            # Lightning 2.6 asks PyTorch 2.13 in a way that will go; nothing that a user could change.
+            warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)")
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
             try:
                 hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(guarded)()
             except (HydraException, OmegaConfBaseException) as error:

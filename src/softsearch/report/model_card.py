@@ -15,13 +15,14 @@ def model_card(name: str, facts: Mapping[str, Any], sizes: Mapping[str, int]) ->
         sizes: bytes of each file.
     """
     trained = "".join(f"| {row} | {facts[row]} |\n" for row in _ROWS if row in facts)
-    results = "".join(f"| {key} | {value:.4g} |\n" for key, value in facts.get("results", {}).items())
+    scores = {key: value for key, value in facts.get("results", {}).items() if not key.startswith("train/")}
+    results = "".join(f"| {key} | {value:.3f} |\n" for key, value in scores.items())
     files = "".join(f"| {file} | {size:,} |\n" for file, size in sizes.items())
-    scores = f"## Results\n\n| figure | value |\n|---|---|\n{results}\n" if results else ""
+    tested = f"## Results\n\n| figure | value |\n|---|---|\n{results}\n" if results else ""
     return (
         f"# {name}\n\nA translation model, exported by softsearch for ONNX Runtime.\n\n"
         f"```sh\npip install softsearch\nsoftsearch verify {name}\n"
         f"softsearch translate {name} < in.txt > out.txt\n```\n\n"
         f"## Training\n\n| what | value |\n|---|---|\n{trained}\nThe whole configuration is in `manifest.json`.\n\n"
-        f"{scores}## Files\n\n| file | bytes |\n|---|---|\n{files}"
+        f"{tested}## Files\n\n| file | bytes |\n|---|---|\n{files}"
     )

@@ -31,10 +31,14 @@ class Preemption(Callback):
         self.received = 0
         self.previous: dict[int, Any] = {}
 
+    def setup(self, *_: Any, **__: Any) -> None:
+        """Remembers who handled the signals before Lightning did."""
+        self.previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
     def on_train_start(self, *_: Any) -> None:
         """Takes over the signals; the handler only notes them, for a collective inside it would hang."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self.previous[number] = signal.signal(number, self._note)
+        for number in self.previous:
+            signal.signal(number, self._note)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops at an optimizer step, when any process was asked to."""

@@ -1,0 +1,217 @@
+"""A run that was terminated and resumed ends with the very bits of one that was not."""
+
+import copy
+import csv
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lightning
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback
+from torch import Tensor
+from torch.optim import Adam
+
+from softsearch.app.instantiate import build
+from softsearch.data.batch import Batching
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.models.loss import CrossEntropy
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.preemption import Preemption
+from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.module import TranslationModule
+from softsearch.training.schedules import inverse_sqrt
+from tests.contract.models import model_config
+from tests.integration.commands import ROOT, SMALL
+from tests.unit.data.pairs import write_corpus
+
+EPOCH, BATCHES = 7, 24  # batches of an epoch, and of the whole run
+
+
+class Terminate(Callback):
+    """Sends this process SIGTERM in the middle of a training step."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def on_after_backward(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.datamodule.batches_trained == self.at:  # type: ignore[attr-defined]
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def fit(folder: Path, name: str, *, resume: Path | None = None, accumulate: int = 1, kill: int = -1) -> Path:
+    """Trains with dropout and validation, and returns the last checkpoint."""
+    last = folder / name / "last.ckpt"
+    config = copy.deepcopy(model_config("rnnsearch"))
+    config.encoder.dropout = config.decoder.dropout = 0.5
+    data = ParallelDataModule(
+        source=write_corpus(folder, train=70),
+        tokenizer=TokenizerTrainer(kind="char", vocab_size=60),
+        batching=Batching(tokens=1000, sentences=10),
+        cache_dir=folder / "cache",
+        seed=1,
+    )
+    data.prepare_data()
+    size = data.prepared.src_tokenizer.vocab_size
+    torch.manual_seed(0)
+    module = TranslationModule(
+        model=build(config, src_vocab_size=size, tgt_vocab_size=size),
+        loss=CrossEntropy(),
+        optimizer=partial(Adam, lr=0.01),
+        scheduler=partial(inverse_sqrt, warmup_steps=5),
+    )
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=BATCHES // accumulate,
+        accumulate_grad_batches=accumulate,
+        val_check_interval=4,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        callbacks=[ExactResume(seed=1), Terminate(kill), Preemption(path=last)],
+        plugins=[AtomicCheckpointIO()],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    torch.manual_seed(os.getpid() + kill)  # whatever the process did before must not matter
+    if kill < 0:
+        trainer.fit(module, datamodule=data, ckpt_path=resume)
+        trainer.save_checkpoint(last)
+        return last
+    with pytest.raises(SystemExit) as ended:
+        trainer.fit(module, datamodule=data, ckpt_path=resume)
+    assert ended.value.code == 143
+    return last
+
+
+def weights(path: Path) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = load_checkpoint(path)["state_dict"]
+    return found
+
+
+def assert_same_bits(found: Path, expected: Path) -> None:
+    ours, theirs = weights(found), weights(expected)
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        assert torch.equal(tensor, theirs[name]), name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("resume")
+
+
+@pytest.fixture(scope="module")
+def straight(folder: Path) -> dict[int, Path]:
+    """Never interrupted, by accumulated batches."""
+    return {accumulate: fit(folder, f"straight-{accumulate}", accumulate=accumulate) for accumulate in (1, 3)}
+
+
+# At the first step, before and at a validation, around the end of an epoch, inside a later one, at the last step.
+@pytest.mark.parametrize("kill", [0, 2, 3, EPOCH - 2, EPOCH - 1, EPOCH, 2 * EPOCH + 3, BATCHES - 2])
+def test_any_step(folder: Path, straight: dict[int, Path], kill: int) -> None:
+    saved = fit(folder, f"kill-{kill}", kill=kill)
+    assert load_checkpoint(saved)["ParallelDataModule"]["batches_trained"] == kill + 1
+    assert_same_bits(fit(folder, f"resumed-{kill}", resume=saved), straight[1])
+
+
+def test_two_interruptions(folder: Path, straight: dict[int, Path]) -> None:
+    first = fit(folder, "first", kill=4)
+    second = fit(folder, "second", resume=first, kill=EPOCH + 4)
+    assert_same_bits(fit(folder, "third", resume=second), straight[1])
+
+
+@pytest.mark.parametrize("kill", [0, 4, EPOCH - 1, EPOCH + 2])
+def test_gradients_in_accumulation_are_not_lost(folder: Path, straight: dict[int, Path], kill: int) -> None:
+    saved = fit(folder, f"kill-3-{kill}", accumulate=3, kill=kill)
+    assert_same_bits(fit(folder, f"resumed-3-{kill}", resume=saved, accumulate=3), straight[3])
+
+
+def test_a_run_without_resuming_differs(folder: Path, straight: dict[int, Path]) -> None:
+    """The comparison has teeth: a run of other batches has other bits."""
+    ours, theirs = weights(straight[1]), weights(straight[3])
+    assert any(not torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+# ------------------------------------------------------------------------------------------------ the real command
+
+OPTIONS = (
+    *SMALL,
+    "data.train_size=120",
+    "batching.tokens=300",
+    "model.encoder.dropout=0.3",
+    "model.decoder.dropout=0.3",
+    "trainer.precision=32-true",
+    "trainer.max_steps=24",
+    "trainer.val_check_interval=8",
+    "trainer.log_every_n_steps=1",
+    "search=greedy",
+    "resume=auto",
+)
+# The command as it is, but for a signal that comes at a given batch instead of a given time.
+TERMINATED = """
+import os, runpy, signal, sys
+from softsearch.training.callbacks.exact_resume import ExactResume
+at, ours = int(sys.argv.pop(1)), ExactResume.on_train_batch_start
+def start(self, trainer, *rest):
+    if trainer.datamodule.batches_trained == at:
+        os.kill(os.getpid(), signal.SIGTERM)
+    ours(self, trainer, *rest)
+ExactResume.on_train_batch_start = start
+sys.argv[0] = sys.argv.pop(1)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+KILL = 17
+
+
+def train(run: Path, cache: Path, *options: str, kill: int = -1) -> subprocess.CompletedProcess[str]:
+    script = str(ROOT / "src" / "train.py")
+    command = [sys.executable, script] if kill < 0 else [sys.executable, "-c", TERMINATED, str(kill), script]
+    return subprocess.run(
+        [*command, *OPTIONS, *options, f"hydra.run.dir={run}", f"cache_dir={cache}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def losses(run: Path) -> dict[int, str]:
+    with (run / "metrics.csv").open(newline="") as file:
+        return {int(row["step"]): row["train/loss"] for row in csv.DictReader(file) if row["train/loss"]}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(folder: Path) -> Path:
+    done = train(folder / "uninterrupted", folder / "cache")
+    assert done.returncode == 0, done.stderr
+    assert len(losses(folder / "uninterrupted")) == 24
+    return folder / "uninterrupted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_command_resumes_in_the_middle_of_an_epoch(folder: Path, uninterrupted: Path, workers: int) -> None:
+    run, option = folder / f"workers-{workers}", f"batching.num_workers={workers}"
+    killed = train(run, folder / "cache", option, kill=KILL)
+    assert killed.returncode == 143, killed.stderr
+    assert "Traceback" not in killed.stderr
+    state = load_checkpoint(run / "checkpoints" / "last.ckpt")
+    assert state["global_step"] == KILL + 1
+    assert not (run / "metrics.json").exists()
+    resumed = train(run, folder / "cache", option)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_bits(run / "checkpoints" / "last.ckpt", uninterrupted / "checkpoints" / "last.ckpt")
+    assert load_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] == 24
+    assert losses(run) == losses(uninterrupted)
+    assert (run / "metrics.json").is_file()
