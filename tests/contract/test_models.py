@@ -94,9 +94,7 @@ def test_keep_commutes_with_step(model: Seq2Seq, src: Tensor, tgt: Tensor, sente
     tokens = torch.tensor([4, 5, 6, 7, 8, 9])
     expected = model.decoder.step(tokens, state)
     found = model.decoder.step(tokens[rows], state.keep(kept))
-    assert_same_step(
-        found, StepOutput(expected.logits[rows], expected.alignments[rows], expected.state.keep(kept))
-    )
+    assert_same_step(found, StepOutput(expected.logits[rows], expected.alignments[rows], expected.state.keep(kept)))
 
 
 def test_a_step_leaves_its_state_alone(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:

@@ -46,4 +46,6 @@ def gru(x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, mask: Tensor | N
     x_gates, x_candidate = x.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     z, r = torch.sigmoid(x_gates + h @ gates).chunk(2, dim=-1)
     new = torch.tanh(x_candidate + (r * h) @ candidate)
-    return torch.lerp(h, new, z if mask is None else z * mask)
+    z = z if mask is None else z * mask
+    # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
+    return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))

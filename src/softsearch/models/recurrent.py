@@ -32,7 +32,7 @@ class BidirectionalGRU(nn.Module):
         inputs = torch.stack((self.forwards.input(x), self.backwards.input(x).flip(0)), dim=1)
         real = mask.T[..., None].to(inputs.dtype)
         reals = torch.stack((real, real.flip(0)), dim=1)  # [src_len, 2, batch, 1]
-        h = inputs.new_zeros(2, x.shape[1], self.forwards.hidden_dim)
+        h = gates.new_zeros(2, x.shape[1], self.forwards.hidden_dim)
         states = []
         for step_input, step_real in zip(inputs.unbind(0), reals.unbind(0), strict=True):
             h = gru(step_input, h, gates, candidate, step_real)
@@ -115,7 +115,7 @@ class RNNsearchDecoder(Decoder):
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """s_0 from the backward encoder's state at the first word, and U_a h_j once for all steps."""
         memory = Memory(encoded.states, encoded.mask, (self.attention.project(encoded.states),))
-        start = torch.tanh(self.start(encoded.final[-1]))
+        start = torch.tanh(self.start(encoded.final[-1])).to(self.start.weight.dtype)
         return DecoderState(memory, (start,), encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:

@@ -1,5 +1,7 @@
 """How sentences become padded batches under a token budget."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,7 +48,7 @@ def test_cut_sorts_by_target_length_and_lets_source_length_rise_and_fall(
 def test_cut_fills_each_batch(corpus: tuple[Lengths, Lengths, Batching]) -> None:
     src, tgt, batching = corpus
     batches = batching.cut(src, tgt)
-    for batch, after in zip(batches, batches[1:], strict=False):
+    for batch, after in pairwise(batches):
         widest = max(*src[[*batch, after[0]]], *tgt[[*batch, after[0]]])
         full = batching.sentences is not None and len(batch) == batching.sentences
         assert full or (len(batch) + 1) * widest > batching.tokens

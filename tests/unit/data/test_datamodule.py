@@ -16,9 +16,7 @@ from tests.unit.data.pairs import write_corpus
 def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:
     """The little that a datamodule asks of a trainer."""
     device = SimpleNamespace(type="cpu")
-    return SimpleNamespace(
-        world_size=world_size, global_rank=rank, strategy=SimpleNamespace(root_device=device)
-    )
+    return SimpleNamespace(world_size=world_size, global_rank=rank, strategy=SimpleNamespace(root_device=device))
 
 
 def make(folder: Path, *, world_size: int = 1, rank: int = 0, seed: int = 1, **batching: int) -> ParallelDataModule:
@@ -89,7 +87,7 @@ def test_refuses_a_checkpoint_of_another_number_of_processes(tmp_path: Path) -> 
 
 def test_a_pair_beyond_the_budget_is_named_by_file_and_line(tmp_path: Path) -> None:
     data = make(tmp_path, tokens=60)
-    src, tgt = data.source.files(data.cache_dir)["train"]
+    src, _ = data.source.files(data.cache_dir)["train"]
     lines = src.read_text().splitlines()
     lines[1] = ""  # dropped, and still counted
     lines[6] = "dog " * 30
@@ -106,7 +104,7 @@ def test_long_pairs_can_be_left_out(tmp_path: Path) -> None:
 
 
 def test_nothing_left_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="no training pair is within batching.max_length=2"):
+    with pytest.raises(CorpusError, match=r"no training pair is within batching\.max_length=2"):
         make(tmp_path, max_length=2).train_dataloader()
 
 

@@ -95,7 +95,7 @@ def test_masked_softmax_has_no_overflow_in_any_precision(dtype: torch.dtype) -> 
 
 
 def paper_multi_head(attention: MultiHeadAttention, x: Array, memory: Array, mask: Array) -> tuple[Array, Array]:
-    """Vaswani et al. 2017, section 3.2, for one sentence: ``x`` [len, d], ``memory`` [keys, d], ``mask`` [len, keys]."""
+    """Vaswani et al. 2017, section 3.2, for one sentence: ``x`` [len, d], ``memory`` [keys, d], mask [len, keys]."""
     W_q, W_o = attention.query.weight.detach().numpy(), attention.out.weight.detach().numpy()
     W_k, W_v = np.split(attention.key_value.weight.detach().numpy(), 2)
     b_k, b_v = np.split(attention.key_value.bias.detach().numpy(), 2)

@@ -125,7 +125,7 @@ def test_a_damaged_file_is_an_error_that_names_it(saved: Path, damage: Callable[
 def test_a_payload_is_refused_and_never_runs(tmp_path: Path, weights_only: bool | None) -> None:
     path, canary = tmp_path / "evil.ckpt", tmp_path / "canary"
     torch.save({"state_dict": {}, "extra": Payload(canary)}, path)
-    with pytest.raises(CheckpointError, match="evil.ckpt cannot be read"):
+    with pytest.raises(CheckpointError, match=r"evil\.ckpt cannot be read"):
         AtomicCheckpointIO().load_checkpoint(path, weights_only=weights_only)
     assert not canary.exists()
 
@@ -133,7 +133,7 @@ def test_a_payload_is_refused_and_never_runs(tmp_path: Path, weights_only: bool 
 def test_a_plain_pickle_is_refused_and_never_runs(tmp_path: Path) -> None:
     path, canary = tmp_path / "evil.ckpt", tmp_path / "canary"
     path.write_bytes(pickle.dumps({"extra": Payload(canary)}))
-    with pytest.raises(CheckpointError, match="evil.ckpt cannot be read"):
+    with pytest.raises(CheckpointError, match=r"evil\.ckpt cannot be read"):
         load_checkpoint(path)
     assert not canary.exists()
 

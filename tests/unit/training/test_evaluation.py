@@ -50,15 +50,20 @@ def test_reference_nll_is_the_mean_over_target_tokens(model: Seq2Seq, tokenizer:
 
 
 def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
-    tested = evaluate(
-        model, (tokenizer, tokenizer), Greedy(), (SOURCES, REFERENCES), text_form="lc_tok", tgt_lang="de"
-    )
+    tested = evaluate(model, (tokenizer, tokenizer), Greedy(), (SOURCES, REFERENCES), text_form="lc_tok", tgt_lang="de")
     assert set(tested.scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
     assert len(tested.hypotheses) == len(SOURCES)
 
 
 def test_the_mode_is_restored_after_an_error(model: Seq2Seq) -> None:
-    with pytest.raises(KeyError), evaluating(model):
-        assert not model.training
-        raise KeyError
+    modes = []
+
+    def fail() -> None:
+        with evaluating(model):
+            modes.append(model.training)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert modes == [False]
     assert model.training

@@ -17,9 +17,7 @@ from softsearch.training.schedules import constant
 from tests.contract.models import small_model
 
 BATCHES = [
-    Batch(
-        torch.tensor([[4, 5, EOS], [6, EOS, PAD]]), torch.tensor([[BOS, 7, 8, 9, EOS], [BOS, 5, EOS, PAD, PAD]])
-    ),
+    Batch(torch.tensor([[4, 5, EOS], [6, EOS, PAD]]), torch.tensor([[BOS, 7, 8, 9, EOS], [BOS, 5, EOS, PAD, PAD]])),
     Batch(torch.tensor([[9, EOS]]), torch.tensor([[BOS, 4, EOS]])),
 ]
 
@@ -36,7 +34,10 @@ def make_module() -> TranslationModule:
 def make_trainer(**options: object) -> lightning.Trainer:
     plain = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
     return lightning.Trainer(
-        accelerator="cpu", devices=1, enable_model_summary=False, **(plain | options)  # type: ignore[arg-type]
+        accelerator="cpu",
+        devices=1,
+        enable_model_summary=False,
+        **(plain | options),  # type: ignore[arg-type]
     )
 
 
@@ -48,9 +49,7 @@ def losses(module: TranslationModule, batch: Batch, smoothing: float) -> tuple[t
     """The summed loss of the real target tokens, and their number."""
     logits = module.model(batch.src_tokens, batch.tgt_tokens[:, :-1]).flatten(0, 1)
     targets = batch.tgt_tokens[:, 1:].flatten()
-    total = functional.cross_entropy(
-        logits, targets, ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
-    )
+    total = functional.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=smoothing, reduction="sum")
     return total, int((targets != PAD).sum())
 
 
