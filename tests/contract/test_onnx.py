@@ -55,7 +55,9 @@ def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceT
 
 
 @pytest.mark.parametrize("case", every_model())
-def test_graphs_that_differ_are_refused(case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+def test_graphs_that_differ_are_refused(
+    case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path
+) -> None:
     model = random_model(case, tokenizer.vocab_size, seed=1)
     other = random_model(case, tokenizer.vocab_size, seed=2)
     with pytest.raises(BundleError, match="differ from the model"):

@@ -20,6 +20,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bundle(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundle of that run."""
     folder = tmp_path_factory.mktemp("exports") / "small"
-    done = run("export.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"out={folder}", f"hydra.run.dir={folder.parent}")
+    done = run(
+        "export.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"out={folder}", f"hydra.run.dir={folder.parent}"
+    )
     assert done.returncode == 0, done.stderr
     return folder

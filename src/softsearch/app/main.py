@@ -19,6 +19,12 @@ from softsearch.app import machine
 from softsearch.app.instantiate import nearest
 from softsearch.errors import SoftsearchError
 
+_NOT_FOR_USERS = (  # Lightning's remarks about things that are as they should be
+    r".*isinstance\(treespec, LeafSpec\)",  # it asks PyTorch 2.13 in a way that will go
+    "Checkpoint directory .* exists and is not empty",  # a resumed run's
+    "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows where
+    "The .* does not have many workers",  # one process collates token ids fast enough
+)
 CONFIGS = Path(__file__).parents[3] / "configs"
 
 
@@ -38,8 +44,8 @@ def command(config_name: str) -> Callable[[Callable[[DictConfig], None]], Callab
         def main() -> None:
             os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands us its errors instead of printing them
             register_resolvers()
-            # Lightning 2.6 asks PyTorch 2.13 in a way that will go; nothing that a user could change.
-            warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)")
+            for message in _NOT_FOR_USERS:
+                warnings.filterwarnings("ignore", message=message)
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
             try:
                 hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(guarded)()

@@ -32,6 +32,8 @@ def train(config: DictConfig) -> None:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
     """
     keep_freed_memory()
+    for name in ("lightning.pytorch", "lightning.fabric"):  # what it says there, our own log says better
+        logging.getLogger(name).setLevel(logging.WARNING)
     if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
         logging.getLogger("softsearch").setLevel(logging.WARNING)
     resolved = plain(config)
@@ -67,6 +69,8 @@ def train(config: DictConfig) -> None:
         if checkpoint is None:  # a new run in an old folder does not continue the old one's figures
             (run_dir / "metrics.csv").unlink(missing_ok=True)
     log.info("%s with %s parameters", config.name, f"{sum(p.numel() for p in model.parameters()):,}")
+    if checkpoint is not None:
+        log.info("continuing from %s", checkpoint)
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
     if any(isinstance(c, ModelCheckpoint) and c.monitor and c.best_model_path for c in callbacks):

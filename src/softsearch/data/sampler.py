@@ -14,7 +14,7 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
     """Halves the largest batches until their number divides by ``world_size``: no sentence is dropped or repeated.
 
     Raises:
-        CorpusError: there are fewer sentences than processes.
+        CorpusError: that cannot be, for nearly all batches have one sentence.
     """
     batches = list(batches)
     while len(batches) % world_size:
@@ -23,8 +23,8 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
         if len(batch) < 2:
             sentences = sum(map(len, batches))
             raise CorpusError(
-                f"the training data has {sentences} sentences for {world_size} processes, expected one each at least; "
-                "use fewer devices (trainer.devices) or more data"
+                f"{sentences} training sentences in {len(batches)} batches cannot be shared equally among {world_size} "
+                "processes; use fewer devices (trainer.devices), more data or larger batches (batching)"
             )
         half = len(batch) // 2
         batches[largest : largest + 1] = [batch[:half], batch[half:]]

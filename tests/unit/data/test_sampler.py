@@ -112,8 +112,9 @@ def test_ranks_train_batches_of_similar_width_at_the_same_time() -> None:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=9), st.integers(1, 6))
 def test_divide_keeps_the_sentences_in_order(sizes: list[int], world_size: int) -> None:
     batches = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    if sum(sizes) < world_size:
-        with pytest.raises(CorpusError, match=f"has {sum(sizes)} sentences for {world_size} processes"):
+    most = sum(sizes)  # batches, of one sentence each
+    if len(sizes) % world_size and -(-len(sizes) // world_size) * world_size > most:
+        with pytest.raises(CorpusError, match=f"{most} training sentences in .* among {world_size} processes"):
             divide(batches, world_size)
         return
     divided = divide(batches, world_size)
@@ -123,5 +124,5 @@ def test_divide_keeps_the_sentences_in_order(sizes: list[int], world_size: int) 
 
 
 def test_fewer_sentences_than_processes_are_refused() -> None:
-    with pytest.raises(CorpusError, match=r"1 sentences for 2 processes.*trainer.devices"):
+    with pytest.raises(CorpusError, match=r"1 training sentences in 1 batches .* 2 processes.*trainer.devices"):
         Corpus(np.array([3]), np.array([3]), 2).ranks()
