@@ -19,10 +19,10 @@ RUN = Path("logs/demo")
 BUNDLE = Path("exports/demo")
 HEATMAP = RUN / "alignments.png"
 LINES = (
-    "the twenty-first of march nineteen eighty-four",
-    "thursday october the seventh at five seventeen in the morning",
-    "four thousand three hundred and forty-five",
-    "nine hundred and ninety-nine dollars and one cent",
+    "thursday october the seventh nineteen sixty-five at five seventeen in the morning",
+    "twenty-one years ago at ten fifty-one in the morning",
+    "three hundred and forty-five pounds sterling ninety-eight pence",
+    "six hundred and forty-ninth or twenty-third",
 )
 console = Console()
 

@@ -213,5 +213,7 @@ def test_the_command_resumes_in_the_middle_of_an_epoch(folder: Path, uninterrupt
     assert resumed.returncode == 0, resumed.stderr
     assert_same_bits(run / "checkpoints" / "last.ckpt", uninterrupted / "checkpoints" / "last.ckpt")
     assert load_checkpoint(run / "checkpoints" / "last.ckpt")["global_step"] == 24
-    assert losses(run) == losses(uninterrupted)
+    expected = losses(uninterrupted)
+    del expected[KILL]  # Lightning writes a step's metrics after the hook that ends the run
+    assert losses(run) == expected
     assert (run / "metrics.json").is_file()

@@ -27,7 +27,7 @@ def evaluate(config: DictConfig) -> None:
     resolved = plain(config)
     check(resolved["search"], "search")
     saved = read_saved(resolved["ckpt"])
-    data = config.data if config.data is not None else OmegaConf.create({"data": saved.config["data"]}).data
+    data = config.data if "data" in config else OmegaConf.create({"data": saved.config["data"]}).data
     source: ParallelSource = build(data)
     lines = _lines(source, resolved)
     model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")

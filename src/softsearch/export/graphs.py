@@ -186,14 +186,16 @@ def _program(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporter's remarks about packages that this project does not use."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Without the exporters' remarks about what they did and which packages they miss."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _replace_recurrences(module: nn.Module) -> None:

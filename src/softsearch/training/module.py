@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
 
 from softsearch.data.batch import Batch
+from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.text.vocabulary import PAD
@@ -69,8 +70,15 @@ class TranslationModule(lightning.LightningModule):
         self.log_dict({"val/loss": nll, "val/perplexity": nll.exp()}, prog_bar=True, rank_zero_only=True)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """The optimizer, and the schedule by steps."""
-        optimizer = self.optimizer(self.model.parameters())
+        """The optimizer, and the schedule by steps.
+
+        Raises:
+            ConfigError: the optimizer refuses an option.
+        """
+        try:
+            optimizer = self.optimizer(self.model.parameters())
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"optimizer: {error}; change the option of optimizer that this is about") from error
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"},

@@ -56,6 +56,12 @@ def test_ranks_share_the_pairs(tmp_path: Path, split: str) -> None:
     assert split == "val" or len(shares[0]) == len(shares[1])
 
 
+def test_every_rank_has_something_to_validate_on(tmp_path: Path) -> None:
+    """Lightning stops with an error where a rank has no batch, and a small validation set is one batch."""
+    found = [len(make(tmp_path, world_size=3, rank=rank, tokens=1000).val_dataloader()) for rank in range(3)]
+    assert found == [1, 1, 1]
+
+
 def test_continues_from_the_restored_position(tmp_path: Path) -> None:
     trained = make(tmp_path)
     whole = rows(list(trained.train_dataloader()))

@@ -148,3 +148,26 @@ def test_features_are_what_the_output_layer_reads(decoder: RNNsearchDecoder, enc
     features = decoder.features(tokens, state)
     assert features.shape == (len(LENGTHS), 3, MAXOUT)
     torch.testing.assert_close(decoder.output(features)[:, 0], decoder.step(tokens[:, 0], state).logits)
+
+
+def test_states_stay_precise_under_autocast(mask: Tensor) -> None:
+    """In bfloat16 a state would round its small changes away."""
+    parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=INPUT)
+    encoder = BidirectionalEncoder(embedding=parts.src, hidden_dim=HIDDEN)
+    decoder = RNNsearchDecoder(
+        embedding=parts.tgt,
+        make_output=parts.make_output,
+        memory_dim=2 * HIDDEN,
+        final_dims=encoder.final_dims,
+        hidden_dim=6,
+        attention_dim=7,
+        maxout_dim=MAXOUT,
+    )
+    tokens = torch.full(mask.shape, 4)
+    exact = decoder.step(tokens[:, 0], decoder.init_state(encoder(tokens, mask))).state.cache[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        encoded = encoder(tokens, mask)
+        state = decoder.init_state(encoded)
+        after = decoder.step(tokens[:, 0], state).state.cache[0]
+    assert {states.dtype for states in (*encoded.final, state.cache[0], after)} == {torch.float32}
+    torch.testing.assert_close(after, exact, rtol=0, atol=0.02)

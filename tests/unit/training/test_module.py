@@ -10,6 +10,7 @@ from torch.optim import SGD
 from torch.utils.data import DataLoader
 
 from softsearch.data.batch import Batch
+from softsearch.errors import ConfigError
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.module import TranslationModule, seed_step
@@ -82,3 +83,11 @@ def test_seeds_of_steps_depend_on_all_three_numbers() -> None:
     assert drawn(1, 2, 0) == drawn(1, 2, 0)
     found = {drawn(seed, step, rank) for seed in range(3) for step in range(50) for rank in range(4)}
     assert len(found) == 3 * 50 * 4
+
+
+@pytest.mark.parametrize("rate", [-1.0, "fast"])
+def test_a_refused_option_of_the_optimizer_is_our_own_error(rate: object) -> None:
+    module = make_module()
+    module.optimizer = partial(SGD, lr=rate)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"optimizer: .* change the option of optimizer"):
+        module.configure_optimizers()
