@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, Union
 
 import hydra.utils
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, SoftsearchError
 
 ALLOWED = ("softsearch.", "torch.optim.", "lightning.pytorch.")
 _HYDRA_KEYS = ("_target_", "_partial_")
@@ -31,7 +32,13 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
     if node is None:
         return None
     check(OmegaConf.to_container(node, resolve=True), str(node._get_full_key(None)), given=extra)
-    return hydra.utils.instantiate(node, _convert_="all", **extra)
+    try:
+        return hydra.utils.instantiate(node, _convert_="all", **extra)
+    except InstantiationException as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, SoftsearchError):
+            cause = cause.__cause__
+        raise cause or error from error
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
@@ -86,6 +93,9 @@ def _bind(node: Mapping[str, Any], path: str, given: set[str]) -> None:
         raise ConfigError(
             f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name"
         ) from error
+    home = getattr(function, "__module__", None) or ""  # not always where the name led to: "softsearch.x.os.mkdir"
+    if not f"{home}.".startswith(ALLOWED):
+        raise ConfigError(f"{path}._target_ is {target!r}, expected something of {', '.join(ALLOWED)}; change it")
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return  # it checks its own arguments
@@ -137,7 +147,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, str)
     if origin in (list, tuple):
         return isinstance(value, list)
-    return True
+    # Text or a number is no tensor and no object of any other class.
+    return not (inspect.isclass(hint) and isinstance(value, str | int | float)) or hint in (object, complex)
 
 
 def _say(hint: Any) -> str:

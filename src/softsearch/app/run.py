@@ -50,6 +50,7 @@ def train(config: DictConfig) -> None:
     module = TranslationModule(
         model=model, loss=build(config.loss), optimizer=build(config.optimizer), scheduler=build(config.scheduler)
     )
+    search = build(config.search)
     callbacks = [build(callback) for callback in config.callbacks.values()]
     loggers = [build(logger) for logger in config.logger.values()]
     trainer: lightning.Trainer = build(
@@ -82,7 +83,7 @@ def train(config: DictConfig) -> None:
     tested = evaluate(
         model,
         tokenizers,
-        build(config.search),
+        search,
         data.lines(split),
         text_form=source.text_form,
         tgt_lang=source.tgt_lang,

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from softsearch.data.batch import Batch, Batching, padding_efficiency
 from softsearch.data.dataset import ParallelDataset
 from softsearch.data.prepare import PreparedData, prepare
-from softsearch.data.sampler import BucketBatchSampler
+from softsearch.data.sampler import BucketBatchSampler, divide
 from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import CheckpointError, CorpusError
 from softsearch.text.corpus import read_lines
@@ -101,9 +101,10 @@ class ParallelDataModule(LightningDataModule):
     def val_dataloader(self) -> DataLoader[Batch]:
         """This rank's share of the validation batches."""
         dataset = self.prepared.dataset("val")
-        batches = self.batching.cut(dataset.src.lengths(), dataset.tgt.lengths())
         trainer = self.trainer
         assert trainer is not None
+        # A rank without a batch is an error to Lightning.
+        batches = divide(self.batching.cut(dataset.src.lengths(), dataset.tgt.lengths()), trainer.world_size)
         return self._loader(dataset, [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]])
 
     def state_dict(self) -> dict[str, Any]:
