@@ -3,6 +3,7 @@
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import lightning
 from hydra.core.hydra_config import HydraConfig
@@ -31,11 +32,7 @@ def train(config: DictConfig) -> None:
     Raises:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
     """
-    keep_freed_memory()
-    for name in ("lightning.pytorch", "lightning.fabric"):  # what it says there, our own log says better
-        logging.getLogger(name).setLevel(logging.WARNING)
-    if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
-        logging.getLogger("softsearch").setLevel(logging.WARNING)
+    _prepare_process()
     resolved = plain(config)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
@@ -59,16 +56,9 @@ def train(config: DictConfig) -> None:
         logger=loggers,
         plugins=[AtomicCheckpointIO()],
     )
-    if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
-        raise ConfigError(
-            f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
-            "whole sweep; sweep with trainer.devices=1, or start one command for each job"
-        )
+    _refuse_sweep_of_processes(trainer)
     if trainer.is_global_zero:
-        run_dir.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(OmegaConf.create(resolved), run_dir / "config.yaml")
-        if checkpoint is None:  # a new run in an old folder does not continue the old one's figures
-            (run_dir / "metrics.csv").unlink(missing_ok=True)
+        _open_folder(run_dir, resolved, new=checkpoint is None)
     log.info("%s with %s parameters", config.name, f"{sum(p.numel() for p in model.parameters()):,}")
     if checkpoint is not None:
         log.info("continuing from %s", checkpoint)
@@ -94,6 +84,36 @@ def train(config: DictConfig) -> None:
     report(run_dir, split, tested, training)
     if trainer.world_size > 1:
         trainer.strategy.barrier()
+
+
+def _prepare_process() -> None:
+    """Sets up memory and logging, before PyTorch allocates and Lightning speaks."""
+    keep_freed_memory()
+    for name in ("lightning.pytorch", "lightning.fabric"):  # what it says there, our own log says better
+        logging.getLogger(name).setLevel(logging.WARNING)
+    if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
+        logging.getLogger("softsearch").setLevel(logging.WARNING)
+
+
+def _refuse_sweep_of_processes(trainer: lightning.Trainer) -> None:
+    """Lightning starts its processes with the command line of this one, and with it the whole sweep.
+
+    Raises:
+        ConfigError: this is a job of a sweep, and has several processes.
+    """
+    if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise ConfigError(
+            f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
+            "whole sweep; sweep with trainer.devices=1, or start one command for each job"
+        )
+
+
+def _open_folder(run_dir: Path, config: dict[str, Any], *, new: bool) -> None:
+    """Keeps the config; a new run in an old folder does not continue the old one's figures."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    OmegaConf.save(OmegaConf.create(config), run_dir / "config.yaml")
+    if new:
+        (run_dir / "metrics.csv").unlink(missing_ok=True)
 
 
 def _checkpoint_to_resume(resume: str | None, run_dir: Path) -> Path | None:
