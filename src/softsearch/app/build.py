@@ -1,13 +1,12 @@
 """The parts of a run, built from its config."""
 
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.instantiate import build
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.errors import CheckpointError, ConfigError
+from softsearch.errors import CheckpointError
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.saved import Saved
 
@@ -46,17 +45,3 @@ def rebuild_model(saved: Saved) -> Seq2Seq:
     except RuntimeError as error:
         raise CheckpointError(f"{saved.path}: the weights do not fit the model of its config: {error}") from error
     return model.eval()
-
-
-def check_vocabulary(config: dict[str, Any]) -> None:
-    """Says early, before data is prepared, that embeddings are shared between separate vocabularies.
-
-    Raises:
-        ConfigError: they are.
-    """
-    tie = config["model"].get("embeddings", {}).get("tie")
-    if tie == "all" and not config["tokenizer"]["joint"]:
-        raise ConfigError(
-            "model.embeddings.tie=all needs one joint vocabulary, found tokenizer.joint=false; "
-            "set tokenizer.joint=true or model.embeddings.tie=output"
-        )
