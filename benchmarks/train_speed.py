@@ -1,7 +1,9 @@
 """Training speed of the lab, through Lightning as users run it, beside JoeyNMT as shipped: one interleaved run.
 
-Both train configuration (a), Transformer-tiny, on Multi30k (lowercased, tokenised). Each measurement is a process of
-its own, and they take turns, so that a busy machine slows both alike: only the ratios within a round mean much.
+Both train one of two configurations on Multi30k (lowercased, tokenised): transformer_tiny in batches of 4,096 target
+tokens, or rnnsearch with a bidirectional encoder of 512 units, embeddings of 256 and an output layer of its own, 512
+wide, in batches of 80 sentences. Each measurement is a process of its own, and they take turns, so that a busy machine
+slows both alike: only the ratios within a round mean much.
 """
 
 import argparse
@@ -21,21 +23,35 @@ ROOT = Path(__file__).resolve().parents[1]
 JOEY = ROOT / "benchmarks" / "joeynmt"
 JOEY_PYTHON = ROOT / "benchmarks" / ".joeynmt-venv" / "bin" / "python"
 LAB, PEER = "softsearch", "JoeyNMT"
+CONFIGURATIONS = {  # JoeyNMT's config, the lab's options
+    "transformer_tiny": ("a.yaml", ("batching.tokens=4096",)),
+    "rnnsearch": (
+        "c.yaml",
+        (
+            "batching.sentences=80", "batching.tokens=100000", "model.embeddings.dim=256", "model.embeddings.tie=none",
+            "model.encoder.hidden_dim=512", "model.decoder.hidden_dim=512", "model.decoder.attention_dim=512",
+            "model.decoder.maxout_dim=512",
+        ),
+    ),
+}  # fmt: skip
 
 Figures = dict[str, float]
 
 
-def run_lab(root: Path, folder: Path, *, steps: int, precision: str, threads: int, overrides: Sequence[str]) -> Figures:
+def run_lab(
+    model: str, root: Path, folder: Path, *, steps: int, precision: str, threads: int, overrides: Sequence[str]
+) -> Figures:
     """Train a few steps with ``src/train.py`` and read the figures from the run's metrics.json.
 
     The lab's figures include its first steps and its waiting for batches; JoeyNMT's leave both out.
     """
     command = [
-        sys.executable, "src/train.py", "model=transformer_tiny", "data=multi30k", f"data.root={root}",
+        sys.executable, "src/train.py", f"model={model}", "data=multi30k", f"data.root={root}",
         "data.variant=lc_tok", "tokenizer.vocab_size=10000", f"trainer.max_steps={steps}",
         f"trainer.precision={precision}", "trainer.val_check_interval=1000000", f"hydra.run.dir={folder}",
         # The test at the end is not measured: one token a sentence is enough of it.
-        "search=greedy", "search.max_length_factor=0", "search.max_length_offset=1", *overrides,
+        "search=greedy", "search.max_length_factor=0", "search.max_length_offset=1",
+        *CONFIGURATIONS[model][1], *overrides,
     ]  # fmt: skip
     _run(command, threads=threads)
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
@@ -47,10 +63,13 @@ def run_lab(root: Path, folder: Path, *, steps: int, precision: str, threads: in
     }
 
 
-def run_joeynmt(data: Path, folder: Path, *, steps: int, threads: int, preload: str | None = None) -> Figures:
+def run_joeynmt(
+    model: str, data: Path, folder: Path, *, steps: int, threads: int, preload: str | None = None
+) -> Figures:
     """Train a few steps with JoeyNMT, after a warm-up of 5, and read the figures that measure.py prints."""
+    config = JOEY / CONFIGURATIONS[model][0]
     command = [
-        str(JOEY_PYTHON), str(JOEY / "measure.py"), "train", "--config", str(JOEY / "a.yaml"), "--data", str(data),
+        str(JOEY_PYTHON), str(JOEY / "measure.py"), "train", "--config", str(config), "--data", str(data),
         "--out", str(folder), "--steps", str(steps),
     ]  # fmt: skip
     figures: Figures = json.loads(_run(command, threads=threads, preload=preload).splitlines()[-1])
@@ -123,6 +142,7 @@ def parse_options() -> argparse.Namespace:
         help="Multi30k's train, val and test_2016_flickr .lc.tok files (default: $SOFTSEARCH_MULTI30K)",
     )
     parser.add_argument("--out", type=Path, default=ROOT / "logs" / "train_speed", help="folder for runs and results")
+    parser.add_argument("--model", choices=CONFIGURATIONS, default="transformer_tiny")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps measured in each run")
     parser.add_argument("--threads", type=int, default=2)
@@ -147,13 +167,18 @@ def main() -> None:
 
     def joeynmt(preload: str | None) -> Callable[[int], Figures]:
         return lambda number: run_joeynmt(
-            data, options.out / f"joeynmt-{number}", steps=options.steps, threads=options.threads, preload=preload
+            options.model,
+            data,
+            options.out / f"joeynmt-{number}",
+            steps=options.steps,
+            threads=options.threads,
+            preload=preload,
         )
 
     def lab(precision: str) -> Callable[[int], Figures]:
         return lambda number: run_lab(
-            options.root, options.out / f"lab-{precision}-{number}", steps=options.steps, precision=precision,
-            threads=options.threads, overrides=options.overrides,
+            options.model, options.root, options.out / f"lab-{precision}-{number}", steps=options.steps,
+            precision=precision, threads=options.threads, overrides=options.overrides,
         )  # fmt: skip
 
     contenders = {PEER: joeynmt(None)}
