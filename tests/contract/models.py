@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -16,14 +16,25 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 SRC_VOCAB = TGT_VOCAB = 17  # one joint vocabulary, since some models share their embeddings
 SMALL = {
     "dim": 8,
-    "hidden_dim": 6,
+    "hidden_dim": 8,  # as dim, which a tied output layer needs
     "attention_dim": 5,
     "maxout_dim": 8,
+    "output_dim": 8,
+    "half_window": 2,
+    "location_length": 4,
     "d_ff": 12,
     "num_layers": 2,
     "num_heads": 2,
     "dropout": 0.0,
 }
+LUONG = [  # besides what its yaml says
+    ["decoder.score=dot"],
+    ["decoder.score=concat"],
+    ["decoder.score=location"],
+    ["decoder.window=local-m"],
+    ["decoder.window=local-p"],
+    ["decoder.input_feeding=false", "decoder.window=local-p"],
+]
 
 
 @cache
@@ -55,13 +66,24 @@ def small_model(name: str, *overrides: str, seed: int = 0) -> Seq2Seq:
 
 
 def every_model() -> list[Any]:
-    """A test parameter for each yaml, and for both places of the norms where a model knows two."""
-    cases = []
+    """A test parameter for each yaml and for each variant of a model that knows several.
+
+    Yamls that are one when their sizes are left out (transformer_tiny, base and big) are tested once.
+    """
+    cases, seen = [], set()
     for path in sorted((CONFIGS / "model").glob("*.yaml")):
-        if OmegaConf.select(OmegaConf.load(path), "encoder.pre_norm") is None:
-            cases.append(pytest.param((path.stem,), id=path.stem))
-            continue
-        for pre_norm in ("true", "false"):
-            overrides = (f"model.encoder.pre_norm={pre_norm}", f"model.decoder.pre_norm={pre_norm}")
-            cases.append(pytest.param((path.stem, *overrides), id=f"{path.stem}-pre_norm={pre_norm}"))
+        model = OmegaConf.load(path)
+        for options in [[], *LUONG] if path.stem == "luong2015" else _norms(model):
+            variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))
+            _shrink(variant)
+            if OmegaConf.to_yaml(variant) not in seen:
+                overrides = [f"model.{option}" for option in options]
+                cases.append(pytest.param((path.stem, *overrides), id="-".join([path.stem, *options])))
+            seen.add(OmegaConf.to_yaml(variant))
     return cases
+
+
+def _norms(model: Any) -> list[list[str]]:
+    """Both places of the norms, where there are norms."""
+    sides = [side for side in ("encoder", "decoder") if OmegaConf.select(model, f"{side}.pre_norm") is not None]
+    return [[f"{side}.pre_norm={value}" for side in sides] for value in ("true", "false")] if sides else [[]]

@@ -54,12 +54,9 @@ def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceT
     assert "parents" in str(Bundle.open(tmp_path / "bundle").manifest.graphs["decoder_step"])
 
 
-@pytest.mark.parametrize("case", every_model())
-def test_graphs_that_differ_are_refused(
-    case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path
-) -> None:
-    model = random_model(case, tokenizer.vocab_size, seed=1)
-    other = random_model(case, tokenizer.vocab_size, seed=2)
+def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
+    other = random_model(("rnnsearch",), tokenizer.vocab_size, seed=2)
     with pytest.raises(BundleError, match="differ from the model"):
         export(model, other, tokenizer, tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []

@@ -36,7 +36,7 @@ def export(config: DictConfig) -> None:
         saved.tokenizers,
         Path(resolved["out"]),
         options=options,
-        max_src_tokens=resolved["max_src_tokens"],
+        max_src_tokens=min(resolved["max_src_tokens"], model.encoder.max_src_len or resolved["max_src_tokens"]),
         facts=_facts(saved, sum(p.numel() for p in model.parameters())),
     )
     table = Table("file", "bytes", title=str(bundle.path))
@@ -57,7 +57,7 @@ def _facts(saved: Saved, parameters: int) -> dict[str, Any]:
         name: saved.config[name]
         for name in ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     }
-    config["data"] = {k: v for k, v in config["data"].items() if k not in ("root", "train", "val", "test")}
+    config["data"] = {k: v for k, v in config["data"].items() if k not in ("root", "train", "val", "test", "pairs")}
     data = saved.config["data"]
     return {
         "model": saved.config["name"],

@@ -40,12 +40,13 @@ def export_bundle(
     """
     graphs = export_graphs(model)
     src, tgt = tokenizers
-    joint = src.fingerprint == tgt.fingerprint
+    joint = src.model == tgt.model
     names = ("joint.model", "joint.model") if joint else ("src.model", "tgt.model")
     found: list[Parity] = []
     files = {ENCODER: graphs.encoder, DECODER_STEP: graphs.decoder_step, names[0]: src.model, names[1]: tgt.model}
     manifest = {
         "tokenizers": dict(zip(("src", "tgt"), names, strict=True)),
+        "reversed": {"src": src.reverse, "tgt": tgt.reverse},
         "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
         "graphs": {"encoder": describe_onnx(graphs.encoder), "decoder_step": describe_onnx(graphs.decoder_step)},
         "limits": {
@@ -60,6 +61,6 @@ def export_bundle(
 
     def check(bundle: Bundle) -> None:
         onnx_model = OnnxStepFunction(bundle, alignments=True)
-        found.append(compare(reference, onnx_model, src.vocab_size))
+        found.append(compare(reference, onnx_model, src.vocab_size, max_src_tokens))
 
     return write_bundle(path, files, manifest, check=check), found[0]

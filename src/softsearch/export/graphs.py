@@ -18,9 +18,9 @@ from onnx import TensorProto, helper
 from torch import Tensor, nn
 from torch.export import Dim
 
-from softsearch.export.gru import ONNX_FUNCTIONS, OnnxGRU
+from softsearch.export.recurrences import ONNX_FUNCTIONS, OnnxRecurrence
 from softsearch.models.interface import DecoderState, Memory, Seq2Seq
-from softsearch.models.recurrent import BidirectionalGRU
+from softsearch.models.recurrence import Recurrence
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 OPSET = 20
@@ -40,7 +40,7 @@ def export_graphs(model: Seq2Seq) -> Graphs:
     """Exports a model in evaluation mode; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     example = _Example(model)
-    _replace_recurrences(model)
+    _replace_recurrences(model.encoder)  # a decoder's step has no loop
     step = _export_step(model, example)
     used = {value.name for value in step.graph.input}
     encoder = _export_encoder(model, example, used)
@@ -201,8 +201,8 @@ def _quiet() -> Iterator[None]:
 def _replace_recurrences(module: nn.Module) -> None:
     """Puts ONNX's own recurrent operator where a Python loop over time cannot be exported."""
     for name, child in module.named_children():
-        if isinstance(child, BidirectionalGRU):
-            setattr(module, name, OnnxGRU(child))
+        if isinstance(child, Recurrence):
+            setattr(module, name, OnnxRecurrence(child))
         else:
             _replace_recurrences(child)
 

@@ -22,18 +22,18 @@ class Parity(NamedTuple):
     alignments: float
 
 
-def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int) -> Parity:
+def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, max_src_tokens: int) -> Parity:
     """Steps two backends through the same random tokens, with beams, reordering and dropped sentences.
 
-    Sentences are of the lengths in :data:`LENGTHS` (EOS excluded) and shorter ones beside them, in batches of
-    :data:`BATCHES`.
+    Sentences are of the lengths in :data:`LENGTHS` (EOS excluded) or as long as the model may read, with shorter ones
+    beside them, in batches of :data:`BATCHES`.
 
     Raises:
         BundleError: they differ by more than :data:`TOLERANCE`.
     """
     rng = np.random.default_rng(0)
     worst = Parity(0.0, 0.0)
-    for length in LENGTHS:
+    for length in (min(length, max_src_tokens - 1) for length in LENGTHS):
         for batch in BATCHES:
             src = [_sentence(rng, src_vocab_size, length if i == 0 else 1 + i % length) for i in range(batch)]
             found = _compare_batch(rng, reference, other, src)

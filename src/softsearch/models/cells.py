@@ -1,40 +1,144 @@
-"""Recurrent cells: pure functions of (input, state), with everything that does not depend on the state hoisted out."""
+"""Recurrent cells: pure functions of (input, state), with everything that does not depend on the state hoisted out.
+
+A state is a tuple of tensors, the output h first. Under autocast the products are in bfloat16, but not the state, whose
+small changes would be rounded away.
+"""
+
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
+from softsearch.errors import ConfigError
 
-class GRUCell(nn.Module):
-    """The gated recurrent unit as Cho et al. 2014 wrote it (arXiv:1406.1078, equations 5 to 8).
+State = tuple[Tensor, ...]
+Kind = Literal["rnn", "lstm", "gru"]
+Reset = Literal["before", "after"]
 
-    r = sigmoid(W_r x + U_r h), z = sigmoid(W_z x + U_z h), h~ = tanh(W x + U (r * h) + b), h' = (1 - z) * h + z * h~
-    (Bahdanau et al. 2015, appendix A.1.1: z weights the candidate). The reset gate acts *before* the matrix product;
-    ``torch.nn.GRU`` and cuDNN apply it after, and let 1 - z weight the candidate.
+
+class Cell(nn.Module):
+    """What all cells share: the product with the input, done for all steps at once.
 
     Args:
         input_dim: width of x.
         hidden_dim: width of h.
+        blocks: how many vectors of that width the products with x and h hold.
     """
 
-    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+    num_states: ClassVar[int] = 1  # tensors in a state
+
+    def __init__(self, input_dim: int, hidden_dim: int, *, blocks: int) -> None:
         super().__init__()
         self.hidden_dim = hidden_dim
-        self.input = nn.Linear(input_dim, 3 * hidden_dim)  # rows: z, r, candidate
-        self.gates = nn.Parameter(torch.empty(hidden_dim, 2 * hidden_dim))  # U_z, U_r, so that h @ gates
-        self.candidate = nn.Parameter(torch.empty(hidden_dim, hidden_dim))  # U, so that (r * h) @ candidate
-        for weight in self.input.weight.data.chunk(3):
+        self.input = nn.Linear(input_dim, blocks * hidden_dim)
+        for weight in self.input.weight.data.chunk(blocks):
             nn.init.xavier_uniform_(weight)
         nn.init.zeros_(self.input.bias)
-        for square in (*self.gates.data.chunk(2, dim=1), self.candidate.data):
-            nn.init.orthogonal_(square)
 
-    def forward(self, x: Tensor, h: Tensor) -> Tensor:
-        """``x`` is :attr:`input` of the input, ``[..., 3 * hidden_dim]``; ``h`` ``[..., hidden_dim]`` -> h'."""
-        return gru(x, h, self.gates, self.candidate)
+    def forward(self, x: Tensor, state: State) -> State:
+        """``x`` is :attr:`input` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
+        raise NotImplementedError
+
+    def kernel_weights(self) -> list[Tensor] | None:
+        """Weights and biases of input and state in the layout of PyTorch's kernels, if one computes this cell."""
+        return None
+
+
+class ElmanCell(Cell):
+    """h' = tanh(W x + U h + b) (Elman 1990)."""
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=1)
+        self.recurrent = _recurrent(hidden_dim, 1)
+
+    def forward(self, x: Tensor, state: State) -> State:
+        """See :class:`Cell`; the state is (h,)."""
+        (h,) = state
+        return (torch.tanh(x + h @ self.recurrent).to(h.dtype),)
+
+    def kernel_weights(self) -> list[Tensor]:
+        """See :class:`Cell`."""
+        return [self.input.weight, self.recurrent.T, self.input.bias, torch.zeros_like(self.input.bias)]
+
+
+class LSTMCell(Cell):
+    """Long short-term memory with a forget gate, no peepholes: Zaremba et al. 2014 (arXiv:1409.2329), section 3.
+
+    i, f, o = sigmoid(W x + U h + b) each, g = tanh(W x + U h + b), c' = f * c + i * g, h' = o * tanh(c').
+    The forget gate's bias starts at 1 (Jozefowicz et al. 2015).
+    """
+
+    num_states = 2
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=4)  # i, f, o, g
+        self.recurrent = _recurrent(hidden_dim, 4)
+        nn.init.ones_(self.input.bias.data[hidden_dim : 2 * hidden_dim])
+
+    def forward(self, x: Tensor, state: State) -> State:
+        """See :class:`Cell`; the state is (h, c)."""
+        h, c = state
+        gates, candidate = (x + h @ self.recurrent).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
+        i, f, o = torch.sigmoid(gates).to(c.dtype).chunk(3, dim=-1)
+        c = f * c + i * torch.tanh(candidate)
+        return o * torch.tanh(c), c
+
+    def kernel_weights(self) -> list[Tensor]:
+        """See :class:`Cell`; PyTorch's order is i, f, g, o."""
+        weights = (self.input.weight, self.recurrent.T, self.input.bias, torch.zeros_like(self.input.bias))
+        i_f_g_o = [0, 1, 3, 2]
+        return [torch.cat([weight.chunk(4)[block] for block in i_f_g_o]) for weight in weights]
+
+
+class GRUCell(Cell):
+    """The gated recurrent unit, in two forms.
+
+    ``reset=before``, as Cho et al. 2014 wrote it (arXiv:1406.1078, equations 5 to 8):
+    r = sigmoid(W_r x + U_r h), z = sigmoid(W_z x + U_z h), h~ = tanh(W x + b + U (r * h)), h' = (1 - z) * h + z * h~
+    (z weights the candidate as in Bahdanau et al. 2015, appendix A.1.1).
+
+    ``reset=after``: h~ = tanh(W x + b + r * (U h + b_U)), so that no product waits for another. So do Sennrich et al.
+    2017 (arXiv:1703.04357), PyTorch and cuDNN; their z weights the old state, the same with z's weights negated.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int, *, reset: Reset = "before") -> None:
+        super().__init__(input_dim, hidden_dim, blocks=3)  # z, r, candidate
+        self.gates = _recurrent(hidden_dim, 2)  # U_z, U_r
+        self.candidate = _recurrent(hidden_dim, 1)  # U
+        self.reset = reset
+        self.candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
+
+    def forward(self, x: Tensor, state: State) -> State:
+        """See :class:`Cell`; the state is (h,)."""
+        (h,) = state
+        if self.reset == "before":
+            return (gru(x, h, self.gates, self.candidate),)
+        return (self.reset_after(x, h),)
+
+    def reset_after(self, x: Tensor, h: Tensor, inside: Tensor | None = None) -> Tensor:
+        """The next h where the reset gate multiplies U h + b_U, and ``inside`` ``[..., hidden_dim]`` if given."""
+        assert self.candidate_bias is not None
+        x_gates, x_candidate = x.split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
+        z, r = torch.sigmoid(x_gates + h @ self.gates).chunk(2, dim=-1)
+        bias = self.candidate_bias if inside is None else self.candidate_bias + inside
+        new = torch.tanh(x_candidate + r * (h @ self.candidate + bias))
+        return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
+
+    def kernel_weights(self) -> list[Tensor] | None:
+        """See :class:`Cell`; PyTorch's order is r, z, candidate."""
+        if self.candidate_bias is None:
+            return None
+        recurrent = torch.cat((self.gates.T, self.candidate.T))
+        bias = torch.cat((self.candidate_bias.new_zeros(2 * self.hidden_dim), self.candidate_bias))
+        ordered = []
+        for weight in (self.input.weight, recurrent, self.input.bias, bias):
+            z, r, candidate = weight.chunk(3)
+            ordered.append(torch.cat((r, -z, candidate)))
+        return ordered
 
 
 def gru(x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, mask: Tensor | None = None) -> Tensor:
-    """One step of :class:`GRUCell`, also for several cells stacked on the leading axes.
+    """One step of :class:`GRUCell` with ``reset=before``, also for several cells stacked on the leading axes.
 
     Args:
         x: W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``.
@@ -47,5 +151,24 @@ def gru(x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, mask: Tensor | N
     z, r = torch.sigmoid(x_gates + h @ gates).chunk(2, dim=-1)
     new = torch.tanh(x_candidate + (r * h) @ candidate)
     z = z if mask is None else z * mask
-    # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
     return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
+
+
+def make_cell(kind: Kind, input_dim: int, hidden_dim: int, *, reset: Reset = "before") -> Cell:
+    """A cell by its name; ``reset`` is the GRU's.
+
+    Raises:
+        ConfigError: there is no such cell.
+    """
+    if kind == "gru":
+        return GRUCell(input_dim, hidden_dim, reset=reset)
+    if kind == "lstm":
+        return LSTMCell(input_dim, hidden_dim)
+    if kind == "rnn":
+        return ElmanCell(input_dim, hidden_dim)
+    raise ConfigError(f"model: the cell is {kind!r}, expected rnn, lstm or gru; change it in the model's config")
+
+
+def _recurrent(hidden_dim: int, blocks: int) -> nn.Parameter:
+    """Orthogonal matrices side by side, so that h @ them is all products with h."""
+    return nn.Parameter(torch.cat([nn.init.orthogonal_(torch.empty(hidden_dim, hidden_dim)) for _ in range(blocks)], 1))

@@ -18,20 +18,24 @@ class Embeddings:
         tgt_vocab_size: rows of the target matrix.
         dim: width of both.
         tie: ``none``; ``output``: target = output matrix; ``all``: source = target = output, one joint vocabulary.
+        sparse: gradients hold only the rows that a batch used, for large vocabularies; needs an optimizer that takes
+            them (``lazy_adam``), and where the output matrix is shared, saves memory only with ``sampled_softmax``.
 
     Raises:
         ConfigError: ``tie=all`` with two vocabularies.
     """
 
-    def __init__(self, *, src_vocab_size: int, tgt_vocab_size: int, dim: int, tie: Tie = "none") -> None:
+    def __init__(
+        self, *, src_vocab_size: int, tgt_vocab_size: int, dim: int, tie: Tie = "none", sparse: bool = False
+    ) -> None:
         if tie == "all" and src_vocab_size != tgt_vocab_size:
             raise ConfigError(
                 f"model.embeddings.tie=all needs one joint vocabulary, found {src_vocab_size} source and "
                 f"{tgt_vocab_size} target pieces; set tokenizer.joint=true or model.embeddings.tie=output"
             )
         self.tie = tie
-        self.tgt = _embedding(tgt_vocab_size, dim)
-        self.src = self.tgt if tie == "all" else _embedding(src_vocab_size, dim)
+        self.tgt = _embedding(tgt_vocab_size, dim, sparse=sparse)
+        self.src = self.tgt if tie == "all" else _embedding(src_vocab_size, dim, sparse=sparse)
 
     def make_output(self, feature_dim: int) -> nn.Linear:
         """The layer from features to logits over the target vocabulary.
@@ -53,8 +57,8 @@ class Embeddings:
         return output
 
 
-def _embedding(vocab_size: int, dim: int) -> nn.Embedding:
-    embedding = nn.Embedding(vocab_size, dim)
+def _embedding(vocab_size: int, dim: int, *, sparse: bool) -> nn.Embedding:
+    embedding = nn.Embedding(vocab_size, dim, sparse=sparse)
     nn.init.normal_(embedding.weight, std=dim**-0.5)
     return embedding
 

@@ -66,6 +66,7 @@ class Encoder(nn.Module):
 
     output_dim: int
     final_dims: tuple[int, ...] = ()
+    max_src_len: int | None = None  # the longest sentence that it can read, EOS included
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens."""
@@ -103,6 +104,7 @@ class Seq2Seq(nn.Module):
         embeddings: called with both sizes, returns the :class:`Embeddings`.
         encoder: called with ``embedding=``, returns the :class:`Encoder`.
         decoder: called with ``embedding=, make_output=, memory_dim=, final_dims=``, returns the :class:`Decoder`.
+        init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default as the parts do.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Seq2Seq(nn.Module):
         embeddings: Callable[..., Embeddings],
         encoder: Callable[..., Encoder],
         decoder: Callable[..., Decoder],
+        init: Callable[[nn.Module], None] | None = None,
     ) -> None:
         super().__init__()
         parts = embeddings(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size)
@@ -124,6 +127,8 @@ class Seq2Seq(nn.Module):
             final_dims=self.encoder.final_dims,
         )
         self.tgt_vocab_size = tgt_vocab_size
+        if init is not None:
+            init(self)
 
     def encode(self, src_tokens: Tensor) -> DecoderState:
         """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state."""

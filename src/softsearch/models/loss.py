@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError
 
 ROWS = 256  # rows of logits alive at a time: 8 MB for a vocabulary of 8,000, about a core's share of cache
+LOGITS = 2**24  # most logits alive at a time, 64 MB: a vocabulary over 65,536 has fewer rows at a time
 
 
 class Loss(NamedTuple):
@@ -37,8 +38,12 @@ class CrossEntropy(nn.Module):
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` against ``targets`` ``[tokens]`` through the output layer."""
+        return self.over(output.weight, output.bias, features, targets)
+
+    def over(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
+        """The same through an output layer's rows ``[vocab, dim]`` and ``[vocab]``, by which the targets count."""
         smoothed, nll = _ChunkedCrossEntropy.apply(
-            features, output.weight, output.bias, targets, self.smoothing, torch.is_grad_enabled()
+            features, weight, bias, targets, self.smoothing, torch.is_grad_enabled()
         )
         return Loss(smoothed, nll)
 
@@ -58,13 +63,14 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         w, b = weight.detach().to(dtype), bias.detach().to(dtype)
         x = features.detach().to(dtype)
         d_x = torch.empty_like(x) if needs_grad else None
-        d_weight, d_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
+        chunk = max(1, min(ROWS, LOGITS // vocab))
         smoothed = torch.zeros((), dtype=torch.float64 if weight.dtype == torch.float64 else torch.float32)
         smoothed = smoothed.to(x.device)
         nll = torch.zeros_like(smoothed)
         with torch.autocast(device, enabled=False):
-            for begin in range(0, x.shape[0], ROWS):
-                rows = slice(begin, begin + ROWS)
+            for begin in range(0, x.shape[0], chunk):
+                rows = slice(begin, begin + chunk)
                 logits = torch.addmm(b, x[rows], w.T).to(smoothed.dtype)
                 target = targets[rows, None]
                 log_normaliser = logits.logsumexp(-1)

@@ -1,85 +1,88 @@
-"""Recurrent encoder and decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473)."""
+"""Recurrent encoders, and encoder-decoders without attention (Sutskever et al. 2014, arXiv:1409.3215)."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.attention import AdditiveAttention
-from softsearch.models.cells import GRUCell, gru
-from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, Memory, StepOutput
-from softsearch.models.layers import Dropout, Maxout
+from softsearch.errors import ConfigError
+from softsearch.models.attention import uniform_alignments
+from softsearch.models.cells import Kind, Reset
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, Memory, Seq2Seq, StepOutput
+from softsearch.models.layers import Dropout
+from softsearch.models.recurrence import Recurrence
 
 
-class BidirectionalGRU(nn.Module):
-    """Two GRUs over a padded batch, one in each direction, run side by side in one loop."""
+class RecurrentEncoder(Encoder):
+    """A stack of recurrent layers; the states of the last one are the annotations.
 
-    def __init__(self, input_dim: int, hidden_dim: int) -> None:
-        super().__init__()
-        self.forwards = GRUCell(input_dim, hidden_dim)
-        self.backwards = GRUCell(input_dim, hidden_dim)
-
-    def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Runs over ``x`` ``[batch, src_len, input_dim]``; padding leaves the states as they are.
-
-        Returns:
-            The states ``[batch, src_len, 2 * hidden_dim]``, the last forward and the last backward state
-            ``[batch, hidden_dim]`` (the backward one has read the whole sentence and stands at its first word).
-        """
-        cells = (self.forwards, self.backwards)
-        gates, candidate = (torch.stack([getattr(c, name) for c in cells]) for name in ("gates", "candidate"))
-        x = x.transpose(0, 1)  # [src_len, batch, input_dim]
-        inputs = torch.stack((self.forwards.input(x), self.backwards.input(x).flip(0)), dim=1)
-        real = mask.T[..., None].to(inputs.dtype)
-        reals = torch.stack((real, real.flip(0)), dim=1)  # [src_len, 2, batch, 1]
-        h = gates.new_zeros(2, x.shape[1], self.forwards.hidden_dim)
-        states = []
-        for step_input, step_real in zip(inputs.unbind(0), reals.unbind(0), strict=True):
-            h = gru(step_input, h, gates, candidate, step_real)
-            states.append(h)
-        ahead, back = torch.stack(states).unbind(1)  # [src_len, batch, hidden_dim]
-        return torch.cat((ahead, back.flip(0)), dim=-1).transpose(0, 1), h[0], h[1]
-
-
-class BidirectionalEncoder(Encoder):
-    """Annotations h_j = [forward_j ; backward_j] (appendix A.2.1).
+    With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1).
 
     Args:
         embedding: source embeddings.
+        cell: the kind of all layers.
         hidden_dim: units of each direction.
-        dropout: on the embeddings and on the annotations.
+        num_layers: layers.
+        bidirectional: reads in both directions.
+        reset: the GRU's form.
+        dropout: on the embeddings, between layers and on the annotations, never on what a layer hands to itself
+            (Zaremba et al. 2014, arXiv:1409.2329).
     """
 
-    def __init__(self, *, embedding: nn.Embedding, hidden_dim: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        embedding: nn.Embedding,
+        cell: Kind,
+        hidden_dim: int,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        reset: Reset = "before",
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = Dropout(dropout)
-        self.recurrence = BidirectionalGRU(embedding.embedding_dim, hidden_dim)
-        self.output_dim = 2 * hidden_dim
-        self.final_dims = (hidden_dim, hidden_dim)
+        self.output_dim = hidden_dim * (1 + bidirectional)
+        widths = [embedding.embedding_dim] + [self.output_dim] * (num_layers - 1)
+        layers = [Recurrence(cell, w, hidden_dim, bidirectional=bidirectional, reset=reset) for w in widths]
+        self.layers = nn.ModuleList(layers)
+        self.final_dims = tuple(
+            hidden_dim for layer in layers for c in layer.cells for _ in range(layer.cell.num_states)
+        )
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; ``final`` holds the last forward and the last backward state."""
-        states, ahead, back = self.recurrence(self.dropout(self.embedding(src_tokens)), src_mask)
-        return EncoderOutput(self.dropout(states), src_mask, (ahead, back))
+        """See :class:`Encoder`; ``final`` holds the last states by layer, then direction, h before the LSTM's c."""
+        x = self.dropout(self.embedding(src_tokens))
+        final: list[Tensor] = []
+        for layer in self.layers:
+            states, last = layer(x, src_mask)
+            final.extend(tensor for direction in last for tensor in direction)
+            x = self.dropout(states)
+        return EncoderOutput(x, src_mask, tuple(final))
 
 
-class RNNsearchDecoder(Decoder):
-    """The attentional decoder of appendix A.2.2: Look, Generate, Update.
+class RecurrentDecoder(Decoder):
+    """A stack of recurrent layers that starts from the encoder's last states, and knows nothing else of the source.
 
-    s_0 = tanh(W_s <-h_1); for each i: c_i by additive attention from s_{i-1};
-    t_i = maxout(U_o s_{i-1} + V_o E y_{i-1} + C_o c_i), p(y_i) = softmax(W_o t_i);
-    s_i = GRU(s_{i-1}; W E y_{i-1} + C c_i), the GRU of Cho et al. 2014.
+    Without such states, from zeros: then it is a language model (Mikolov et al. 2010).
 
     Args:
-        embedding: target embeddings E.
-        make_output: makes the output layer W_o for the maxout layer's width.
-        memory_dim: width of the annotations.
-        final_dims: widths of the encoder's last states; the last one starts the decoder.
-        hidden_dim: units of s.
-        attention_dim: units of the attention's hidden layer.
-        maxout_dim: units of t.
-        dropout: on the embeddings and on t.
+        embedding: target embeddings.
+        make_output: makes the output layer.
+        memory_dim: width of the encoder's states, which are not used.
+        final_dims: widths of the encoder's last states; the directions of a layer, joined, start that layer here.
+        cell: the kind of all layers.
+        hidden_dim: units of each layer.
+        num_layers: layers.
+        reset: the GRU's form.
+        dropout: on the embeddings, between layers and before the output layer (Zaremba et al. 2014).
+
+    Raises:
+        ConfigError: the encoder's last states do not fit.
     """
 
     def __init__(
@@ -89,62 +92,130 @@ class RNNsearchDecoder(Decoder):
         make_output: Callable[[int], nn.Linear],
         memory_dim: int,
         final_dims: tuple[int, ...],
+        cell: Kind,
         hidden_dim: int,
-        attention_dim: int,
-        maxout_dim: int,
+        num_layers: int = 1,
+        reset: Reset = "before",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        del memory_dim
         self.embedding = embedding
         self.dropout = Dropout(dropout)
-        self.start = nn.Linear(final_dims[-1], hidden_dim)
-        self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
-        self.cell = GRUCell(embedding.embedding_dim, hidden_dim)
-        self.cell_context = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
-        self.maxout_embedding = nn.Linear(embedding.embedding_dim, 2 * maxout_dim)
-        self.maxout_state = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.maxout_context = nn.Linear(memory_dim, 2 * maxout_dim, bias=False)
-        self.maxout = Maxout()
-        self.output = make_output(maxout_dim)
-        layers = (self.start, self.maxout_embedding, self.maxout_state, self.maxout_context)
-        for weight in (*(layer.weight for layer in layers), *self.cell_context.weight.data.chunk(3)):
-            nn.init.xavier_uniform_(weight)
-        nn.init.zeros_(self.start.bias)
-        nn.init.zeros_(self.maxout_embedding.bias)
+        widths = [embedding.embedding_dim] + [hidden_dim] * (num_layers - 1)
+        layers = [Recurrence(cell, width, hidden_dim, reset=reset) for width in widths]
+        self.layers = nn.ModuleList(layers)
+        self.hidden_dim, self.num_states = hidden_dim, layers[0].cell.num_states
+        tensors = num_layers * self.num_states
+        if final_dims and sum(final_dims) != tensors * hidden_dim:
+            raise ConfigError(
+                f"the encoder hands over {len(final_dims)} last states with {sum(final_dims)} units in all, expected "
+                f"{tensors * hidden_dim} for {num_layers} layers of {hidden_dim} units ({cell}); give both the same "
+                "model.*.cell and num_layers, and a bidirectional encoder half of the decoder's hidden_dim"
+            )
+        self.output = make_output(hidden_dim)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """s_0 from the backward encoder's state at the first word, and U_a h_j once for all steps."""
-        memory = Memory(encoded.states, encoded.mask, (self.attention.project(encoded.states),))
-        start = torch.tanh(self.start(encoded.final[-1])).to(self.start.weight.dtype)
-        return DecoderState(memory, (start,), encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64))
+        """The last states of the encoder's layers, as they are."""
+        sentences = encoded.mask.shape[0]
+        position = encoded.mask.new_zeros(sentences, dtype=torch.int64)
+        return DecoderState(Memory(encoded.states, encoded.mask, ()), self._start(encoded), position)
+
+    def _start(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
+        tensors = len(self.layers) * self.num_states
+        if not encoded.final:
+            zeros = self.embedding.weight.new_zeros(encoded.mask.shape[0], self.hidden_dim)
+            return (zeros,) * tensors
+        directions = len(encoded.final) // tensors
+        by_layer = torch.stack(encoded.final, dim=1).unflatten(1, (-1, directions, self.num_states))
+        joined = by_layer.transpose(2, 3).flatten(3)  # [sentences, layers, num_states, hidden_dim]
+        return joined.flatten(1, 2).unbind(1)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the loop holds only what needs s_{i-1}; all else is done for all steps at once."""
-        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
-        s = state.cache[0]
-        before, contexts = [], []
-        for cell_input in self.cell.input(embedded).unbind(1):
-            context, _, after = self._look_and_update(cell_input, s, state.memory)
-            before.append(s)
-            contexts.append(context)
-            s = after
-        return self._readout(embedded, torch.stack(before, dim=1), torch.stack(contexts, dim=1))
+        """See :class:`Decoder`: layer by layer, since nothing of a step's output is fed back."""
+        x: Tensor = self.dropout(self.embedding(tgt_tokens))
+        for layer, start in zip(self.layers, self._by_layer(state.cache), strict=True):
+            x = self.dropout(layer(x, None, start).states)
+        return x
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        embedded = self.dropout(self.embedding(tokens))
-        s = state.cache[0]
-        context, alignments, after = self._look_and_update(self.cell.input(embedded), s, state.memory)
-        logits = self.output(self._readout(embedded, s, context))
-        return StepOutput(logits, alignments, DecoderState(state.memory, (after,), state.position + 1))
+        x = self.dropout(self.embedding(tokens))
+        cache: list[Tensor] = []
+        for layer, before in zip(cast(list[Recurrence], self.layers), self._by_layer(state.cache), strict=True):
+            after = layer.cell(layer.cell.input(x), before)
+            cache.extend(after)
+            x = self.dropout(after[0])
+        alignments = uniform_alignments(state.memory.mask, x)
+        return StepOutput(self.output(x), alignments, DecoderState(state.memory, tuple(cache), state.position + 1))
 
-    def _look_and_update(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
-        """One step of the recurrence: the context c_i, the alignments and s_i."""
-        context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
-        return context, alignments, self.cell(cell_input + self.cell_context(context), s)
+    def _by_layer(self, cache: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
+        return [cache[i : i + self.num_states] for i in range(0, len(cache), self.num_states)]
 
-    def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """t_i, the features that the output layer reads."""
-        pre = self.maxout_embedding(embedded) + self.maxout_state(s) + self.maxout_context(context)
-        features: Tensor = self.dropout(self.maxout(pre))
-        return features
+
+class NoSource(Encoder):
+    """Reads nothing: what a language model has in the place of an encoder."""
+
+    output_dim = 0
+
+    def __init__(self, *, embedding: nn.Embedding) -> None:
+        super().__init__()
+        del embedding
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+        """See :class:`Encoder`; the states have no units."""
+        return EncoderOutput(src_mask.new_zeros((*src_mask.shape, 0), dtype=torch.float32), src_mask, ())
+
+
+def encoder_decoder(
+    *,
+    src_vocab_size: int,
+    tgt_vocab_size: int,
+    embeddings: Callable[..., Embeddings],
+    cell: Kind,
+    hidden_dim: int,
+    num_layers: int = 1,
+    bidirectional: bool = False,
+    reset: Reset = "before",
+    dropout: float = 0.0,
+    init: Callable[[nn.Module], None] | None = None,
+) -> Seq2Seq:
+    """A :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape.
+
+    Args:
+        src_vocab_size: see :class:`Seq2Seq`.
+        tgt_vocab_size: see :class:`Seq2Seq`.
+        embeddings: see :class:`Seq2Seq`.
+        cell: rnn, lstm or gru.
+        hidden_dim: units of a layer; with ``bidirectional`` each direction of the encoder has half of them.
+        num_layers: layers of the encoder and of the decoder.
+        bidirectional: the encoder reads in both directions.
+        reset: the GRU's form.
+        dropout: on all connections that are not recurrent.
+        init: see :class:`Seq2Seq`.
+
+    Raises:
+        ConfigError: an odd number of units is to be shared between two directions.
+    """
+    if hidden_dim % (1 + bidirectional):
+        raise ConfigError(f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true")
+    encoder = partial(
+        RecurrentEncoder,
+        cell=cell,
+        hidden_dim=hidden_dim // (1 + bidirectional),
+        num_layers=num_layers,
+        bidirectional=bidirectional,
+        reset=reset,
+        dropout=dropout,
+    )
+    decoder = partial(
+        RecurrentDecoder, cell=cell, hidden_dim=hidden_dim, num_layers=num_layers, reset=reset, dropout=dropout
+    )
+    return Seq2Seq(
+        src_vocab_size=src_vocab_size,
+        tgt_vocab_size=tgt_vocab_size,
+        embeddings=embeddings,
+        encoder=encoder,
+        decoder=decoder,
+        init=init,
+    )

@@ -1,7 +1,7 @@
 """The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as there or pre-norm (Xiong et al. 2020)."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,9 @@ from softsearch.models.attention import MultiHeadAttention
 from softsearch.models.embeddings import sinusoids
 from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import Dropout
+from softsearch.models.ssru import SSRU, Past
+
+Kind = Literal["attention", "ssru"]
 
 
 class Residual(nn.Module):
@@ -56,12 +59,33 @@ class EncoderLayer(nn.Module):
         return x
 
 
-class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the source and a feed-forward block."""
+class SelfAttention(MultiHeadAttention):
+    """A decoder's: no position sees a later one. Its past is their keys and values."""
 
-    def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
+    def start(self, states: Tensor) -> Past:
+        """No keys and values yet for each of ``states`` ``[sentences, src_len, d_model]``."""
+        sentences, _, d_model = states.shape
+        return (states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads),) * 2
+
+    def sequence(self, x: Tensor) -> Tensor:
+        """All positions: ``[batch, len, d_model]`` -> the same."""
+        attended: Tensor = self(x, *self.keys_values(x), causal=True)
+        return attended
+
+    def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
+        """The position that follows ``past``: ``[rows, 1, d_model]`` -> the same, and the longer past."""
+        present = tuple(torch.cat(pair, dim=2) for pair in zip(past, self.keys_values(x), strict=True))
+        return self(x, *present), present
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention or an SSRU, attention to the source and a feed-forward block."""
+
+    def __init__(
+        self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool, self_attention: Kind
+    ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.self_attention = SSRU(d_model) if self_attention == "ssru" else SelfAttention(d_model, num_heads)
         self.cross_attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = feed_forward(d_model, d_ff)
         self.residuals = nn.ModuleList(Residual(d_model, dropout, pre_norm=pre_norm) for _ in range(3))
@@ -69,29 +93,26 @@ class DecoderLayer(nn.Module):
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """All positions at once: ``x`` ``[batch, tgt_len, d_model]``; keys and values of the source."""
         attend, look, feed = self.residuals
-        x = attend(x, lambda y: self.self_attention(y, *self.self_attention.keys_values(y), causal=True))
+        x = attend(x, self.self_attention.sequence)
         x = look(x, lambda y: self.cross_attention(y, keys, values, mask))
         x = feed(x, self.feed_forward)
         return x
 
-    def step(
-        self, x: Tensor, past: tuple[Tensor, Tensor], source: tuple[Tensor, Tensor], mask: Tensor
-    ) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
+    def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
         """One position: ``x`` ``[rows, 1, d_model]`` -> x, the longer past, alignments ``[rows, src_len]``."""
         attend, look, feed = self.residuals
+        keys, values = source
         present, alignments = past, x
 
         def attend_past(y: Tensor) -> Tensor:
             nonlocal present
-            keys, values = self.self_attention.keys_values(y)
-            present = (torch.cat((past[0], keys), dim=2), torch.cat((past[1], values), dim=2))
-            attended: Tensor = self.self_attention(y, *present)
+            attended, present = self.self_attention.step(y, past)
             return attended
 
         def look_at_source(y: Tensor) -> Tensor:
             nonlocal alignments
             beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
-            seen, weights = self.cross_attention.with_weights(beams_as_queries, *source, mask)
+            seen, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
             alignments = weights.flatten(0, 1)
             return seen.flatten(0, 1)[:, None]
 
@@ -162,8 +183,9 @@ class TransformerEncoder(Encoder):
 class TransformerDecoder(Decoder):
     """A stack of :class:`DecoderLayer`; arguments as in :class:`TransformerEncoder`.
 
-    The cache holds keys and values of each layer, ``[rows, heads, position, d_model / heads]``; alignments are those of
-    the last layer, averaged over its heads.
+    The cache holds keys and values of each layer, ``[rows, heads, position, d_model / heads]``, or with
+    ``self_attention=ssru`` one :class:`SSRU` state, ``[rows, d_model]``; alignments are those of the last layer,
+    averaged over its heads.
     """
 
     def __init__(
@@ -178,6 +200,7 @@ class TransformerDecoder(Decoder):
         num_heads: int,
         dropout: float = 0.0,
         pre_norm: bool = True,
+        self_attention: Kind = "attention",
     ) -> None:
         super().__init__()
         d_model = embedding.embedding_dim
@@ -187,28 +210,27 @@ class TransformerDecoder(Decoder):
                 f"model.embeddings.dim={d_model}; make both equal"
             )
         del final_dims  # a Transformer starts from nothing but the memory
-        self.num_heads = num_heads
         self.embedded = _Embedded(embedding, num_heads, dropout)
         self.layers = nn.ModuleList(
-            DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
+            DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, self_attention=self_attention)
+            for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.output = make_output(d_model)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Keys and values of the source for each layer, and an empty past."""
-        attentions: list[Any] = [layer.cross_attention for layer in self.layers]
-        projected = tuple(t for attention in attentions for t in attention.keys_values(encoded.states))
-        sentences, _, d_model = encoded.states.shape
-        empty = encoded.states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads)
-        position = encoded.mask.new_zeros(sentences, dtype=torch.int64)
-        return DecoderState(Memory(encoded.states, encoded.mask, projected), (empty,) * len(projected), position)
+        layers = cast(list[DecoderLayer], self.layers)
+        projected = tuple(t for layer in layers for t in layer.cross_attention.keys_values(encoded.states))
+        past = tuple(t for layer in layers for t in layer.self_attention.start(encoded.states))
+        position = encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64)
+        return DecoderState(Memory(encoded.states, encoded.mask, projected), past, position)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`."""
         x = self.embedded(tgt_tokens, torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device))
         mask = state.memory.mask[:, None, None]
-        for layer, (keys, values) in zip(self.layers, _pairs(state.memory.projected), strict=True):
+        for layer, (keys, values) in zip(self.layers, self._by_layer(state.memory.projected), strict=True):
             x = layer(x, keys, values, mask)
         features: Tensor = self.norm(x)
         return features
@@ -219,14 +241,13 @@ class TransformerDecoder(Decoder):
         mask = state.memory.mask[:, None, None]
         cache: list[Tensor] = []
         alignments = x
-        pasts, sources = _pairs(state.cache), _pairs(state.memory.projected)
+        pasts, sources = self._by_layer(state.cache), self._by_layer(state.memory.projected)
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
             x, present, alignments = layer.step(x, past, source, mask)
             cache.extend(present)
         logits = self.output(self.norm(x[:, 0]))
         return StepOutput(logits, alignments, DecoderState(state.memory, tuple(cache), state.position + 1))
 
-
-def _pairs(tensors: tuple[Tensor, ...]) -> list[tuple[Tensor, Tensor]]:
-    """Neighbours two by two: (keys, values) of each layer."""
-    return list(zip(tensors[::2], tensors[1::2], strict=True))
+    def _by_layer(self, tensors: Past) -> list[Past]:
+        each = len(tensors) // len(self.layers)
+        return [tensors[i : i + each] for i in range(0, len(tensors), each)]

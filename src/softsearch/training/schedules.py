@@ -38,6 +38,22 @@ def linear_decay(optimizer: Optimizer, *, warmup_steps: int, decay_from: float, 
     return LambdaLR(optimizer, factor)
 
 
+def halving(optimizer: Optimizer, *, start: int, every: int, warmup_steps: int = 1) -> LambdaLR:
+    """Linear to the peak at ``warmup_steps``, constant, then half of it from step ``start``, and again ``every`` steps.
+
+    With the steps of an epoch as ``every`` it is that of Luong et al. 2015 (section 4.1), with those of half an epoch
+    that of Sutskever et al. 2014 (section 3.4).
+    """
+    warmup, every = _at_least_one("warmup_steps", warmup_steps), _at_least_one("every", every)
+    if start < 0:
+        raise ConfigError(f"scheduler.start is {start}, expected at least 0; set scheduler.start")
+
+    def factor(step: int) -> float:
+        return min(1.0, (step + 1) / warmup) * (1.0 if step < start else 0.5 ** (1 + (step - start) // every))
+
+    return LambdaLR(optimizer, factor)
+
+
 def _at_least_one(name: str, value: int) -> int:
     if value < 1:
         raise ConfigError(

@@ -1,12 +1,15 @@
-"""The GRU against the paper's equations, written out in NumPy."""
+"""The cells against the papers' equations, written out in NumPy, and their gradients."""
+
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from softsearch.models.cells import GRUCell, gru
+from softsearch.errors import ConfigError
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, LSTMCell, Reset, gru, make_cell
 
 Array = NDArray[np.float64]
 BATCH, INPUT, HIDDEN = 3, 4, 5
@@ -16,19 +19,94 @@ def sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def blocks(cell: Cell, recurrent: Tensor, count: int) -> list[tuple[Array, Array, Array]]:
+    """(W, U, b) of each of a cell's blocks."""
+    W, b = (np.split(t.detach().numpy(), count) for t in (cell.input.weight, cell.input.bias))
+    U = [u.T for u in np.split(recurrent.detach().numpy(), count, axis=1)]
+    return list(zip(W, U, b, strict=True))
+
+
+def paper_elman(cell: ElmanCell, x: Array, h: Array) -> Array:
+    """Elman 1990 with tanh."""
+    ((W, U, b),) = blocks(cell, cell.recurrent, 1)
+    return np.array([np.tanh(W @ x[row] + U @ h[row] + b) for row in range(len(h))])
+
+
+def paper_lstm(cell: LSTMCell, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    """Zaremba et al. 2014, section 3, one layer."""
+    (W_i, U_i, b_i), (W_f, U_f, b_f), (W_o, U_o, b_o), (W_g, U_g, b_g) = blocks(cell, cell.recurrent, 4)
+    new_h, new_c = np.empty_like(h), np.empty_like(c)
+    for row in range(len(h)):
+        i = sigmoid(W_i @ x[row] + U_i @ h[row] + b_i)
+        f = sigmoid(W_f @ x[row] + U_f @ h[row] + b_f)
+        o = sigmoid(W_o @ x[row] + U_o @ h[row] + b_o)
+        g = np.tanh(W_g @ x[row] + U_g @ h[row] + b_g)
+        new_c[row] = f * c[row] + i * g
+        new_h[row] = o * np.tanh(new_c[row])
+    return new_h, new_c
+
+
 def paper_gru(cell: GRUCell, x: Array, h: Array) -> Array:
-    """Cho et al. 2014, equations 5 to 8, with z on the candidate as in Bahdanau et al. 2015."""
-    W_z, W_r, W = np.split(cell.input.weight.detach().numpy(), 3)
-    b_z, b_r, b = np.split(cell.input.bias.detach().numpy(), 3)
-    U_z, U_r = (u.T for u in np.split(cell.gates.detach().numpy(), 2, axis=1))
-    U = cell.candidate.detach().numpy().T
+    """Cho et al. 2014, equations 5 to 8, or Sennrich et al. 2017; z on the candidate as in Bahdanau et al. 2015."""
+    (W_z, U_z, b_z), (W_r, U_r, b_r), (W, U, b) = blocks(cell, torch.cat((cell.gates, cell.candidate), 1), 3)
     new = np.empty_like(h)
     for row in range(len(h)):
         z = sigmoid(W_z @ x[row] + U_z @ h[row] + b_z)
         r = sigmoid(W_r @ x[row] + U_r @ h[row] + b_r)
-        candidate = np.tanh(W @ x[row] + U @ (r * h[row]) + b)
+        if cell.candidate_bias is None:
+            candidate = np.tanh(W @ x[row] + U @ (r * h[row]) + b)
+        else:
+            candidate = np.tanh(W @ x[row] + b + r * (U @ h[row] + cell.candidate_bias.detach().numpy()))
         new[row] = (1 - z) * h[row] + z * candidate
     return new
+
+
+def make(kind: Any, reset: Reset = "before") -> Any:
+    torch.manual_seed(0)
+    cell = make_cell(kind, INPUT, HIDDEN, reset=reset).double()
+    for parameter in cell.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    return cell
+
+
+def normal(*shape: int, seed: int, grad: bool = False) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=grad)
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return normal(BATCH, INPUT, seed=1)
+
+
+@pytest.fixture
+def h() -> Tensor:
+    return normal(BATCH, HIDDEN, seed=2)
+
+
+@pytest.fixture
+def c() -> Tensor:
+    return normal(BATCH, HIDDEN, seed=3)
+
+
+def test_elman_equals_the_paper(x: Tensor, h: Tensor) -> None:
+    cell = make("rnn")
+    (found,) = cell(cell.input(x), (h,))
+    np.testing.assert_allclose(found.detach().numpy(), paper_elman(cell, x.numpy(), h.numpy()), atol=1e-12)
+
+
+def test_lstm_equals_the_paper(x: Tensor, h: Tensor, c: Tensor) -> None:
+    cell = make("lstm")
+    found = cell(cell.input(x), (h, c))
+    for one, other in zip(found, paper_lstm(cell, x.numpy(), h.numpy(), c.numpy()), strict=True):
+        np.testing.assert_allclose(one.detach().numpy(), other, atol=1e-12)
+
+
+@pytest.mark.parametrize("reset", ["before", "after"])
+def test_gru_equals_the_paper(x: Tensor, h: Tensor, reset: Reset) -> None:
+    cell = make("gru", reset)
+    (found,) = cell(cell.input(x), (h,))
+    np.testing.assert_allclose(found.detach().numpy(), paper_gru(cell, x.numpy(), h.numpy()), atol=1e-12)
 
 
 def torch_gru(cell: GRUCell) -> nn.GRUCell:
@@ -42,44 +120,85 @@ def torch_gru(cell: GRUCell) -> nn.GRUCell:
         theirs.bias_ih.copy_(torch.cat((b_r, -b_z, b)))
         theirs.weight_hh.copy_(torch.cat((U_r, -U_z, cell.candidate.T)))
         theirs.bias_hh.zero_()
+        if cell.candidate_bias is not None:
+            theirs.bias_hh[2 * HIDDEN :] = cell.candidate_bias
     return theirs
 
 
-@pytest.fixture
-def cell() -> GRUCell:
-    torch.manual_seed(0)
-    cell = GRUCell(INPUT, HIDDEN).double()
-    nn.init.normal_(cell.input.bias)
-    return cell
+def test_reset_gate_acts_where_torch_has_it_not(x: Tensor, h: Tensor) -> None:
+    cell = make("gru")
+    (found,) = cell(cell.input(x), (h,))
+    assert (found - torch_gru(cell)(x, h)).abs().amax(-1).min() > 1e-3
 
 
-@pytest.fixture
-def x() -> torch.Tensor:
-    return torch.randn(BATCH, INPUT, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+def test_reset_after_is_torchs(x: Tensor, h: Tensor) -> None:
+    cell = make("gru", "after")
+    (found,) = cell(cell.input(x), (h,))
+    torch.testing.assert_close(found, torch_gru(cell)(x, h), rtol=0, atol=1e-12)
 
 
-@pytest.fixture
-def h() -> torch.Tensor:
-    return torch.randn(BATCH, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-
-
-def test_equals_the_paper(cell: GRUCell, x: torch.Tensor, h: torch.Tensor) -> None:
-    found = cell(cell.input(x), h).detach().numpy()
-    np.testing.assert_allclose(found, paper_gru(cell, x.numpy(), h.numpy()), atol=1e-12)
-
-
-def test_reset_gate_acts_where_torch_has_it_not(cell: GRUCell, x: torch.Tensor, h: torch.Tensor) -> None:
-    difference = (cell(cell.input(x), h) - torch_gru(cell)(x, h)).abs()
-    assert difference.amax(-1).min() > 1e-3
-
-
-def test_equals_torch_while_nothing_is_reset(cell: GRUCell, x: torch.Tensor, h: torch.Tensor) -> None:
+def test_both_forms_are_one_while_nothing_is_reset(x: Tensor, h: Tensor) -> None:
+    cell = make("gru")
     with torch.no_grad():
         cell.input.bias[HIDDEN : 2 * HIDDEN] = 100.0  # r = 1: before or after the product makes no difference
-    torch.testing.assert_close(cell(cell.input(x), h), torch_gru(cell)(x, h), rtol=0, atol=1e-12)
+    (found,) = cell(cell.input(x), (h,))
+    torch.testing.assert_close(found, torch_gru(cell)(x, h), rtol=0, atol=1e-12)
 
 
-def test_mask_holds_the_state(cell: GRUCell, x: torch.Tensor, h: torch.Tensor) -> None:
+def test_lstm_gradients_by_the_formulas_of_backpropagation(x: Tensor, h: Tensor, c: Tensor) -> None:
+    cell = make("lstm")
+    inputs = [t.requires_grad_() for t in (x, h, c)]
+    new_h, new_c = cell(cell.input(x), (h, c))
+    dh, dc = normal(BATCH, HIDDEN, seed=4), normal(BATCH, HIDDEN, seed=5)
+    wanted = [*inputs, cell.input.weight, cell.recurrent, cell.input.bias]
+    found = torch.autograd.grad((new_h, new_c), wanted, (dh, dc))
+    arrays = [t.detach().numpy() for t in (x, h, c, dh, dc)]
+    for one, other in zip(found, lstm_backward(cell, *arrays), strict=True):
+        np.testing.assert_allclose(one.numpy(), other, atol=1e-12)
+
+
+def lstm_backward(cell: LSTMCell, x: Array, h: Array, c: Array, dh: Array, dc: Array) -> list[Array]:
+    """Gradients of x, h, c, all W, all U (transposed, side by side) and all b, given those of h' and c'."""
+    parts = blocks(cell, cell.recurrent, 4)
+    dx, dh_before, dc_before = np.zeros_like(x), np.zeros_like(h), np.zeros_like(c)
+    dW, dU, db = ([np.zeros_like(part[k]) for part in parts] for k in range(3))
+    for row in range(len(h)):
+        a_i, a_f, a_o, a_g = (W @ x[row] + U @ h[row] + b for W, U, b in parts)
+        i, f, o, g = sigmoid(a_i), sigmoid(a_f), sigmoid(a_o), np.tanh(a_g)
+        t = np.tanh(f * c[row] + i * g)
+        d_c = dc[row] + dh[row] * o * (1 - t**2)  # of c', through h' too
+        d_o = dh[row] * t
+        d_i, d_f, d_g = d_c * g, d_c * c[row], d_c * i
+        dc_before[row] = d_c * f
+        d_a = [d_i * i * (1 - i), d_f * f * (1 - f), d_o * o * (1 - o), d_g * (1 - g**2)]
+        for k, ((W, U, _), d) in enumerate(zip(parts, d_a, strict=True)):
+            dx[row] += W.T @ d
+            dh_before[row] += U.T @ d
+            dW[k] += np.outer(d, x[row])
+            dU[k] += np.outer(d, h[row])
+            db[k] += d
+    return [dx, dh_before, dc_before, np.concatenate(dW), np.concatenate([u.T for u in dU], 1), np.concatenate(db)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "reset"), [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after")]
+)
+def test_gradients(kind: Any, reset: Reset) -> None:
+    cell = make(kind, reset)
+    state = tuple(normal(BATCH, HIDDEN, seed=seed, grad=True) for seed in range(cell.num_states))
+    x = normal(BATCH, INPUT, seed=9, grad=True)
+    assert torch.autograd.gradcheck(lambda x, *state: cell(cell.input(x), state), (x, *state))
+
+
+def test_gradients_of_masked_steps() -> None:
+    shapes = ((BATCH, 3 * HIDDEN), (BATCH, HIDDEN), (HIDDEN, 2 * HIDDEN), (HIDDEN, HIDDEN))
+    inputs = [normal(*shape, seed=seed, grad=True) for seed, shape in enumerate(shapes)]
+    mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
+    assert torch.autograd.gradcheck(gru, (*inputs, mask))
+
+
+def test_mask_holds_the_state(x: Tensor, h: Tensor) -> None:
+    cell = make("gru")
     mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
     found = gru(cell.input(x), h, cell.gates, cell.candidate, mask)
     moved = gru(cell.input(x), h, cell.gates, cell.candidate)
@@ -87,27 +206,35 @@ def test_mask_holds_the_state(cell: GRUCell, x: torch.Tensor, h: torch.Tensor) -
     assert torch.equal(found[[0, 2]], moved[[0, 2]])
 
 
-def test_stacked_cells_run_apart(cell: GRUCell, x: torch.Tensor, h: torch.Tensor) -> None:
-    other = GRUCell(INPUT, HIDDEN).double()
+def test_stacked_cells_run_apart(x: Tensor, h: Tensor) -> None:
+    cell, other = make("gru"), GRUCell(INPUT, HIDDEN).double()
     stacked = gru(
         torch.stack((cell.input(x), other.input(x))),
         torch.stack((h, -h)),
         torch.stack((cell.gates, other.gates)),
         torch.stack((cell.candidate, other.candidate)),
     )
-    expected = torch.stack((cell(cell.input(x), h), other(other.input(x), -h)))
+    expected = torch.stack((*cell(cell.input(x), (h,)), *other(other.input(x), (-h,))))
     torch.testing.assert_close(stacked, expected, rtol=0, atol=1e-12)
 
 
-def test_gradients(h: torch.Tensor) -> None:
-    generator = torch.Generator().manual_seed(3)
-    shapes = ((BATCH, 3 * HIDDEN), (BATCH, HIDDEN), (HIDDEN, 2 * HIDDEN), (HIDDEN, HIDDEN))
-    inputs = [torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True) for shape in shapes]
-    mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
-    assert torch.autograd.gradcheck(gru, (*inputs, mask))
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+def test_the_state_keeps_its_precision_under_autocast(kind: Any) -> None:
+    cell = make(kind).float()
+    state = tuple(torch.zeros(BATCH, HIDDEN) for _ in range(cell.num_states))
+    with torch.autocast("cpu", torch.bfloat16):
+        x = cell.input(torch.ones(BATCH, INPUT))
+        assert x.dtype == torch.bfloat16
+        assert {tensor.dtype for tensor in cell(x, state)} == {torch.float32}
 
 
 def test_recurrent_matrices_start_orthogonal() -> None:
-    cell = GRUCell(INPUT, HIDDEN)
-    for square in (*cell.gates.chunk(2, dim=1), cell.candidate):
+    gru_cell, lstm_cell = GRUCell(INPUT, HIDDEN), LSTMCell(INPUT, HIDDEN)
+    for square in (*gru_cell.gates.chunk(2, dim=1), gru_cell.candidate, *lstm_cell.recurrent.chunk(4, dim=1)):
         torch.testing.assert_close(square @ square.T, torch.eye(HIDDEN), rtol=0, atol=1e-5)
+    assert lstm_cell.input.bias.chunk(4)[1].tolist() == [1.0] * HIDDEN  # of the forget gate
+
+
+def test_unknown_cells_are_refused() -> None:
+    with pytest.raises(ConfigError, match="'elman', expected rnn, lstm or gru"):
+        make_cell("elman", INPUT, HIDDEN)  # type: ignore[arg-type]

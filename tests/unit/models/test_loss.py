@@ -120,3 +120,17 @@ def test_no_tokens_cost_nothing() -> None:
 def test_wrong_smoothing_is_refused(smoothing: float) -> None:
     with pytest.raises(ConfigError, match=rf"loss.smoothing is {smoothing}"):
         CrossEntropy(smoothing=smoothing)
+
+
+def test_a_large_vocabulary_has_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    output, (features, targets) = layer(), data(7)
+    expected, chunks, addmm = reference(features, targets, output, 0.1), [], torch.addmm
+
+    def counted(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        chunks.append(len(x))
+        return addmm(bias, x, weight)
+
+    monkeypatch.setattr(loss_module, "LOGITS", 2 * VOCAB + 1)
+    monkeypatch.setattr(loss_module.torch, "addmm", counted)
+    torch.testing.assert_close(CrossEntropy(smoothing=0.1)(features, targets, output).smoothed, expected)
+    assert chunks == [2, 2, 2, 1]

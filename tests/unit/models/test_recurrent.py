@@ -1,31 +1,20 @@
-"""RNNsearch against the appendix of Bahdanau et al. 2015, written out in NumPy."""
+"""Recurrent encoders and encoder-decoders against plain loops over layers and words."""
 
-import numpy as np
+from typing import Any, cast
+
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from softsearch.errors import ConfigError
+from softsearch.models.cells import Cell
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderOutput
-from softsearch.models.recurrent import BidirectionalEncoder, BidirectionalGRU, RNNsearchDecoder
-from tests.unit.models.test_attention import paper_additive
-from tests.unit.models.test_cells import paper_gru
+from softsearch.models.interface import EncoderOutput, Seq2Seq
+from softsearch.models.recurrent import NoSource, RecurrentDecoder, RecurrentEncoder, encoder_decoder
 
-Array = NDArray[np.float64]
 LENGTHS = (4, 2, 5)
-INPUT, HIDDEN, VOCAB, MAXOUT = 3, 4, 11, 5
-
-
-def normal(*shape: int, seed: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def randomise(module: nn.Module) -> None:
-    """Random values for every parameter, so that no bias is zero."""
-    torch.manual_seed(0)
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.5)
+VOCAB, DIM, HIDDEN = 11, 3, 4
+KINDS = ["rnn", "lstm", "gru"]
 
 
 @pytest.fixture
@@ -34,140 +23,155 @@ def mask() -> Tensor:
 
 
 @pytest.fixture
-def recurrence() -> BidirectionalGRU:
-    recurrence = BidirectionalGRU(INPUT, HIDDEN).double()
-    randomise(recurrence)
-    return recurrence
-
-
-@pytest.fixture
-def decoder() -> RNNsearchDecoder:
-    parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=INPUT)
-    decoder = RNNsearchDecoder(
-        embedding=parts.tgt,
-        make_output=parts.make_output,
-        memory_dim=2 * HIDDEN,
-        final_dims=(HIDDEN, HIDDEN),
-        hidden_dim=6,
-        attention_dim=7,
-        maxout_dim=MAXOUT,
-    ).double()
-    randomise(decoder)
-    return decoder
-
-
-@pytest.fixture
-def encoded(mask: Tensor) -> EncoderOutput:
-    sentences, src_len = mask.shape
-    final = tuple(normal(sentences, HIDDEN, seed=seed) for seed in (2, 3))
-    return EncoderOutput(normal(sentences, src_len, 2 * HIDDEN, seed=1), mask, final)
-
-
-def test_both_directions_equal_loops_over_each_sentence(recurrence: BidirectionalGRU, mask: Tensor) -> None:
-    x = normal(len(LENGTHS), max(LENGTHS), INPUT, seed=1)
-    states, ahead, back = recurrence(x, mask)
-    for sentence, length in enumerate(LENGTHS):
-        words = x[sentence, :length].numpy()
-        right = scan(recurrence.forwards, words)
-        left = scan(recurrence.backwards, words[::-1])[::-1]
-        found = states[sentence, :length].detach().numpy()
-        np.testing.assert_allclose(found, np.concatenate((right, left), axis=1), atol=1e-12)
-        np.testing.assert_allclose(ahead[sentence].detach().numpy(), right[-1], atol=1e-12)
-        np.testing.assert_allclose(back[sentence].detach().numpy(), left[0], atol=1e-12)
-
-
-def scan(cell: nn.Module, words: Array) -> Array:
-    """The states after each word, from a zero state."""
-    h = np.zeros((1, HIDDEN))
-    states = []
-    for word in words:
-        h = paper_gru(cell, word[None], h)  # type: ignore[arg-type]
-        states.append(h[0])
-    return np.array(states)
-
-
-def test_encoder_hands_its_last_states_over(mask: Tensor) -> None:
-    embedding = nn.Embedding(VOCAB, INPUT)
-    encoder = BidirectionalEncoder(embedding=embedding, hidden_dim=HIDDEN).double()
+def src_tokens(mask: Tensor) -> Tensor:
     tokens = torch.randint(4, VOCAB, mask.shape, generator=torch.Generator().manual_seed(1))
-    encoded = encoder(tokens, mask)
-    states, ahead, back = encoder.recurrence(embedding(tokens), mask)
+    return tokens * mask
+
+
+def randomise(module: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return module.double().eval()
+
+
+def embeddings(src_vocab_size: int, tgt_vocab_size: int) -> Embeddings:
+    return Embeddings(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, dim=DIM)
+
+
+def make(cell: Any, **options: Any) -> Seq2Seq:
+    model = encoder_decoder(
+        src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, embeddings=embeddings, cell=cell, hidden_dim=HIDDEN, **options
+    )
+    return cast(Seq2Seq, randomise(model))
+
+
+def scan(cell: Cell, words: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    outputs = []
+    for word in words:
+        state = cell(cell.input(word), state)
+        outputs.append(state[0])
+    return torch.stack(outputs), state
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_encoder_equals_loops(kind: Any, bidirectional: bool, src_tokens: Tensor, mask: Tensor) -> None:
+    embedding = nn.Embedding(VOCAB, DIM)
+    encoder = RecurrentEncoder(
+        embedding=embedding, cell=kind, hidden_dim=HIDDEN, num_layers=2, bidirectional=bidirectional
+    )
+    randomise(encoder)
+    encoded = encoder(src_tokens, mask)
     assert encoded.states.shape == (*mask.shape, encoder.output_dim)
     assert tuple(final.shape[-1] for final in encoded.final) == encoder.final_dims
-    for found, expected in zip((encoded.states, *encoded.final), (states, ahead, back), strict=True):
-        assert torch.equal(found, expected)
+    for sentence, length in enumerate(LENGTHS):
+        x = embedding(src_tokens[sentence, :length])
+        final: list[Tensor] = []
+        for layer in encoder.layers:
+            sides = []
+            for direction, cell in enumerate(cast(Any, layer).cells):
+                zero = (torch.zeros(HIDDEN, dtype=torch.float64),) * cell.num_states
+                outputs, last = scan(cell, x.flip(0) if direction else x, zero)
+                sides.append(outputs.flip(0) if direction else outputs)
+                final.extend(last)
+            x = torch.cat(sides, dim=-1)
+        torch.testing.assert_close(encoded.states[sentence, :length], x)
+        for found, expected in zip(encoded.final, final, strict=True):
+            torch.testing.assert_close(found[sentence], expected)
 
 
-def test_start_reads_the_backward_state_at_the_first_word(decoder: RNNsearchDecoder, encoded: EncoderOutput) -> None:
-    W_s, b_s = decoder.start.weight.detach().numpy(), decoder.start.bias.detach().numpy()
-    state = decoder.init_state(encoded)
-    for sentence, back in enumerate(encoded.final[1].numpy()):
-        expected = np.tanh(W_s @ back + b_s)
-        np.testing.assert_allclose(state.cache[0][sentence].detach().numpy(), expected, atol=1e-12)
-    assert state.position.tolist() == [0, 0, 0]
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_the_encoders_last_states_start_the_decoder(
+    kind: Any, bidirectional: bool, src_tokens: Tensor, mask: Tensor
+) -> None:
+    """Layer by layer: its directions joined, h with h and c with c."""
+    model = make(kind, num_layers=2, bidirectional=bidirectional)
+    final = model.encoder(src_tokens, mask).final
+    cache = model.encode(src_tokens).cache
+    kinds, directions = 2 if kind == "lstm" else 1, 1 + bidirectional
+    assert len(cache) == 2 * kinds
+    for layer in range(2):
+        for k in range(kinds):
+            sides = [final[(layer * directions + direction) * kinds + k] for direction in range(directions)]
+            torch.testing.assert_close(cache[layer * kinds + k], torch.cat(sides, dim=-1))
 
 
-def test_step_equals_the_paper(decoder: RNNsearchDecoder, encoded: EncoderOutput) -> None:
-    tokens = torch.tensor([4, 9, 7])
-    state = decoder.init_state(encoded)
-    output = decoder.step(tokens, state)
-    for row, token in enumerate(tokens.tolist()):
-        annotations = encoded.states[row, : LENGTHS[row]].numpy()
-        s = state.cache[0][row].detach().numpy()
-        logits, alpha, after = paper_step(decoder, token, s, annotations)
-        np.testing.assert_allclose(output.logits[row].detach().numpy(), logits, atol=1e-11)
-        np.testing.assert_allclose(output.alignments[row, : LENGTHS[row]].detach().numpy(), alpha, atol=1e-12)
-        np.testing.assert_allclose(output.state.cache[0][row].detach().numpy(), after, atol=1e-12)
-    assert output.state.position.tolist() == [1, 1, 1]
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoder_equals_loops(kind: Any, src_tokens: Tensor) -> None:
+    model = make(kind, num_layers=2)
+    decoder = cast(Any, model.decoder)
+    tgt_tokens = torch.randint(4, VOCAB, (len(LENGTHS), 3), generator=torch.Generator().manual_seed(2))
+    state = model.encode(src_tokens)
+    found = model(src_tokens, tgt_tokens)
+    for row, tokens in enumerate(tgt_tokens):
+        x, tensors = decoder.embedding(tokens), [tensor[row] for tensor in state.cache]
+        for layer in decoder.layers:
+            start, tensors = tuple(tensors[: decoder.num_states]), tensors[decoder.num_states :]
+            x, _ = scan(layer.cell, x, start)
+        torch.testing.assert_close(found[row], x @ decoder.output.weight.T + decoder.output.bias)
 
 
-def paper_step(decoder: RNNsearchDecoder, token: int, s: Array, annotations: Array) -> tuple[Array, Array, Array]:
-    """Appendix A.2.2: look, generate from s_{i-1}, update; returns logits, alpha_i and s_i."""
-    weight = {name: parameter.detach().numpy() for name, parameter in decoder.named_parameters()}
-    Ey = weight["embedding.weight"][token]
-    c, alpha = paper_additive(decoder.attention, s, annotations)
-    t = weight["maxout_state.weight"] @ s + weight["maxout_embedding.weight"] @ Ey + weight["maxout_context.weight"] @ c
-    t = t + weight["maxout_embedding.bias"]
-    pooled = np.array([max(t[2 * j], t[2 * j + 1]) for j in range(MAXOUT)])
-    logits = weight["output.weight"] @ pooled + weight["output.bias"]
-    # The cell's input W E y is a linear map of the embedding; C c joins it in all three of z, r and the candidate.
-    joined = nn.Linear(len(Ey) + len(c), 3 * len(s)).double()
-    with torch.no_grad():
-        joined.weight.copy_(torch.from_numpy(np.hstack((weight["cell.input.weight"], weight["cell_context.weight"]))))
-        joined.bias.copy_(decoder.cell.input.bias)
-    cell, decoder_input = decoder.cell, decoder.cell.input
-    cell.input = joined
-    after = paper_gru(cell, np.concatenate((Ey, c))[None], s[None])[0]
-    cell.input = decoder_input
-    return logits, alpha, after
+def test_states_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ConfigError, match="2 last states with 8 units in all, expected 4 for 1 layers of 4 units"):
+        RecurrentDecoder(
+            embedding=nn.Embedding(VOCAB, DIM),
+            make_output=lambda width: nn.Linear(width, VOCAB),
+            memory_dim=8,
+            final_dims=(4, 4),
+            cell="gru",
+            hidden_dim=HIDDEN,
+        )
 
 
-def test_features_are_what_the_output_layer_reads(decoder: RNNsearchDecoder, encoded: EncoderOutput) -> None:
-    tokens = torch.randint(4, VOCAB, (len(LENGTHS), 3), generator=torch.Generator().manual_seed(1))
-    state = decoder.init_state(encoded)
-    features = decoder.features(tokens, state)
-    assert features.shape == (len(LENGTHS), 3, MAXOUT)
-    torch.testing.assert_close(decoder.output(features)[:, 0], decoder.step(tokens[:, 0], state).logits)
+def test_an_odd_width_is_not_shared_by_two_directions() -> None:
+    with pytest.raises(ConfigError, match="hidden_dim is 5, expected an even number"):
+        encoder_decoder(
+            src_vocab_size=VOCAB,
+            tgt_vocab_size=VOCAB,
+            embeddings=embeddings,
+            cell="rnn",
+            hidden_dim=5,
+            bidirectional=True,
+        )
 
 
-def test_states_stay_precise_under_autocast(mask: Tensor) -> None:
-    """In bfloat16 a state would round its small changes away."""
-    parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=INPUT)
-    encoder = BidirectionalEncoder(embedding=parts.src, hidden_dim=HIDDEN)
-    decoder = RNNsearchDecoder(
-        embedding=parts.tgt,
-        make_output=parts.make_output,
-        memory_dim=2 * HIDDEN,
-        final_dims=encoder.final_dims,
-        hidden_dim=6,
-        attention_dim=7,
-        maxout_dim=MAXOUT,
+def test_dropout_stays_off_the_recurrent_connections(src_tokens: Tensor, mask: Tensor) -> None:
+    """With everything dropped but the recurrence, a layer still hands its own state on (Zaremba et al. 2014)."""
+    torch.manual_seed(0)
+    encoder = RecurrentEncoder(
+        embedding=nn.Embedding(VOCAB, DIM), cell="rnn", hidden_dim=HIDDEN, bidirectional=False, dropout=0.99
     )
-    tokens = torch.full(mask.shape, 4)
-    exact = decoder.step(tokens[:, 0], decoder.init_state(encoder(tokens, mask))).state.cache[0]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        encoded = encoder(tokens, mask)
-        state = decoder.init_state(encoded)
-        after = decoder.step(tokens[:, 0], state).state.cache[0]
-    assert {states.dtype for states in (*encoded.final, state.cache[0], after)} == {torch.float32}
-    torch.testing.assert_close(after, exact, rtol=0, atol=0.02)
+    layer = cast(Any, encoder.layers[0])
+    nn.init.eye_(layer.cell.recurrent)
+    nn.init.ones_(layer.cell.input.bias)
+    (last,) = encoder(src_tokens, mask).final
+    plain, h = torch.zeros(len(LENGTHS)), torch.zeros(())
+    for step in range(max(LENGTHS)):
+        h = torch.tanh(1 + h)
+        for row, length in enumerate(LENGTHS):
+            plain[row] = h if step == length - 1 else plain[row]
+    assert ((last - plain[:, None]).abs() < 0.5).float().mean() > 0.8  # nearly all inputs are dropped, no state is
+
+
+def test_a_language_model_starts_from_zeros(src_tokens: Tensor, mask: Tensor) -> None:
+    embedding = nn.Embedding(VOCAB, DIM)
+    encoder = NoSource(embedding=embedding)
+    assert list(encoder.parameters()) == []
+    decoder = RecurrentDecoder(
+        embedding=embedding,
+        make_output=lambda width: nn.Linear(width, VOCAB),
+        memory_dim=encoder.output_dim,
+        final_dims=encoder.final_dims,
+        cell="lstm",
+        hidden_dim=HIDDEN,
+    )
+    encoded: EncoderOutput = encoder(src_tokens, mask)
+    state = decoder.init_state(encoded)
+    assert [tensor.shape for tensor in state.cache] == [(len(LENGTHS), HIDDEN)] * 2
+    assert all(bool((tensor == 0).all()) for tensor in state.cache)
+    alignments = decoder.step(torch.tensor([4, 5, 6]), state).alignments
+    for row, length in enumerate(LENGTHS):
+        assert alignments[row, :length].tolist() == pytest.approx([1 / length] * length)
+        assert alignments[row, length:].abs().sum() == 0

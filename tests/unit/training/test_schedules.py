@@ -8,7 +8,7 @@ from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from softsearch.errors import ConfigError
-from softsearch.training.schedules import constant, inverse_sqrt, linear_decay
+from softsearch.training.schedules import constant, halving, inverse_sqrt, linear_decay
 
 PEAK = 0.5
 
@@ -46,6 +46,19 @@ def test_linear_decay_of_a_run_shorter_than_its_warm_up_still_ends_at_zero() -> 
     found = rates(lambda o: linear_decay(o, warmup_steps=100, decay_from=0.5, total_steps=4), 6)
     assert max(found) < 0.05
     assert found[4:] == [0, 0]
+
+
+def test_halving() -> None:
+    found = rates(lambda o: halving(o, start=3, every=2), 9)
+    assert found == [1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125]
+    assert rates(lambda o: halving(o, start=0, every=1), 2) == [0.5, 0.25]
+    assert rates(lambda o: halving(o, start=3, every=1, warmup_steps=2), 5) == [0.5, 1, 1, 0.5, 0.25]
+
+
+@pytest.mark.parametrize(("start", "every", "key"), [(-1, 1, "scheduler.start is -1"), (0, 0, "scheduler.every is 0")])
+def test_halving_refuses_what_is_out_of_range(start: int, every: int, key: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        rates(lambda o: halving(o, start=start, every=every), 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""How a model's parameters start, where a paper says it: functions for ``model.init``."""
+
+from torch import Tensor, nn
+
+from softsearch.models.attention import AdditiveAttention
+from softsearch.models.cells import Cell
+
+
+def uniform(model: nn.Module, *, scale: float) -> None:
+    """Every parameter from [-scale, scale] (Sutskever et al. 2014, Luong et al. 2015); norms stay as they are."""
+    for _, parameter in _parameters(model):
+        nn.init.uniform_(parameter, -scale, scale)
+
+
+def gaussian(model: nn.Module, *, std: float, attention_std: float) -> None:
+    """Bahdanau et al. 2015, section B.1: N(0, std^2), but recurrent matrices orthogonal and biases zero.
+
+    Args:
+        model: whose parameters to set; recurrent matrices, orthogonal from the start, and norms stay as they are.
+        std: of all other matrices; the paper's is 0.01.
+        attention_std: of W_a and U_a; the paper's is 0.001, beside V_a = 0.
+    """
+    recurrent = {p for module in model.modules() if isinstance(module, Cell) for p in module.parameters(recurse=False)}
+    for name, parameter in _parameters(model):
+        if name.endswith("bias"):
+            nn.init.zeros_(parameter)
+        elif parameter not in recurrent:
+            nn.init.normal_(parameter, std=std)
+    for module in model.modules():
+        if isinstance(module, AdditiveAttention):
+            nn.init.normal_(module.query.weight, std=attention_std)
+            nn.init.normal_(module.memory.weight, std=attention_std)
+            nn.init.zeros_(module.energy)
+
+
+def _parameters(model: nn.Module) -> list[tuple[str, Tensor]]:
+    norms = {p for module in model.modules() if isinstance(module, nn.LayerNorm) for p in module.parameters()}
+    return [(name, parameter) for name, parameter in model.named_parameters() if parameter not in norms]

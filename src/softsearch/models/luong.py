@@ -1,0 +1,144 @@
+"""The decoder of Luong, Pham & Manning 2015 (arXiv:1508.04025): attention after the top layer, and input feeding."""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.models.cells import Kind
+from softsearch.models.interface import DecoderState, EncoderOutput, StepOutput
+from softsearch.models.luong_attention import LuongAttention, Score, Window
+from softsearch.models.recurrence import Recurrence
+from softsearch.models.recurrent import RecurrentDecoder
+
+
+class LuongDecoder(RecurrentDecoder):
+    """A stack of recurrent layers, started by the encoder's last states, with attention from its top state h_t.
+
+    c_t by :class:`LuongAttention`, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
+    With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
+    then ends with h~.
+
+    Args:
+        embedding: target embeddings E.
+        make_output: makes the output layer W_s.
+        memory_dim: width of the annotations.
+        final_dims: widths of the encoder's last states (see :class:`RecurrentDecoder`).
+        cell: the kind of all layers; the paper's are LSTMs.
+        hidden_dim: units of each layer, and of h~.
+        num_layers: layers.
+        score: see :class:`LuongAttention`.
+        window: see :class:`LuongAttention`.
+        half_window: see :class:`LuongAttention`.
+        location_length: see :class:`LuongAttention`.
+        input_feeding: the first layer reads h~_{t-1} too.
+        dropout: on the embeddings, between layers and on h~ (Zaremba et al. 2014, arXiv:1409.2329).
+
+    Raises:
+        ConfigError: the encoder's states or the attention's options do not fit.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Embedding,
+        make_output: Callable[[int], nn.Linear],
+        memory_dim: int,
+        final_dims: tuple[int, ...],
+        cell: Kind,
+        hidden_dim: int,
+        num_layers: int = 1,
+        score: Score = "general",
+        window: Window = "global",
+        half_window: int = 10,
+        location_length: int = 50,
+        input_feeding: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            embedding=embedding,
+            make_output=make_output,
+            memory_dim=memory_dim,
+            final_dims=final_dims,
+            cell=cell,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers,
+            dropout=dropout,
+        )
+        self.attention = LuongAttention(
+            hidden_dim,
+            memory_dim,
+            score=score,
+            window=window,
+            half_window=half_window,
+            location_length=location_length,
+        )
+        self.combine = nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False)  # W_c
+        nn.init.xavier_uniform_(self.combine.weight)
+        self.feed: nn.Linear | None = None
+        if input_feeding:  # the columns of the first layer's W that read h~
+            gates = cast(Recurrence, self.layers[0]).cell.input.out_features
+            self.feed = nn.Linear(hidden_dim, gates, bias=False)
+            for weight in self.feed.weight.data.split(hidden_dim):
+                nn.init.xavier_uniform_(weight)
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """The last states of the encoder's layers, the attention's product with all states, and h~_0 = 0."""
+        state = super().init_state(encoded)
+        fed = () if self.feed is None else (encoded.states.new_zeros(encoded.mask.shape[0], self.feed.in_features),)
+        memory = state.memory._replace(projected=self.attention.project(encoded.states))
+        return DecoderState(memory, state.cache + fed, state.position)
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """See :class:`Decoder`: without input feeding layer by layer, and all steps attend at once."""
+        x = self.dropout(self.embedding(tgt_tokens))
+        if self.feed is None:
+            return self._at_once(x, state)
+        features = []
+        for step_input in self._first_input(x).unbind(1):
+            attentional, _, state = self._advance(step_input, state)
+            features.append(attentional)
+        return torch.stack(features, dim=1)
+
+    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        """See :class:`Decoder`."""
+        x = self.dropout(self.embedding(tokens))
+        features, alignments, after = self._advance(self._first_input(x), state)
+        return StepOutput(self.output(features), alignments, after)
+
+    def _first_input(self, embedded: Tensor) -> Tensor:
+        """The first layer's product with E y."""
+        first: Tensor = cast(Recurrence, self.layers[0]).cell.input(embedded)
+        return first
+
+    def _at_once(self, x: Tensor, state: DecoderState) -> Tensor:
+        steps = torch.arange(x.shape[1], device=x.device)
+        for index, (layer, start) in enumerate(zip(self.layers, self._by_layer(state.cache), strict=True)):
+            x = layer(self.dropout(x) if index else x, None, start).states
+        context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
+        return self._combine(context, x)
+
+    def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
+        """One step, from what :meth:`_first_input` returns: h~, the alignments and the next state."""
+        if self.feed is not None:
+            x = x + self.feed(state.cache[-1])
+        states = self._by_layer(state.cache[: len(self.layers) * self.num_states])
+        cache: list[Tensor] = []
+        h = x
+        for layer, before in zip(cast(list[Recurrence], self.layers), states, strict=True):
+            after = layer.cell(layer.cell.input(self.dropout(h)) if cache else x, before)
+            cache.extend(after)
+            h = after[0]
+        sentences = state.memory.mask.shape[0]  # not len: the exporter would take it for a constant
+        query, position = (t.unflatten(0, (sentences, -1)) for t in (h, state.position))  # [sentences, beams, ...]
+        context, alignments = self.attention(query, state.memory, position)
+        attentional = self._combine(context.flatten(0, 1), h)
+        if self.feed is not None:
+            cache.append(attentional)
+        return attentional, alignments.flatten(0, 1), DecoderState(state.memory, tuple(cache), state.position + 1)
+
+    def _combine(self, context: Tensor, h: Tensor) -> Tensor:
+        """h~, the features that the output layer reads."""
+        features: Tensor = self.dropout(torch.tanh(self.combine(torch.cat((context, h), dim=-1))))
+        return features

@@ -1,0 +1,112 @@
+"""A recurrent layer over time, in one direction or in both, over a padded batch."""
+
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, Reset, State, gru, make_cell
+
+
+class Recurred(NamedTuple):
+    """What a layer made of a batch."""
+
+    states: Tensor  # [batch, len, directions * hidden_dim], whatever they are at padding
+    last: tuple[State, ...]  # of each direction, [batch, hidden_dim] each; the backward one stands at the first token
+
+
+class Recurrence(nn.Module):
+    """One layer: PyTorch's fused kernels where they compute the cell, else a loop.
+
+    Args:
+        kind: the cell.
+        input_dim: width of the input.
+        hidden_dim: units of each direction.
+        bidirectional: a second cell reads from right to left.
+        reset: the GRU's form.
+    """
+
+    def __init__(
+        self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, reset: Reset = "before"
+    ) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList(
+            make_cell(kind, input_dim, hidden_dim, reset=reset) for _ in range(1 + bidirectional)
+        )
+
+    @property
+    def cell(self) -> Cell:
+        """The forward cell."""
+        return cast(Cell, self.cells[0])
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, initial: State | None = None) -> Recurred:
+        """Reads ``x`` ``[batch, len, input_dim]``.
+
+        Args:
+            x: the input.
+            mask: ``[batch, len]``, True = real token, padding on the right; none: all are real.
+            initial: the state before the first token of a layer with one direction, zeros by default.
+        """
+        if isinstance(self.cell, GRUCell) and self.cell.reset == "before":
+            return self._loop(x, mask, initial)
+        return self._kernel(x, mask, initial)
+
+    def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> Recurred:
+        """The GRU whose reset gate acts before the product; both directions in one loop."""
+        cells = [cast(GRUCell, cell) for cell in self.cells]
+        gates, candidate = (torch.stack(w) for w in zip(*((c.gates, c.candidate) for c in cells), strict=True))
+        x = x.transpose(0, 1)  # [len, batch, input_dim]
+        inputs = torch.stack(self._directions([cell.input(x) for cell in cells]), dim=1)  # [len, directions, batch, ..]
+        h = gates.new_zeros(len(cells), x.shape[1], cells[0].hidden_dim) if initial is None else initial[0][None]
+        reals: list[Tensor | None] = [None] * len(x)
+        if mask is not None:
+            real = mask.T[..., None].to(inputs.dtype)
+            reals = list(torch.stack(self._directions([real] * len(cells)), dim=1).unbind(0))
+        states = []
+        for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
+            h = gru(step_input, h, gates, candidate, step_real)
+            states.append(h)
+        directions = self._directions(list(torch.stack(states).unbind(1)))  # [len, batch, hidden_dim] each
+        return Recurred(torch.cat(directions, dim=-1).transpose(0, 1), tuple((last,) for last in h))
+
+    @staticmethod
+    def _directions(tensors: list[Tensor]) -> list[Tensor]:
+        """The second one, if there is one, in reversed order of time (axis 0)."""
+        return [tensors[0], *(tensor.flip(0) for tensor in tensors[1:])]
+
+    def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> Recurred:
+        cell = self.cell
+        kernel: Any = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}[type(cell)]
+        # In full precision under autocast too: a kernel keeps the state in the dtype of its products.
+        with torch.autocast(x.device.type, enabled=False):
+            weights = [weight for c in self.cells for weight in cast(Cell, c).kernel_weights() or ()]
+            x = x.to(weights[0].dtype)
+            zeros = x.new_zeros(len(self.cells), x.shape[0], cell.hidden_dim)
+            state = [zeros] * cell.num_states if initial is None else [s.to(x.dtype)[None] for s in initial]
+            options = (True, 1, 0.0, torch.is_grad_enabled(), len(self.cells) == 2)  # biases, layers, dropout, ...
+            if mask is None:
+                states, *last = kernel(x, _one_or_list(state), weights, *options, True)
+            else:
+                states, last = _packed(kernel, x, mask, state, weights, options)
+        return Recurred(states, tuple(zip(*(s.unbind(0) for s in last), strict=True)))
+
+
+def _packed(
+    kernel: Any, x: Tensor, mask: Tensor, state: list[Tensor], weights: list[Tensor], options: tuple[Any, ...]
+) -> tuple[Tensor, list[Tensor]]:
+    """Runs a kernel over the real tokens only."""
+    packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+    order, back = packed.sorted_indices, packed.unsorted_indices
+    assert order is not None
+    assert back is not None
+    state = [s.index_select(1, order) for s in state]
+    data, *last = kernel(packed.data, packed.batch_sizes, _one_or_list(state), weights, *options)
+    states, _ = pad_packed_sequence(
+        PackedSequence(data, packed.batch_sizes, order, back), batch_first=True, total_length=x.shape[1]
+    )
+    return states, [s.index_select(1, back) for s in last]
+
+
+def _one_or_list(state: list[Tensor]) -> Tensor | list[Tensor]:
+    return state if len(state) > 1 else state[0]

@@ -1,0 +1,21 @@
+"""Two backends are compared at lengths that the model can read."""
+
+import pytest
+
+from softsearch.errors import BundleError, InputError
+from softsearch.export.parity import compare
+from softsearch.training.step_function import TorchStepFunction
+from tests.contract.models import SRC_VOCAB, small_model
+
+
+def test_no_sentence_is_longer_than_the_limit() -> None:
+    model = TorchStepFunction(small_model("kalchbrenner2013", "model.encoder.max_src_len=10").float())
+    assert max(compare(model, model, SRC_VOCAB, 10)) == 0
+    with pytest.raises(InputError, match="a source sentence has 61 tokens, EOS included, expected at most 10"):
+        compare(model, model, SRC_VOCAB, 64)
+
+
+def test_another_model_is_noticed() -> None:
+    one, other = (TorchStepFunction(small_model("kalchbrenner2013", seed=seed).float()) for seed in (1, 2))
+    with pytest.raises(BundleError, match="the exported graphs differ from the model for 1 sentences"):
+        compare(one, other, SRC_VOCAB, 64)

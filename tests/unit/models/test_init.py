@@ -1,0 +1,77 @@
+"""How parameters start where a paper says it."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+
+from softsearch.app.instantiate import build
+from softsearch.models.cells import GRUCell
+from softsearch.models.init import gaussian, uniform
+from softsearch.models.interface import Seq2Seq
+from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
+
+
+@pytest.fixture
+def model() -> Seq2Seq:
+    model = small_model("rnnsearch")  # which has random values everywhere, biases included
+    torch.manual_seed(0)
+    return model
+
+
+def test_uniform_reaches_every_parameter(model: Seq2Seq) -> None:
+    uniform(model, scale=0.1)
+    values = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    assert 0.099 < values.abs().max() <= 0.1
+    assert values.mean().abs() < 0.01
+    assert float(values.std()) == pytest.approx(0.1 / 3**0.5, rel=0.05)
+
+
+def test_gaussian_is_bahdanaus(model: Seq2Seq) -> None:
+    recurrent = {
+        f"{name}.{matrix}": getattr(module, matrix).clone()
+        for name, module in model.named_modules()
+        if isinstance(module, GRUCell)
+        for matrix in ("gates", "candidate")
+    }
+    gaussian(model, std=0.01, attention_std=0.001)
+    parameters = dict(model.named_parameters())
+    for name, before in recurrent.items():
+        assert torch.equal(parameters.pop(name), before)
+    assert parameters.pop("decoder.attention.energy").eq(0).all()
+    for side in ("query", "memory"):
+        assert_normal(parameters.pop(f"decoder.attention.{side}.weight"), 0.001)
+    matrices = []
+    for name, parameter in parameters.items():
+        if name.endswith("bias"):
+            assert parameter.eq(0).all(), name
+        else:
+            matrices.append(parameter.flatten())
+    assert_normal(torch.cat(matrices), 0.01)
+
+
+def assert_normal(values: Tensor, std: float) -> None:
+    values = values.detach()
+    assert float(values.std()) == pytest.approx(std, rel=0.3)
+    assert values.mean().abs() < std / 3
+    assert values.abs().max() > 1.5 * std
+
+
+@pytest.mark.parametrize(
+    "start",
+    [partial(uniform, scale=0.1), partial(gaussian, std=0.01, attention_std=0.001)],
+    ids=["uniform", "gaussian"],
+)
+def test_norms_stay_as_they_are(start: partial[None]) -> None:
+    model = small_model("transformer_tiny")
+    before = {name: p.clone() for name, p in model.named_parameters() if "norm" in name}
+    start(model)
+    assert before
+    assert all(torch.equal(p, before[name]) for name, p in model.named_parameters() if name in before)
+
+
+def test_a_config_names_how_a_model_starts() -> None:
+    init = "+model.init={_target_: softsearch.models.init.uniform, _partial_: true, scale: 0.001}"
+    model: Seq2Seq = build(model_config("rnnsearch", init), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
+    assert 0 < max(float(parameter.detach().abs().max()) for parameter in model.parameters()) <= 0.001

@@ -1,0 +1,163 @@
+"""Each score and each window against section 3 of Luong et al. 2015, written out in NumPy."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+from softsearch.models.interface import Memory
+from softsearch.models.luong_attention import LuongAttention
+from tests.unit.models.test_attention import softmax
+from tests.unit.models.test_cells import sigmoid
+
+Array = NDArray[np.float64]
+LENGTHS = (4, 2, 7)
+QUERIES, DIM, MEMORY = 3, 5, 6
+HALF_WINDOW, LOCATIONS = 2, 5
+CASES = [
+    *((score, window) for score in ("dot", "general", "concat") for window in ("global", "local-m", "local-p")),
+    ("location", "global"),
+]
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def make(score: Any, window: Any, memory_dim: int | None = None, **options: int) -> LuongAttention:
+    torch.manual_seed(0)
+    if memory_dim is None:
+        memory_dim = DIM if score == "dot" else MEMORY
+    lengths = {"half_window": HALF_WINDOW, "location_length": LOCATIONS, **options}
+    attention = LuongAttention(DIM, memory_dim, score=score, window=window, **lengths).double()
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter)
+    return attention
+
+
+def make_memory(attention: LuongAttention) -> Memory:
+    mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    states = normal(*mask.shape, DIM if attention.score == "dot" else MEMORY, seed=1)
+    return Memory(states, mask, attention.project(states))
+
+
+def paper_scores(attention: LuongAttention, h_t: Array, h: Array) -> Array:
+    """Section 3.1, for one state and one sentence without padding."""
+    weight = {name: parameter.detach().numpy() for name, parameter in attention.named_parameters()}
+    if attention.score == "dot":
+        return np.array([h_t @ h_s for h_s in h])
+    if attention.score == "general":
+        return np.array([h_t @ weight["memory.weight"] @ h_s for h_s in h])
+    if attention.score == "concat":
+        W_a = np.hstack((weight["query.weight"], weight["memory.weight"]))
+        return np.array([weight["energy"] @ np.tanh(W_a @ np.concatenate((h_t, h_s))) for h_s in h])
+    scores: Array = (weight["query.weight"] @ h_t)[: len(h)]  # short sentences use the top part
+    return scores
+
+
+def paper_attention(attention: LuongAttention, h_t: Array, h: Array, t: int) -> tuple[Array, Array]:
+    """The context and its weights, which sum to less than 1 in local-p."""
+    S, D = len(h), attention.half_window
+    weight = {name: parameter.detach().numpy() for name, parameter in attention.named_parameters()}
+    scores = paper_scores(attention, h_t, h)
+    if attention.window == "global":
+        window = list(range(len(scores)))
+    else:
+        p_t = float(min(t, S - 1))
+        if attention.window == "local-p":
+            p_t = S * float(sigmoid(weight["place_energy"] @ np.tanh(weight["place.weight"] @ h_t)))
+        window = [s for s in range(S) if p_t - D <= s <= p_t + D]
+    a = np.zeros(S)
+    a[window] = softmax(scores[window])
+    if attention.window == "local-p":
+        sigma = D / 2
+        a = np.array([a[s] * math.exp(-((s - p_t) ** 2) / (2 * sigma**2)) for s in range(S)])
+    return sum(a[s] * h[s] for s in range(S)), a
+
+
+@pytest.mark.parametrize(("score", "window"), CASES)
+def test_equals_the_paper(score: str, window: str) -> None:
+    attention = make(score, window)
+    memory = make_memory(attention)
+    query = normal(len(LENGTHS), QUERIES, DIM, seed=2)
+    position = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 7, 60]])  # of three beams, or three steps; some beyond the end
+    contexts, alignments = attention(query, memory, position)
+    for sentence, length in enumerate(LENGTHS):
+        h = memory.states[sentence, :length].numpy()
+        for beam in range(QUERIES):
+            context, a = paper_attention(attention, query[sentence, beam].numpy(), h, int(position[sentence, beam]))
+            np.testing.assert_allclose(contexts[sentence, beam].detach(), context, atol=1e-12)
+            np.testing.assert_allclose(alignments[sentence, beam, :length].detach(), a / a.sum(), atol=1e-12)
+            assert alignments[sentence, beam, length:].eq(0).all()
+
+
+def test_windows_hide_what_is_far() -> None:
+    """The parametrised test would not notice if no window left anything out."""
+    for window in ("local-m", "local-p"):
+        attention = make("general", window)
+        _, alignments = attention(
+            normal(len(LENGTHS), 1, DIM, seed=2), make_memory(attention), torch.zeros(3, 1, dtype=torch.int64)
+        )
+        assert alignments[2].eq(0).sum() >= 2
+
+
+def test_a_predicted_place_may_be_anywhere_in_the_sentence() -> None:
+    attention = make("general", "local-p")
+    for sign, nearest in ((1.0, LENGTHS[2] - 1), (-1.0, 0)):
+        nn.init.constant_(attention.place.weight, 10.0)
+        nn.init.constant_(attention.place_energy, sign * 10.0)
+        _, alignments = attention(torch.ones(3, 1, DIM).double(), make_memory(attention), torch.zeros(3, 1))
+        assert alignments[2, 0, nearest] > 0
+        assert alignments[2, 0, LENGTHS[2] - 1 - nearest] == 0
+        assert alignments.sum(-1).allclose(torch.ones(3, 1).double())
+
+
+def test_location_has_no_weight_for_words_beyond_its_length() -> None:
+    attention = make("location", "global")
+    _, alignments = attention(normal(3, 1, DIM, seed=2), make_memory(attention), torch.zeros(3, 1))
+    assert alignments[2, 0, :LOCATIONS].min() > 0
+    assert alignments[2, 0, LOCATIONS:].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("score", "window"), CASES)
+def test_gradients(score: str, window: str) -> None:
+    attention = make(score, window)
+    query = normal(len(LENGTHS), 1, DIM, seed=2).requires_grad_()
+    mask = make_memory(attention).mask
+    states = make_memory(attention).states.requires_grad_()
+    position = torch.tensor([[0], [3], [2]])
+
+    def context(*_: Tensor) -> Tensor:  # gradcheck changes states, query and parameters in place
+        found: Tensor = attention(query, Memory(states, mask, attention.project(states)), position)[0]
+        return found
+
+    assert torch.autograd.gradcheck(context, (states, query, *attention.parameters()), fast_mode=True)
+
+
+def test_a_predicted_place_is_precise_under_autocast() -> None:
+    attention = make("general", "local-p").float()
+    long = Memory(torch.randn(1, 300, MEMORY), torch.ones(1, 300, dtype=torch.bool), ())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        long = long._replace(projected=attention.project(long.states))
+        _, alignments = attention(torch.ones(1, 1, DIM), long, torch.zeros(1, 1))
+    assert alignments.dtype == torch.float32
+    assert 1 <= alignments.count_nonzero() <= 2 * HALF_WINDOW + 1
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "message"),
+    [
+        (("dot", "global"), {}, r"score=dot .* 5 units .* of 6.*score=general"),
+        (("location", "local-m"), {}, "score=location with model.decoder.window=local-m.*window=global"),
+        (("general", "local-p"), {"half_window": 0}, "model.decoder.half_window is 0, expected at least 1"),
+        (("location", "global"), {"location_length": 0}, "model.decoder.location_length is 0, expected at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(case: tuple[str, str], options: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(*case, MEMORY, **options)

@@ -1,0 +1,97 @@
+"""Recurrent layers against their cells, step by step, sentence by sentence."""
+
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from softsearch.models.cells import Cell, Reset
+from softsearch.models.recurrence import Recurrence
+
+LENGTHS = (4, 2, 5)
+INPUT, HIDDEN = 3, 4
+KINDS = [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after")]
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def make(kind: Any, reset: Reset, *, bidirectional: bool) -> Recurrence:
+    torch.manual_seed(0)
+    layer = Recurrence(kind, INPUT, HIDDEN, bidirectional=bidirectional, reset=reset).double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return layer
+
+
+def scan(cell: Cell, words: Tensor, state: tuple[Tensor, ...] | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The outputs after each word, and the last state."""
+    state = state or (torch.zeros(HIDDEN, dtype=torch.float64),) * cell.num_states
+    outputs = []
+    for word in words:
+        state = cell(cell.input(word), state)
+        outputs.append(state[0])
+    return torch.stack(outputs), state
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return normal(len(LENGTHS), max(LENGTHS), INPUT, seed=1)
+
+
+@pytest.fixture
+def mask() -> Tensor:
+    return torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+
+
+@pytest.mark.parametrize(("kind", "reset"), KINDS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_equals_the_cells(kind: Any, reset: Reset, bidirectional: bool, x: Tensor, mask: Tensor) -> None:
+    layer = make(kind, reset, bidirectional=bidirectional)
+    found = layer(x, mask)
+    for sentence, length in enumerate(LENGTHS):
+        words = x[sentence, :length]
+        outputs, last = scan(layer.cell, words)
+        torch.testing.assert_close(found.states[sentence, :length, :HIDDEN], outputs)
+        assert_last(found.last[0], sentence, last)
+        if bidirectional:
+            outputs, last = scan(cast(Cell, layer.cells[1]), words.flip(0))
+            torch.testing.assert_close(found.states[sentence, :length, HIDDEN:], outputs.flip(0))
+            assert_last(found.last[1], sentence, last)
+
+
+def assert_last(found: tuple[Tensor, ...], sentence: int, expected: tuple[Tensor, ...]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one[sentence], other)
+
+
+@pytest.mark.parametrize(("kind", "reset"), KINDS)
+def test_starts_from_a_given_state(kind: Any, reset: Reset, x: Tensor) -> None:
+    layer = make(kind, reset, bidirectional=False)
+    start = tuple(normal(len(LENGTHS), HIDDEN, seed=seed) for seed in range(layer.cell.num_states))
+    found = layer(x, None, start)
+    for sentence in range(len(LENGTHS)):
+        outputs, last = scan(layer.cell, x[sentence], tuple(s[sentence] for s in start))
+        torch.testing.assert_close(found.states[sentence], outputs)
+        assert_last(found.last[0], sentence, last)
+
+
+@pytest.mark.parametrize(("kind", "reset"), KINDS)
+def test_gradients_are_those_of_the_cells(kind: Any, reset: Reset, x: Tensor, mask: Tensor) -> None:
+    layer = make(kind, reset, bidirectional=False)
+    weights = normal(len(LENGTHS), max(LENGTHS), HIDDEN, seed=3) * mask[..., None]
+    together = torch.autograd.grad((layer(x, mask).states * weights).sum(), list(layer.parameters()))
+    alone = [scan(layer.cell, x[i, :length])[0] * weights[i, :length] for i, length in enumerate(LENGTHS)]
+    apart = torch.autograd.grad(torch.cat(alone).sum(), list(layer.parameters()))
+    for one, other in zip(together, apart, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize(("kind", "reset"), KINDS)
+def test_states_keep_their_precision_under_autocast(kind: Any, reset: Reset, x: Tensor, mask: Tensor) -> None:
+    layer = make(kind, reset, bidirectional=True).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer(x.bfloat16(), mask)
+    assert {t.dtype for t in (found.states, *found.last[0])} == {torch.float32}
