@@ -37,6 +37,8 @@ class Manifest:
     tgt_tokenizer: str  # file name; the same as src_tokenizer when joint
     src_vocab_size: int
     tgt_vocab_size: int
+    src_reversed: bool  # token ids run from the end of the text to its start
+    tgt_reversed: bool
     graphs: dict[str, Any]  # "encoder" and "decoder_step": names, dtypes and shapes of inputs and outputs
     max_src_tokens: int  # of one sentence, EOS included
     max_length_factor: float
@@ -61,6 +63,8 @@ class Manifest:
             tgt_tokenizer=values.text("tokenizers.tgt"),
             src_vocab_size=values.integer("vocab_sizes.src", at_least=len(SPECIAL_IDS)),
             tgt_vocab_size=values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS)),
+            src_reversed=values.flag("reversed.src"),
+            tgt_reversed=values.flag("reversed.tgt"),
             graphs={"encoder": values.table("graphs.encoder"), "decoder_step": values.table("graphs.decoder_step")},
             max_src_tokens=values.integer("limits.max_src_tokens", at_least=8, at_most=1 << 20),
             max_length_factor=values.number("limits.max_length_factor"),
@@ -101,6 +105,13 @@ class _Values:
         if not isinstance(value, str):
             raise self._error(key, value, "a string")
         return value
+
+    def flag(self, key: str) -> bool:
+        """A value that older bundles lack, which means false."""
+        value = self._get(key)
+        if not isinstance(value, bool | None):
+            raise self._error(key, value, "true or false")
+        return bool(value)
 
     def table(self, key: str) -> dict[str, Any]:
         value = self._get(key)

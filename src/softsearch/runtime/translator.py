@@ -18,7 +18,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.text.corpus import is_blank
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import EOS
+from softsearch.text.vocabulary import EOS, LANGUAGE_TAG
 
 BATCH_TOKENS = 1024
 # A line is split into at most about this many times the model's limit; what is longer is no line of text.
@@ -34,8 +34,8 @@ class Translation:
     score: float  # log_prob after the length penalty; higher is better
     log_prob: float  # natural log
     truncated: bool  # the length limit was reached before the model ended the sentence
-    src_pieces: tuple[str, ...]  # with the final </s>
-    tgt_pieces: tuple[str, ...]  # with the final </s>, unless truncated
+    src_pieces: tuple[str, ...]  # in the order of the text, with the final </s>
+    tgt_pieces: tuple[str, ...]  # in the order of the text, with the final </s>, unless truncated
     alignments: NDArray[np.float32] | None  # [len(tgt_pieces), len(src_pieces)]
 
 
@@ -69,8 +69,9 @@ class Translator:
     ) -> None:
         opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
         self.manifest = opened.manifest
-        self._src_tokenizer = _tokenizer(opened, opened.manifest.src_tokenizer, opened.manifest.src_vocab_size)
-        self._tgt_tokenizer = _tokenizer(opened, opened.manifest.tgt_tokenizer, opened.manifest.tgt_vocab_size)
+        facts = opened.manifest
+        self._src_tokenizer = _tokenizer(opened, facts.src_tokenizer, facts.src_vocab_size, reverse=facts.src_reversed)
+        self._tgt_tokenizer = _tokenizer(opened, facts.tgt_tokenizer, facts.tgt_vocab_size, reverse=facts.tgt_reversed)
         self._step_fn = OnnxStepFunction(opened, alignments=alignments)
         self._search = BeamSearch(
             beam=self.manifest.beam if beam is None else beam,
@@ -128,8 +129,14 @@ class Translator:
                 f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
                 f"tokens (the model takes {limit} at once), so put one sentence on each line"
             )
-        encode = self._src_tokenizer.encode
-        return [[*encode(part), EOS] for part in split_text(text, lambda part: len(encode(part)) < limit)]
+        encode, tag = self._src_tokenizer.encode, self._tag(text)
+        parts = split_text(text.removeprefix(tag), lambda part: len(encode(tag + part)) < limit)
+        return [[*encode(tag + part), EOS] for part in parts]
+
+    def _tag(self, text: str) -> str:
+        """The language tag that a text begins with, if the model knows it: each part must be told the language."""
+        tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
+        return tag[0] if tag and len(self._src_tokenizer.encode(tag[0])) == 1 else ""
 
     def _line(self, sources: list[list[int]], found: list[list[Hypothesis]]) -> list[Translation]:
         if not sources:
@@ -147,15 +154,21 @@ class Translator:
             score=self._search.options.score(log_prob, sum(map(len, written))),
             log_prob=log_prob,
             truncated=any(hypothesis.truncated for hypothesis in hypotheses),
-            src_pieces=tuple(self._src_tokenizer.pieces([token for ids in sources for token in ids])),
-            tgt_pieces=tuple(self._tgt_tokenizer.pieces([token for ids in written for token in ids])),
-            alignments=_block_diagonal([h.alignments for h in hypotheses if h.alignments is not None]),
+            src_pieces=tuple(piece for ids in sources for piece in self._src_tokenizer.pieces(ids)),
+            tgt_pieces=tuple(piece for ids in written for piece in self._tgt_tokenizer.pieces(ids)),
+            alignments=_block_diagonal(
+                [
+                    h.alignments[np.ix_(self._tgt_tokenizer.text_order(tgt), self._src_tokenizer.text_order(src))]
+                    for src, tgt, h in zip(sources, written, hypotheses, strict=True)
+                    if h.alignments is not None
+                ]
+            ),
         )
 
 
-def _tokenizer(bundle: Bundle, name: str, vocab_size: int) -> SentencePieceTokenizer:
+def _tokenizer(bundle: Bundle, name: str, vocab_size: int, *, reverse: bool) -> SentencePieceTokenizer:
     try:
-        tokenizer = SentencePieceTokenizer(bundle.files[name])
+        tokenizer = SentencePieceTokenizer(bundle.files[name], reverse=reverse)
     except BundleError as error:
         raise BundleError(f"bundle {bundle.path}: {name}: {error}") from error
     if tokenizer.vocab_size != vocab_size:

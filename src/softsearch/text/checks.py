@@ -29,6 +29,16 @@ def require_int(key: str, value: object, *, at_least: int) -> None:
         raise ConfigError(f"{key} is {value!r}, expected an integer of at least {at_least}; change {key}")
 
 
+def require_share(key: str, value: object) -> None:
+    """Checks that ``value`` is a number from 0 to 1.
+
+    Raises:
+        ConfigError: it is of another type or out of range.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ConfigError(f"{key} is {value!r}, expected a number from 0 to 1; change {key}")
+
+
 def require_bool(key: str, value: object) -> None:
     """Checks that ``value`` is true or false.
 

@@ -1,4 +1,15 @@
-"""SentencePiece tokenizers: words, characters, BPE and unigram in one kind of file, with one set of special ids."""
+"""SentencePiece tokenizers: words, characters, BPE and unigram in one kind of file, with one set of special ids.
+
+Detokenisation is lossless for subwords and characters in the sense of Kudo & Richardson 2018 (arXiv:1808.06226, section
+3.1): decoding what was encoded gives the text back, character by character. Not kept are
+
+- surplus U+0020: before and after the text, and all but one of a row. They are dropped on purpose, for a space typed
+  twice or at the end of a line must not change a translation;
+- U+2581, which is SentencePiece's own sign for a space and comes back as one (or, being surplus, not at all);
+- characters that the vocabulary lacks, among them NUL, U+001F and U+2585, which SentencePiece never learns.
+
+A word tokenizer keeps the words that it knows.
+"""
 
 import hashlib
 import io
@@ -6,18 +17,20 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Any, Literal, Protocol
 
 import sentencepiece
 
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
-from softsearch.text.checks import require_bool, require_choice, require_int
+from softsearch.text.checks import require_bool, require_choice, require_int, require_share
 from softsearch.text.corpus import MAX_LINE_BYTES
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
 KINDS: tuple[Kind, ...] = ("word", "char", "bpe", "unigram")
+_SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so these hold what no line can hold: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}
 _UNK_SURFACE = {"word": " \u2047"}  # a word comes with the space before it, smaller units do not
@@ -28,7 +41,7 @@ class Tokenizer(Protocol):
     """Text to token ids and back."""
 
     vocab_size: int
-    fingerprint: str  # sha256 of the model, in hexadecimal
+    fingerprint: str  # sha256 of what decides the ids, in hexadecimal
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without BOS and EOS."""
@@ -48,15 +61,17 @@ class SentencePieceTokenizer:
 
     Args:
         model: the bytes of a model file.
+        reverse: ids run from the end of the text to its start (Sutskever et al. 2014, arXiv:1409.3215, section 3.3);
+            text and pieces are always in the order of the text.
 
     Raises:
         BundleError: the bytes are no SentencePiece model, or one with other special ids.
     """
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, *, reverse: bool = False) -> None:
         """Parses the model."""
-        self.model = model
-        self.fingerprint = hashlib.sha256(model).hexdigest()
+        self.model, self.reverse = model, reverse
+        self.fingerprint = hashlib.sha256(model + b"reverse" * reverse).hexdigest()
         self._processor = _parse(model)
         self.vocab_size: int = self._processor.get_piece_size()
 
@@ -67,7 +82,7 @@ class SentencePieceTokenizer:
             InputError: the text holds a lone surrogate, which no file or terminal can hold.
         """
         ids: list[int] = self._processor.encode(_without_surrogates(text))
-        return ids
+        return self._turned(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of ids; PAD, BOS and EOS are skipped, UNK is shown as a sign.
@@ -75,23 +90,40 @@ class SentencePieceTokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        text: str = self._processor.decode([token for token in self._inside(ids) if token not in (PAD, BOS, EOS)])
+        plain = [token for token in self._inside(ids) if token not in (PAD, BOS, EOS)]
+        text: str = self._processor.decode(self._turned(plain))
         return text.lstrip(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Returns the name of each id; U+2581 in it stands for a space.
+        """Returns the name of each id, in the order of the text; U+2581 in it stands for a space.
 
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        return [
-            SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token)
-            for token in self._inside(ids)
-        ]
+        tokens = self._inside(ids)
+        ordered = [tokens[place] for place in self.text_order(tokens)]
+        return [SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token) for token in ordered]
 
-    def __reduce__(self) -> tuple[type["SentencePieceTokenizer"], tuple[bytes]]:
+    def vocabulary(self) -> dict[str, tuple[int, float]]:
+        """Returns the id and the score (log-probability, or place in the order of merges) of each piece of text."""
+        names = {token: self._processor.id_to_piece(token) for token in range(len(SPECIALS), self.vocab_size)}
+        return {name: (token, self._processor.get_score(token)) for token, name in names.items()}
+
+    def text_order(self, ids: Sequence[int]) -> list[int]:
+        """Returns the places of ``ids`` in the order of the text, as :meth:`pieces` has them; PAD, BOS, EOS stay."""
+        order = list(range(len(ids)))
+        if self.reverse:
+            plain = [place for place, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
+            for place, other in zip(plain, reversed(plain), strict=True):
+                order[place] = other
+        return order
+
+    def __reduce__(self) -> tuple[Any, ...]:
         """Copies travel (to workers) as the model's bytes."""
-        return type(self), (self.model,)
+        return partial(type(self), reverse=self.reverse), (self.model,)
+
+    def _turned(self, ids: Sequence[int]) -> list[int]:
+        return list(reversed(ids)) if self.reverse else list(ids)
 
     def _inside(self, ids: Sequence[int]) -> list[int]:
         tokens = [int(token) for token in ids]
@@ -109,35 +141,53 @@ class TokenizerTrainer:
         kind: the unit: words, characters, or subwords by BPE or unigram.
         vocab_size: the most entries, the four special ones included; a corpus that supports fewer gets fewer.
         joint: one vocabulary for both languages, or one each.
+        sampling: how much the segmentation of the training text varies from epoch to epoch, 0 being not at all: the
+            ``alpha`` of :class:`softsearch.text.sampling.SubwordSampler`. BPE varies more the larger it is (0.1 is
+            usual), unigram the smaller (0.2 makes the sentences of Multi30k a third longer, 0.5 a twentieth).
 
     Raises:
-        ConfigError: a value is of the wrong type or out of range.
+        ConfigError: a value is of the wrong type or out of range, or the kind has one segmentation only.
     """
 
     kind: Kind = "bpe"
     vocab_size: int = 8000
     joint: bool = True
+    sampling: float = 0.0
 
     def __post_init__(self) -> None:
         """Checks the options."""
         require_choice("tokenizer.kind", self.kind, KINDS)
         require_int("tokenizer.vocab_size", self.vocab_size, at_least=len(SPECIALS) + 1)
         require_bool("tokenizer.joint", self.joint)
+        require_share("tokenizer.sampling", self.sampling)
+        if self.sampling and self.kind in ("word", "char"):
+            raise ConfigError(
+                f"tokenizer.sampling is {self.sampling}, but text has one segmentation only with tokenizer.kind "
+                f"{self.kind}; set tokenizer.sampling=0, or choose tokenizer=bpe or tokenizer=unigram"
+            )
 
     def train(
-        self, src_lines: Iterable[str], tgt_lines: Iterable[str]
+        self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()
     ) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-        """Returns the source and the target tokenizer, the same object twice when joint."""
+        """Returns the source and the target tokenizer, the same object twice when joint.
+
+        Args:
+            src_lines: the source side.
+            tgt_lines: the target side.
+            tags: words at the start of source lines, each of which becomes one piece of the source vocabulary.
+        """
         if self.joint:
-            both = self._train_one(chain(src_lines, tgt_lines))
+            both = self._train_one(chain(src_lines, tgt_lines), tags)
             return both, both
-        return self._train_one(src_lines), self._train_one(tgt_lines)
+        return self._train_one(src_lines, tags), self._train_one(tgt_lines)
 
-    def _train_one(self, lines: Iterable[str]) -> SentencePieceTokenizer:
-        return train_tokenizer(lines, kind=self.kind, vocab_size=self.vocab_size)
+    def _train_one(self, lines: Iterable[str], tags: Sequence[str] = ()) -> SentencePieceTokenizer:
+        return train_tokenizer(lines, kind=self.kind, vocab_size=self.vocab_size, tags=tags)
 
 
-def train_tokenizer(lines: Iterable[str], *, kind: Kind, vocab_size: int) -> SentencePieceTokenizer:
+def train_tokenizer(
+    lines: Iterable[str], *, kind: Kind, vocab_size: int, tags: Sequence[str] = ()
+) -> SentencePieceTokenizer:
     """Trains a tokenizer; the same lines and options give the same bytes, on any number of cores.
 
     Text is taken as it is: no Unicode normalisation, every character of the corpus in the vocabulary.
@@ -146,6 +196,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: Kind, vocab_size: int) -> Sen
         lines: the training text; blank lines do nothing.
         kind: the unit.
         vocab_size: the most entries; when the corpus supports fewer, that many are trained and a warning is logged.
+        tags: words that are one piece each, with the space before them, wherever they begin a word.
 
     Raises:
         ConfigError: ``vocab_size`` has no room for the corpus's characters.
@@ -167,6 +218,7 @@ def train_tokenizer(lines: Iterable[str], *, kind: Kind, vocab_size: int) -> Sen
             eos_id=EOS,
             **_SPECIAL_PIECES,
             unk_surface=_UNK_SURFACE.get(kind, "\u2047"),
+            user_defined_symbols=[_SPACE + tag for tag in tags],
             normalization_rule_name="identity",
             character_coverage=1.0,
             max_sentence_length=4 * MAX_LINE_BYTES,

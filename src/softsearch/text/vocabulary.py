@@ -1,7 +1,17 @@
-"""The special tokens, the same in every vocabulary, model, bundle and search."""
+"""The special tokens, the same in every vocabulary, model, bundle and search, and the tags of languages."""
+
+import re
 
 PAD = 0
 UNK = 1
 BOS = 2
 EOS = 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+
+# At the start of a source line, the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
+LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
+
+
+def language_tag(lang: str) -> str:
+    """Returns the tag that asks for a language: ``<2de>`` for German."""
+    return f"<2{lang}>"

@@ -140,6 +140,8 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
         ("files", {f"f{i}": {} for i in range(100)}, "files lists 100 files"),
         ("files", {"encoder.onnx": "x"}, "bytes is missing"),
         ("graphs", None, "graphs.encoder is missing"),
+        ("reversed", {"src": "yes"}, "reversed.src is 'yes', expected true or false"),
+        ("reversed", {"src": False, "tgt": 1}, "reversed.tgt is '1', expected true or false"),
     ],
 )
 def test_a_wrong_manifest_value_is_named(victim: Path, key: str, value: object, message: str) -> None:

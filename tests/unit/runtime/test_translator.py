@@ -8,9 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softsearch.errors import BundleError, ConfigError, InputError
-from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translator import Translation, Translator
-from tests.unit.runtime.bundles import MAX_SRC_TOKENS, SRC_LINES, make_bundle, tokenizers
+from softsearch.search.beam import BeamSearch
+from softsearch.text.tokenizer import train_tokenizer
+from softsearch.text.vocabulary import EOS
+from tests.unit.runtime.bundles import (
+    MAX_SRC_TOKENS,
+    SRC_LINES,
+    bundle_parts,
+    encoder_graph,
+    make_bundle,
+    tokenizers,
+)
 
 LINES = [*dict.fromkeys(SRC_LINES), "two cats", "ten", "one, two, three, four"]
 
@@ -181,6 +192,60 @@ def test_nan_from_the_graph_is_an_input_error(tmp_path: Path) -> None:
     broken = Translator(make_bundle(tmp_path / "b", scale=float("nan")))
     with pytest.raises(InputError, match="log probabilities at target position 0"):
         broken.translate(["one"])
+
+
+@pytest.mark.parametrize(("src", "tgt"), [(True, False), (False, True), (True, True)])
+def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: bool, tgt: bool) -> None:
+    """Against search over ids that the test turns itself; alignments are turned with the words, EOS staying last."""
+    bundle = make_bundle(tmp_path / "b", reversed={"src": src, "tgt": tgt})
+    src_tokenizer, tgt_tokenizer = tokenizers()
+    search = BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10, alignments=True)
+    translator = Translator(bundle, alignments=True, threads=1)
+    for line in LINES[:3]:
+        ids = src_tokenizer.encode(line)
+        step_fn = OnnxStepFunction(bundle, alignments=True)
+        ((hypothesis, *_),) = search(step_fn, [[*(ids[::-1] if src else ids), EOS]])
+        tokens = list(hypothesis.tokens)[:: -1 if tgt else 1]
+        weights = hypothesis.alignments
+        assert weights is not None
+        if src:
+            weights = np.concatenate([weights[:, :-1][:, ::-1], weights[:, -1:]], axis=1)
+        if tgt:
+            last = len(tokens)
+            weights = np.concatenate([weights[:last][::-1], weights[last:]])
+        ((found,),) = translator.translate([line])
+        assert found.text == tgt_tokenizer.decode(tokens)
+        assert found.src_pieces == (*src_tokenizer.pieces(ids), "</s>")
+        assert found.tgt_pieces == (*tgt_tokenizer.pieces(tokens), *(() if found.truncated else ("</s>",)))
+        assert found.alignments is not None
+        np.testing.assert_allclose(found.alignments.astype(float), weights.astype(float), atol=1e-5)
+
+
+def test_reversed_parts_of_a_long_line_stay_in_the_order_of_the_text(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "b", reversed={"src": True, "tgt": True})
+    translator = Translator(bundle, alignments=True, threads=1)
+    ((found,),) = translator.translate([" ".join(LINES)])
+    without_ends = "".join(piece for piece in found.src_pieces if piece != "</s>")
+    assert without_ends.replace("\u2581", " ").strip() == " ".join(LINES)
+    assert found.alignments is not None
+    np.testing.assert_allclose(found.alignments.sum(axis=1), 1.0, atol=1e-5)
+    assert (found.alignments[0, found.src_pieces.index("</s>") + 1 :] == 0).all()
+
+
+def test_every_part_of_a_long_line_gets_its_language_tag(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    tagged = train_tokenizer([f"<2de> {line}" for line in SRC_LINES], kind="bpe", vocab_size=50, tags=["<2de>"])
+    files["src.model"], files["encoder.onnx"] = tagged.model, encoder_graph(tagged.vocab_size)
+    bundle = write_bundle(tmp_path / "b", files, {**manifest, "vocab_sizes": {"src": tagged.vocab_size, "tgt": 60}})
+    translator = Translator(bundle, threads=1)
+    text = " ".join(LINES)
+    for line, tags in ((f"<2de> {text}", True), (f"<2fr> {text}", False), (text, False)):
+        ((found,),) = translator.translate([line])
+        parts = "".join(found.src_pieces).split("</s>")[:-1]
+        assert len(parts) > 2
+        assert [part.startswith("\u2581<2de>") for part in parts] == [tags] * len(parts)
+    ((short,),) = translator.translate(["<2de> one"])
+    assert short.src_pieces[0] == "\u2581<2de>"
 
 
 def test_what_the_bundle_recommends_is_the_default(bundle_dir: Path) -> None:

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
-from softsearch.text.tokenizer import KINDS, Kind, SentencePieceTokenizer, TokenizerTrainer, train_tokenizer
+from softsearch.text.tokenizer import (
+    KINDS,
+    Kind,
+    SentencePieceTokenizer,
+    TokenizerTrainer,
+    train_tokenizer,
+)
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 LINES = ["one small red house", "two small houses", "three red cars and one small car", "ein kleines rotes Haus"] * 5
@@ -97,6 +103,45 @@ def test_training_is_repeatable_and_silent(kind: Kind, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
+def test_reversed_ids_are_those_of_the_text_backwards(tokenizer: SentencePieceTokenizer) -> None:
+    backwards = SentencePieceTokenizer(tokenizer.model, reverse=True)
+    ids = tokenizer.encode(LINES[0])
+    assert backwards.encode(LINES[0]) == ids[::-1]
+    assert backwards.decode(ids[::-1]) == LINES[0]
+    assert backwards.pieces(ids[::-1]) == tokenizer.pieces(ids)
+    assert backwards.decode([BOS, *ids[::-1], EOS, PAD]) == LINES[0]
+    assert backwards.pieces([BOS, *ids[::-1], EOS, PAD]) == ["<s>", *tokenizer.pieces(ids), "</s>", "<pad>"]
+    assert backwards.text_order([BOS, 7, 8, UNK, EOS]) == [0, 3, 2, 1, 4]
+    assert tokenizer.text_order([BOS, 7, 8, UNK, EOS]) == [0, 1, 2, 3, 4]
+    assert backwards.encode("") == []
+
+
+def test_direction_is_part_of_the_fingerprint_and_travels(tokenizer: SentencePieceTokenizer) -> None:
+    backwards = SentencePieceTokenizer(tokenizer.model, reverse=True)
+    assert backwards.fingerprint != tokenizer.fingerprint
+    assert backwards.fingerprint == SentencePieceTokenizer(tokenizer.model, reverse=True).fingerprint
+    for copied in (pickle.loads(pickle.dumps(backwards)), copy.deepcopy(backwards)):
+        assert copied.fingerprint == backwards.fingerprint
+        assert copied.encode(LINES[2]) == backwards.encode(LINES[2])
+
+
+@cache
+def tagged(kind: Kind) -> SentencePieceTokenizer:
+    lines = [f"{tag} {line}" for line in LINES for tag in ("<2de>", "<2zh-Hans>")]
+    return train_tokenizer(lines, kind=kind, vocab_size=70, tags=["<2de>", "<2zh-Hans>"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tag_is_one_piece(kind: Kind) -> None:
+    tokenizer = tagged(kind)
+    plain = tokenizer.encode(LINES[0])
+    for tag in ("<2de>", "<2zh-Hans>"):
+        ids = tokenizer.encode(f"{tag} {LINES[0]}")
+        assert ids[1:] == plain
+        assert tokenizer.pieces(ids)[0] == f"\u2581{tag}"
+        assert tokenizer.decode(ids) == f"{tag} {LINES[0]}"
+
+
 def test_no_normalisation() -> None:
     text = "\ufb01n \u00bd A\u030a \u212b"  # NFKC would change all four words
     tokenizer = train_tokenizer([text], kind="char", vocab_size=12)
@@ -178,10 +223,15 @@ BAD_OPTIONS = [
     ({"vocab_size": 4}, "tokenizer.vocab_size is 4"),
     ({"vocab_size": True}, "tokenizer.vocab_size is True"),
     ({"joint": "yes"}, "tokenizer.joint is 'yes', expected true or false"),
+    ({"sampling": 1.5}, "tokenizer.sampling is 1.5, expected a number from 0 to 1"),
+    ({"sampling": True}, "tokenizer.sampling is True"),
+    ({"sampling": "0.1"}, "tokenizer.sampling is '0.1'"),
+    ({"kind": "char", "sampling": 0.1}, "sampling is 0.1, but text has one segmentation only with tokenizer.kind char"),
+    ({"kind": "word", "sampling": 0.1}, "tokenizer.kind word; set tokenizer.sampling=0, or choose tokenizer=bpe"),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
 def test_bad_options(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        TokenizerTrainer(**options)
+        TokenizerTrainer(**options)  # type: ignore[arg-type]

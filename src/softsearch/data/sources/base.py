@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from softsearch.errors import CorpusError
+from softsearch.text.checks import require_bool, require_choice
 
 Split = Literal["train", "val", "test"]
 TextForm = Literal["plain", "lc_tok"]
+Direction = Literal["l2r", "r2l"]
 FilePair = tuple[Path, Path]
 
 
@@ -21,10 +23,33 @@ class ParallelSource(ABC):
     Args:
         src_lang: the source language's code.
         tgt_lang: the target language's code.
+        reverse_source: the model reads the source from its end to its start (Sutskever et al. 2014, section 3.3).
+        target_direction: ``r2l``: the model writes the target from its end to its start.
     """
 
     src_lang: str
     tgt_lang: str
+    reverse_source: bool = False
+    target_direction: Direction = "l2r"
+
+    def __post_init__(self) -> None:
+        """Checks the options.
+
+        Raises:
+            ConfigError: a value is of the wrong type or not one of its choices.
+        """
+        require_bool("data.reverse_source", self.reverse_source)
+        require_choice("data.target_direction", self.target_direction, ("l2r", "r2l"))
+
+    @property
+    def reversed_sides(self) -> tuple[bool, bool]:
+        """Whether the token ids of the source and of the target run backwards."""
+        return self.reverse_source, self.target_direction == "r2l"
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Words at the start of source lines that must be one piece each."""
+        return ()
 
     @property
     def text_form(self) -> TextForm:

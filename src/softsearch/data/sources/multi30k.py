@@ -42,6 +42,7 @@ class Multi30k(ParallelSource):
 
     def __post_init__(self) -> None:
         """Checks the options."""
+        super().__post_init__()
         require_choice("data.variant", self.variant, ("raw", "lc_tok"))
         require_choice("data.src_lang", self.src_lang, LANGUAGES)
         require_choice("data.tgt_lang", self.tgt_lang, LANGUAGES)

@@ -38,6 +38,7 @@ class Parallel(ParallelSource):
 
     def __post_init__(self) -> None:
         """Checks the options and fills the languages in."""
+        super().__post_init__()
         require_choice("data.text_form", self.text_form, ("plain", "lc_tok"))
         for split, pair in self._pairs().items():
             if not _is_pair(pair):

@@ -53,6 +53,7 @@ class Spellout(ParallelSource):
 
     def __post_init__(self) -> None:
         """Checks the options."""
+        super().__post_init__()
         for key in ("train_size", "val_size", "test_size"):
             require_int(f"data.{key}", getattr(self, key), at_least=1)
         require_int("data.seed", self.seed, at_least=0)
@@ -73,7 +74,8 @@ class Spellout(ParallelSource):
 
     def _key(self) -> str:
         libraries = {name: version(name) for name in ("babel", "num2words")}
-        identity = json.dumps({**asdict(self), **libraries, "format": _FORMAT}, sort_keys=True)
+        options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
+        identity = json.dumps({**options, **libraries, "format": _FORMAT}, sort_keys=True)
         return hashlib.sha256(identity.encode()).hexdigest()[:16]
 
     def _spellers(self) -> tuple[Speller, Speller]:

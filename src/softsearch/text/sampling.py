@@ -1,0 +1,102 @@
+"""Sampled segmentations: BPE-dropout and subword regularisation, over the pieces of a SentencePiece model.
+
+SentencePiece samples too, but not repeatably: 0.2.3 mixes its seed with a number of the process, and 0.2.0 and 0.2.1
+ignore a seed in a thread that has drawn before. Here a sample depends on the generator that is passed and nothing else.
+"""
+
+import math
+import random
+import re
+from bisect import bisect
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer
+from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
+
+_WORD = re.compile("\u2581?[^\u2581]*")  # pieces never cross the space before a word
+_CACHED_WORDS = 1 << 16
+
+
+class SubwordSampler:
+    """Draws other segmentations of tokenized text.
+
+    BPE: at each step a merge that could be made is dropped with probability ``alpha``, and the best that is left is
+    made, until none is (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
+    P(x)^alpha among all there are (Kudo 2018, arXiv:1804.10959, section 3.3). Language tags stay whole, and text with
+    unknown characters, which the ids do not tell, keeps its segmentation.
+
+    Args:
+        tokenizer: of kind bpe or unigram.
+        kind: which.
+        alpha: how much to vary: more for BPE, less for unigram, the larger it is.
+    """
+
+    def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:
+        self.tokenizer, self.kind, self.alpha = tokenizer, kind, alpha
+        vocabulary = tokenizer.vocabulary()
+        self._ids = {piece: token for piece, (token, _) in vocabulary.items()}
+        self._scores = {piece: score for piece, (_, score) in vocabulary.items()}
+        self._longest = max(map(len, self._scores))
+        self._draw = self._with_dropout if kind == "bpe" else self._from_lattice
+        self._lattice = lru_cache(_CACHED_WORDS)(self._new_lattice)
+
+    def __call__(self, ids: Sequence[int], rng: random.Random) -> list[int]:
+        """Returns the ids of the same text in a segmentation drawn with ``rng``."""
+        if UNK in ids:
+            return list(ids)
+        words = _WORD.findall("".join(self.tokenizer.pieces(ids)))
+        pieces = [piece for word in words if word for piece in self._segment(word, rng)]
+        drawn = [self._ids[piece] for piece in pieces]
+        return drawn[::-1] if self.tokenizer.reverse else drawn
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies travel (to workers) as what the sampler is made of."""
+        return type(self), (self.tokenizer, self.kind, self.alpha)
+
+    def _segment(self, word: str, rng: random.Random) -> list[str]:
+        if word in self._ids and LANGUAGE_TAG.fullmatch(word[1:]):
+            return [word]
+        return self._draw(word, rng)
+
+    def _with_dropout(self, word: str, rng: random.Random) -> list[str]:
+        symbols = list(word)
+        while True:
+            best, at = -math.inf, -1
+            for place in range(len(symbols) - 1):
+                score = self._scores.get(symbols[place] + symbols[place + 1], -math.inf)
+                if score > best and rng.random() >= self.alpha:
+                    best, at = score, place
+            if at < 0:
+                return symbols
+            symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
+
+    def _from_lattice(self, word: str, rng: random.Random) -> list[str]:
+        """Forward filtering, kept for each word, and backward sampling (Kudo 2018, section 3.3)."""
+        lattice = self._lattice(word)
+        pieces, end = [], len(word)
+        while end:
+            starts, cumulative = lattice[end]
+            start = starts[bisect(cumulative, rng.random() * cumulative[-1], hi=len(starts) - 1)]
+            pieces.append(word[start:end])
+            end = start
+        return pieces[::-1]
+
+    def _new_lattice(self, word: str) -> list[tuple[list[int], list[float]]]:
+        """For each end, where the last piece before it may start, and the cumulative weights of these starts."""
+        totals = [0.0]  # log of the sum over all segmentations of word[:end]
+        lattice: list[tuple[list[int], list[float]]] = [([], [])]
+        for end in range(1, len(word) + 1):
+            starts = [
+                start
+                for start in range(max(0, end - self._longest), end)
+                if word[start:end] in self._scores and totals[start] > -math.inf
+            ]
+            logs = [totals[start] + self.alpha * self._scores[word[start:end]] for start in starts]
+            top = max(logs, default=-math.inf)
+            weights = list(accumulate(math.exp(log - top) for log in logs))
+            totals.append(top + math.log(weights[-1]) if weights else top)
+            lattice.append((starts, weights))
+        return lattice
