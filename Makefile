@@ -9,6 +9,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.setup-done
 ARGS ?=
+# Some tests start processes of their own: more threads than cores only fight each other.
+PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 4
 
 # The first interpreter that runs and is of a version the project is tested on; PYTHON=... chooses another.
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3 python3.13 python3.12 python3.11)
@@ -56,10 +58,10 @@ demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (a
 	@$(PY) src/demo.py
 
 test: $(STAMP) ## the whole test suite
-	@$(PY) -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 test-fast: $(STAMP) ## the tests that take seconds
-	@$(PY) -m pytest -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow" $(ARGS)
 
 lint: $(STAMP) ## format, style, types, layering and spelling
 	@$(PY) -m ruff format --check --quiet .

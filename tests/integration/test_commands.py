@@ -138,6 +138,7 @@ def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_the_demo_reaches_its_goal(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(ROOT / "src" / "demo.py")], cwd=tmp_path, capture_output=True, text=True,
                           check=False, timeout=900)  # fmt: skip

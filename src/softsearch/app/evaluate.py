@@ -1,7 +1,9 @@
 """Translating and scoring a test set with a checkpoint."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
@@ -9,12 +11,14 @@ from rich.console import Console
 from softsearch.app.build import rebuild_model
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.results import report
+from softsearch.data.lexicon import shortlist_tables
 from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import CorpusError
+from softsearch.search.shortlist import Shortlist
 from softsearch.text.corpus import read_parallel
 from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.evaluation import evaluate as evaluate_lines
-from softsearch.training.saved import read_saved
+from softsearch.training.saved import Saved, read_saved
 
 
 def evaluate(config: DictConfig) -> None:
@@ -27,13 +31,19 @@ def evaluate(config: DictConfig) -> None:
     resolved = plain(config)
     check(resolved["search"], "search")
     saved = read_saved(resolved["ckpt"])
-    data = config.data if "data" in config else OmegaConf.create({"data": saved.config["data"]}).data
-    source: ParallelSource = build(data)
+    own = OmegaConf.create({"data": saved.config["data"]}).data
+    source: ParallelSource = build(config.data if "data" in config else own)
     lines = _lines(source, resolved)
     model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
     Console().print(f"translating {len(lines[0])} sentences with {saved.path}, step {saved.step}", soft_wrap=True)
     tested = evaluate_lines(
-        model, saved.tokenizers, build(config.search), lines, text_form=source.text_form, tgt_lang=source.tgt_lang
+        model,
+        saved.tokenizers,
+        build(config.search),
+        lines,
+        text_form=source.text_form,
+        tgt_lang=source.tgt_lang,
+        shortlist=_shortlist(saved, own, resolved),
     )
     report(Path(resolved["run_dir"]), resolved["split"], tested, {})
 
@@ -52,3 +62,17 @@ def _lines(source: ParallelSource, config: dict[str, object]) -> tuple[list[str]
         src, tgt = files[split]
     corpus = read_parallel(src, tgt, keep_empty=True)
     return corpus.src, corpus.tgt
+
+
+def _shortlist(saved: Saved, data: DictConfig, config: dict[str, Any]) -> Shortlist | None:
+    """The shortlist of the text that the model was trained on, ``data``, where one is asked for."""
+    options = config["shortlist"]
+    if options["frequent"] is None:
+        return None
+    source: ParallelSource = build(data)
+    corpus = read_parallel(*source.files(Path(config["cache_dir"]))["train"])
+    src, tgt = (
+        [np.asarray(tokenizer.encode(line)) for line in side]
+        for tokenizer, side in zip(saved.tokenizers, (corpus.src, corpus.tgt), strict=True)
+    )
+    return Shortlist(*shortlist_tables(src, tgt, src_vocab_size=saved.tokenizers[0].vocab_size, **options))

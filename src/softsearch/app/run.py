@@ -11,7 +11,7 @@ from hydra.types import RunMode
 from lightning.pytorch.callbacks import ModelCheckpoint
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.build import build_data, build_model
+from softsearch.app.build import build_data, build_model, load_vectors
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.results import report
 from softsearch.errors import CheckpointError, ConfigError
@@ -44,6 +44,8 @@ def train(config: DictConfig) -> None:
     data.prepare_data()
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = build_model(config.model, *(t.vocab_size for t in tokenizers))
+    if checkpoint is None:
+        load_vectors(config.vectors, model, tokenizers)
     module = TranslationModule(
         model=model, loss=build(config.loss), optimizer=build(config.optimizer), scheduler=build(config.scheduler)
     )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from torch.utils.data import DataLoader
 from softsearch.data.batch import Batch, Batching, padding_efficiency
 from softsearch.data.dataset import ParallelDataset
 from softsearch.data.prepare import PreparedData, prepare
+from softsearch.data.resampler import ROOM, Resampler
 from softsearch.data.sampler import BucketBatchSampler, divide
 from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import CheckpointError, CorpusError
 from softsearch.text.corpus import read_lines
+from softsearch.text.sampling import SubwordSampler
 from softsearch.text.tokenizer import TokenizerTrainer
 
 log = logging.getLogger(__name__)
@@ -75,7 +78,7 @@ class ParallelDataModule(LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """This rank's share of the training batches, from where training stands."""
-        dataset = self.prepared.dataset("train")
+        dataset = self.prepared.dataset("train", self._resampler())
         src_lengths, tgt_lengths = dataset.src.lengths(), dataset.tgt.lengths()
         batches = self._train_batches(src_lengths, tgt_lengths)
         trainer = self.trainer
@@ -131,7 +134,7 @@ class ParallelDataModule(LightningDataModule):
         self.batches_trained = state_dict["batches_trained"]
 
     def _train_batches(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Cuts the training side, without what is longer than ``batching.max_length``.
+        """Cuts the training side, without what is longer than ``batching.max_length``, with room for longer samples.
 
         Raises:
             CorpusError: a sentence does not fit into a batch, or none is left.
@@ -149,7 +152,21 @@ class ParallelDataModule(LightningDataModule):
                 f"{self._where(int(worst))} has {longest[worst]} tokens, more than batching.tokens="
                 f"{self.batching.tokens}; raise batching.tokens, or leave such pairs out with batching.max_length=N"
             )
-        return [chosen[batch] for batch in self.batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+        batching = self.batching
+        if self.trainer_of_tokenizer.sampling:
+            batching = replace(batching, tokens=max(1, int(batching.tokens / ROOM)))
+        return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+
+    def _resampler(self) -> Resampler | None:
+        """What segments the training side afresh at each epoch, where the tokenizer is to be sampled from."""
+        trainer = self.trainer_of_tokenizer
+        if not trainer.sampling:
+            return None
+        src, tgt = (
+            SubwordSampler(tokenizer, trainer.kind, trainer.sampling)
+            for tokenizer in (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer)
+        )
+        return Resampler((src, tgt), tokens=self.batching.tokens, seed=self.seed)
 
     def _where(self, index: int) -> str:
         """The file and line of a training pair, found by its number among the pairs that were kept."""

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.batch import Batch, pad
+from softsearch.data.resampler import Resampler
 
 
 class TokenStore:
@@ -39,15 +40,27 @@ class TokenStore:
 
 
 class ParallelDataset:
-    """Sentence pairs as token ids; an item is a whole :class:`Batch`, asked for by its list of indices."""
+    """Sentence pairs as token ids; an item is a whole :class:`Batch`, asked for by its list of draws.
 
-    def __init__(self, src: TokenStore, tgt: TokenStore) -> None:
-        self.src, self.tgt = src, tgt
+    A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0.
+
+    Args:
+        src: the source side.
+        tgt: the target side.
+        resampler: what segments the text afresh at each epoch, if anything does.
+    """
+
+    def __init__(self, src: TokenStore, tgt: TokenStore, resampler: Resampler | None = None) -> None:
+        self.src, self.tgt, self.resampler = src, tgt, resampler
 
     def __len__(self) -> int:
         """Number of pairs."""
         return len(self.src)
 
-    def __getitems__(self, indices: list[int]) -> Batch:
-        """The pairs at ``indices`` as one padded batch (PyTorch's loader calls this with a sampler's batch)."""
-        return Batch(pad([self.src[i] for i in indices]), pad([self.tgt[i] for i in indices], bos=True))
+    def __getitems__(self, draws: list[int]) -> Batch:
+        """The pairs of ``draws`` as one padded batch (PyTorch's loader calls this with a sampler's batch)."""
+        pairs = [(self.src[draw % len(self)], self.tgt[draw % len(self)]) for draw in draws]
+        if self.resampler is not None:
+            pairs = self.resampler(draws, pairs)
+        src, tgt = zip(*pairs, strict=True)
+        return Batch(pad(src), pad(tgt, bos=True))

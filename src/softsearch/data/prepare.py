@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.data.dataset import ParallelDataset, TokenStore
-from softsearch.data.sources.base import ParallelSource
+from softsearch.data.resampler import Resampler
+from softsearch.data.sources.base import FilePair, ParallelSource
 from softsearch.text.corpus import read_parallel
 from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
 
@@ -43,9 +44,10 @@ class PreparedData:
         """Where in the text files the pair ``index`` of ``split`` stands, from 1."""
         return int(np.load(self.folder / f"{split}.lines.npy", mmap_mode="r")[index])
 
-    def dataset(self, split: str) -> ParallelDataset:
-        """The pairs of ``split``."""
-        return ParallelDataset(TokenStore(self.folder / f"{split}.src"), TokenStore(self.folder / f"{split}.tgt"))
+    def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:
+        """The pairs of ``split``, in fresh segmentations where there is a ``resampler``."""
+        src, tgt = (TokenStore(self.folder / f"{split}.{side}") for side in ("src", "tgt"))
+        return ParallelDataset(src, tgt, resampler)
 
 
 def prepare(source: ParallelSource, trainer: TokenizerTrainer, cache_dir: Path) -> PreparedData:
@@ -58,22 +60,29 @@ def prepare(source: ParallelSource, trainer: TokenizerTrainer, cache_dir: Path) 
         CorpusError: a file is missing, damaged or not parallel.
     """
     files = source.files(cache_dir)
-    folder = cache_dir / "prepared" / _fingerprint(files, trainer)
+    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder.parent))
         try:
-            _write(unfinished, files, trainer)
+            _write(unfinished, source, files, trainer)
             _publish(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-    src = SentencePieceTokenizer((folder / "src.model").read_bytes())
-    tgt = SentencePieceTokenizer((folder / "tgt.model").read_bytes())
+    src, tgt = (
+        SentencePieceTokenizer((folder / f"{side}.model").read_bytes(), reverse=reverse)
+        for side, reverse in zip(("src", "tgt"), source.reversed_sides, strict=True)
+    )
     return PreparedData(folder, src, src if tgt.fingerprint == src.fingerprint else tgt)
 
 
-def _fingerprint(files: dict[str, tuple[Path, Path]], trainer: TokenizerTrainer) -> str:
-    digest = hashlib.sha256(json.dumps([FORMAT, asdict(trainer), list(files)]).encode())
+def _fingerprint(source: ParallelSource, files: dict[str, FilePair], trainer: TokenizerTrainer) -> str:
+    # Segmentations are drawn while training; what is stored is the same with and without.
+    options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}
+    identity: list[object] = [FORMAT, options, list(files)]
+    if any(source.reversed_sides) or source.tags:  # else as it was before there were such options
+        identity += [source.reversed_sides, source.tags]
+    digest = hashlib.sha256(json.dumps(identity).encode())
     for pair in files.values():
         for path in pair:
             with path.open("rb") as file:
@@ -81,13 +90,14 @@ def _fingerprint(files: dict[str, tuple[Path, Path]], trainer: TokenizerTrainer)
     return digest.hexdigest()[:16]
 
 
-def _write(folder: Path, files: dict[str, tuple[Path, Path]], trainer: TokenizerTrainer) -> None:
+def _write(folder: Path, source: ParallelSource, files: dict[str, FilePair], trainer: TokenizerTrainer) -> None:
     corpora = {split: read_parallel(*pair, keep_empty=split != "train") for split, pair in files.items()}
     for split, corpus in corpora.items():
         log.info("%s: %s", split, corpus.report.summary())
         np.save(folder / f"{split}.lines.npy", np.asarray(corpus.numbers, dtype=np.int64))
-    tokenizers = trainer.train(corpora["train"].src, corpora["train"].tgt)
-    for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True):
+    trained = trainer.train(corpora["train"].src, corpora["train"].tgt, source.tags)
+    for side, model, reverse in zip(("src", "tgt"), trained, source.reversed_sides, strict=True):
+        tokenizer = SentencePieceTokenizer(model.model, reverse=reverse)
         (folder / f"{side}.model").write_bytes(tokenizer.model)
         for split, corpus in corpora.items():
             lines: Sequence[str] = getattr(corpus, side)

@@ -32,7 +32,9 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
 
 
 class BucketBatchSampler:
-    """Yields this rank's batches of the running epoch, from wherever training stands.
+    """Yields this rank's batches of the running epoch, from wherever training stands, as lists of draws.
+
+    A draw is ``epoch * sentences + index``: whoever gets it needs to know nothing else to make a fresh epoch of it.
 
     Each epoch has the same batch shapes in a fresh order; sentences of equal lengths trade places. The ranks take
     neighbouring batches at the same time, which are of similar size, so that none waits long for another.
@@ -58,6 +60,7 @@ class BucketBatchSampler:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
+        self.sentences = len(src_lengths)
         self.batches = divide(batches, world_size)
         self.order = np.concatenate(self.batches)
         self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
@@ -81,4 +84,4 @@ class BucketBatchSampler:
         """The rest of the running epoch."""
         epoch, start = divmod(self.position(), len(self))
         for batch in self.plan(epoch)[self.rank :: self.world_size][start:]:
-            yield batch.tolist()
+            yield (batch + epoch * self.sentences).tolist()

@@ -14,8 +14,9 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.batching import translate_ids
 from softsearch.search.interface import SearchStrategy
+from softsearch.search.shortlist import Shortlist
 from softsearch.text.tokenizer import Tokenizer
-from softsearch.text.vocabulary import EOS, PAD
+from softsearch.text.vocabulary import EOS, LANGUAGE_TAG, PAD
 from softsearch.training.metrics import Scores, corpus_scores
 from softsearch.training.step_function import TorchStepFunction
 
@@ -37,16 +38,35 @@ def evaluate(
     *,
     text_form: TextForm,
     tgt_lang: str,
+    shortlist: Shortlist | None = None,
 ) -> Evaluation:
-    """Translates ``lines`` (sources, references) and scores the translations."""
-    hypotheses = translate_lines(model, tokenizers, search, lines[0])
+    """Translates ``lines`` (sources, references) and scores them, for each language too where sources have tags."""
+    hypotheses = translate_lines(model, tokenizers, search, lines[0], shortlist)
     values, signatures = corpus_scores(hypotheses, lines[1], text_form=text_form, tgt_lang=tgt_lang)
+    for lang, places in _by_language(lines[0]).items():
+        sides = ([side[i] for i in places] for side in (hypotheses, lines[1]))
+        part = corpus_scores(*sides, text_form=text_form, tgt_lang=lang)
+        values |= {f"{lang}/{name}": value for name, value in part.values.items()}
+        signatures |= {f"{lang}/{name}": text for name, text in part.signatures.items()}
     nll = reference_nll(model, tokenizers, lines)
     return Evaluation(hypotheses, Scores(values | {"loss": nll}, signatures))
 
 
+def _by_language(sources: Sequence[str]) -> dict[str, list[int]]:
+    """The places of the sources for each language that their tags ask for; nothing unless there are several."""
+    places: dict[str, list[int]] = {}
+    for place, source in enumerate(sources):
+        if tag := LANGUAGE_TAG.match(source):
+            places.setdefault(tag[1], []).append(place)
+    return places if len(places) > 1 else {}
+
+
 def translate_lines(
-    model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer], search: SearchStrategy, lines: Sequence[str]
+    model: Seq2Seq,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    search: SearchStrategy,
+    lines: Sequence[str],
+    shortlist: Shortlist | None = None,
 ) -> list[str]:
     """Translates ``lines`` on all processes together; each returns all translations, in order."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -55,7 +75,7 @@ def translate_lines(
     src_tokenizer, tgt_tokenizer = tokenizers
     mine = [[*src_tokenizer.encode(line), EOS] for line in lines[rank::world_size]]
     with evaluating(model):
-        found = translate_ids(TorchStepFunction(model), search, mine, batch_tokens=BATCH_TOKENS)
+        found = translate_ids(TorchStepFunction(model, shortlist), search, mine, batch_tokens=BATCH_TOKENS)
     best = [tgt_tokenizer.decode(n_best[0].tokens) for n_best in found]
     if not distributed:
         return best

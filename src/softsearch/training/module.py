@@ -17,6 +17,7 @@ from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.text.vocabulary import PAD
+from softsearch.training.lazy_adam import check_takes_sparse, clip_by_norm
 
 
 class TranslationModule(lightning.LightningModule):
@@ -73,12 +74,13 @@ class TranslationModule(lightning.LightningModule):
         """The optimizer, and the schedule by steps.
 
         Raises:
-            ConfigError: the optimizer refuses an option.
+            ConfigError: the optimizer refuses an option, or takes no sparse gradients and the model has such.
         """
         try:
             optimizer = self.optimizer(self.model.parameters())
         except (TypeError, ValueError) as error:
             raise ConfigError(f"optimizer: {error}; change the option of optimizer that this is about") from error
+        check_takes_sparse(optimizer, self.model)
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"},
@@ -92,8 +94,12 @@ class TranslationModule(lightning.LightningModule):
     ) -> None:
         """Clips; Lightning refuses to with a fused optimizer, for fear of scaled gradients, which only float16 has."""
         precision = self.trainer.precision_plugin
-        if isinstance(precision, MixedPrecision) and precision.scaler is None and gradient_clip_algorithm != "value":
-            precision.clip_grad_by_norm(optimizer, gradient_clip_val or 0.0)
+        if not gradient_clip_val:
+            return
+        if any(p.grad is not None and p.grad.is_sparse for p in self.model.parameters()):
+            clip_by_norm(self.model.parameters(), gradient_clip_val)  # PyTorch's clips dense ones only
+        elif isinstance(precision, MixedPrecision) and precision.scaler is None and gradient_clip_algorithm != "value":
+            precision.clip_grad_by_norm(optimizer, gradient_clip_val)
         else:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 

@@ -32,6 +32,7 @@ class SaveOrigin(Callback):
             "format": FORMAT,
             "config": config,
             "tokenizers": [torch.frombuffer(bytearray(t.model), dtype=torch.uint8) for t in tokenizers],
+            "reversed": [t.reverse for t in tokenizers],
         }
 
     def on_save_checkpoint(
@@ -66,7 +67,10 @@ def read_saved(path: str | Path) -> Saved:
         raise CheckpointError(
             f"{path} has checkpoint format {origin['format']}, this version reads up to {FORMAT}; update softsearch"
         )
-    src, tgt = (SentencePieceTokenizer(bytes(model.numpy())) for model in origin["tokenizers"])
+    src, tgt = (
+        SentencePieceTokenizer(bytes(model.numpy()), reverse=reverse)
+        for model, reverse in zip(origin["tokenizers"], origin.get("reversed", (False, False)), strict=True)
+    )
     weights = {
         name.removeprefix(_PREFIX): tensor
         for name, tensor in checkpoint["state_dict"].items()

@@ -1,44 +1,99 @@
 """A PyTorch model as a StepFunction: only the k best candidates of each row leave the device."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from softsearch.data.batch import pad
-from softsearch.models.interface import DecoderState, Seq2Seq
+from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput
 from softsearch.search.interface import Candidates
+from softsearch.search.shortlist import Shortlist
+
+
+class TorchState(NamedTuple):
+    """Where the hypotheses of a batch stand, and the words that may come."""
+
+    decoder: DecoderState
+    words: "Words | None"  # None: the whole vocabulary
+
+
+class Words(NamedTuple):
+    """The output layer of a batch with a shortlist: as few rows as the batch has words."""
+
+    tokens: Tensor  # [words] ids
+    mask: Tensor  # [sentences, words] bool, True = the sentence may use the word
+    output: dict[str, Tensor]  # weight [words, dim] and bias [words], by their names in the decoder
 
 
 class TorchStepFunction:
-    """Search over a :class:`Seq2Seq`, which must be in evaluation mode."""
+    """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
 
-    def __init__(self, model: Seq2Seq) -> None:
-        self.model = model
+    Args:
+        model: the model.
+        shortlist: the words that may come in each translation; probabilities then count among them. Without one, the
+            whole vocabulary.
+    """
+
+    def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:
+        self.model, self.shortlist = model, shortlist
         self.vocab_size = model.tgt_vocab_size
         self.device = next(model.parameters()).device
 
     @torch.inference_mode()
-    def start(self, src: Sequence[Sequence[int]]) -> DecoderState:
+    def start(self, src: Sequence[Sequence[int]]) -> TorchState:
         """Encodes the sentences (with EOS)."""
         tokens = pad([np.asarray(sentence[:-1], dtype=np.int64) for sentence in src])
-        return self.model.encode(tokens.to(self.device))
+        state = self.model.encode(tokens.to(self.device))
+        return TorchState(state, None if self.shortlist is None else self._words(self.shortlist, src))
 
     @torch.inference_mode()
-    def step(self, tokens: NDArray[np.int64], state: DecoderState, k: int) -> tuple[Candidates, DecoderState]:
-        """One step of all rows."""
-        output = self.model.decoder.step(torch.from_numpy(tokens).to(self.device), state)
-        best = output.logits.float().log_softmax(-1).topk(k)
+    def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
+        """One step of all rows; with a shortlist, no more candidates than it has words."""
+        read, words = torch.from_numpy(tokens).to(self.device), state.words
+        if words is None:
+            output = self.model.decoder.step(read, state.decoder)
+            logits = output.logits.float()
+        else:
+            # Its own rows in place of the output layer's: every decoder computes no more logits than these.
+            step = _Step(self.model.decoder)
+            output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
+            beams = len(tokens) // len(words.mask)
+            logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
+        best = logits.log_softmax(-1).topk(min(k, logits.shape[-1]))
+        ids = best.indices if words is None else words.tokens[best.indices]
         alignments = output.alignments.float().cpu().numpy()
-        return Candidates(best.values.cpu().numpy(), best.indices.cpu().numpy(), alignments), output.state
+        return Candidates(best.values.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
 
     @torch.inference_mode()
-    def select(self, state: DecoderState, rows: NDArray[np.int64]) -> DecoderState:
+    def select(self, state: TorchState, rows: NDArray[np.int64]) -> TorchState:
         """See StepFunction."""
-        return state.select(torch.from_numpy(rows).to(self.device))
+        return state._replace(decoder=state.decoder.select(torch.from_numpy(rows).to(self.device)))
 
     @torch.inference_mode()
-    def keep(self, state: DecoderState, sentences: NDArray[np.int64]) -> DecoderState:
+    def keep(self, state: TorchState, sentences: NDArray[np.int64]) -> TorchState:
         """See StepFunction."""
-        return state.keep(torch.from_numpy(sentences).to(self.device))
+        kept = torch.from_numpy(sentences).to(self.device)
+        words = None if state.words is None else state.words._replace(mask=state.words.mask[kept])
+        return TorchState(state.decoder.keep(kept), words)
+
+    def _words(self, shortlist: Shortlist, src: Sequence[Sequence[int]]) -> Words:
+        tokens, mask = (torch.from_numpy(part).to(self.device) for part in shortlist(src))
+        layer = self.model.decoder.output
+        rows = {f"decoder.output.{name}": parameter[tokens] for name, parameter in layer.named_parameters()}
+        return Words(tokens, mask, rows)
+
+
+class _Step(nn.Module):
+    """A decoder whose call is its step, for ``functional_call``."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        return self.decoder.step(tokens, state)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,22 @@ def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:
     return SimpleNamespace(world_size=world_size, global_rank=rank, strategy=SimpleNamespace(root_device=device))
 
 
-def make(folder: Path, *, world_size: int = 1, rank: int = 0, seed: int = 1, **batching: int) -> ParallelDataModule:
+CHARS = TokenizerTrainer(kind="char", vocab_size=60)
+SAMPLED = TokenizerTrainer(kind="bpe", vocab_size=100, sampling=0.3)
+
+
+def make(
+    folder: Path,
+    *,
+    world_size: int = 1,
+    rank: int = 0,
+    seed: int = 1,
+    tokenizer: TokenizerTrainer = CHARS,
+    **batching: int,
+) -> ParallelDataModule:
     data = ParallelDataModule(
         source=write_corpus(folder),
-        tokenizer=TokenizerTrainer(kind="char", vocab_size=60),
+        tokenizer=tokenizer,
         batching=Batching(**{"tokens": 120, **batching}),
         cache_dir=folder / "cache",
         seed=seed,
@@ -124,3 +137,72 @@ def test_lines_are_those_of_the_files(tmp_path: Path) -> None:
 def test_an_unknown_split_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no split 'test', found train, val"):
         make(tmp_path).lines("test")
+
+
+def epoch(data: ParallelDataModule, number: int = 0) -> list[list[Any]]:
+    """The tokens of both sides of the batches of an epoch."""
+    loader = data.train_dataloader()
+    data.batches_trained += number * len(loader)
+    return [[side.tolist() for side in batch] for batch in loader]
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_sampled_batches_do_not_depend_on_workers(tmp_path: Path, num_workers: int) -> None:
+    here = [epoch(make(tmp_path, tokenizer=SAMPLED), number) for number in range(2)]
+    there = [epoch(make(tmp_path, tokenizer=SAMPLED, num_workers=num_workers), number) for number in range(2)]
+    assert here == there
+
+
+def test_sampled_batches_continue_after_a_resume(tmp_path: Path) -> None:
+    whole = epoch(make(tmp_path, tokenizer=SAMPLED), 3)
+    stopped = make(tmp_path, tokenizer=SAMPLED)
+    stopped.batches_trained = 3 * len(whole) + 2
+    resumed = make(tmp_path, tokenizer=SAMPLED)
+    resumed.load_state_dict(stopped.state_dict())
+    assert epoch(resumed) == whole[2:]
+
+
+def test_segmentations_are_fresh_in_each_epoch_and_for_each_seed(tmp_path: Path) -> None:
+    data = make(tmp_path, tokenizer=SAMPLED)
+    decode = data.prepared.src_tokenizer.decode
+    sources = [
+        {tuple(row) for side, _ in epoch(make(tmp_path, tokenizer=SAMPLED, seed=seed), number) for row in side}
+        for seed, number in ((1, 0), (1, 1), (2, 0))
+    ]
+    texts = [{decode(row) for row in rows} for rows in sources]
+    assert texts[0] == texts[1] == texts[2]
+    for one, other in ((0, 1), (0, 2)):
+        assert len(sources[one] - sources[other]) > 10
+
+
+def test_ranks_sample_what_one_process_samples(tmp_path: Path) -> None:
+    """A pair's segmentation is that of its epoch, whoever has it, so long as nothing is at the limit of its budget."""
+    wide = {"tokens": 4000, "sentences": 5}
+    alone = epoch(make(tmp_path, tokenizer=SAMPLED, **wide), 1)
+    shared = [epoch(make(tmp_path, tokenizer=SAMPLED, world_size=2, rank=rank, **wide), 1) for rank in range(2)]
+    for side in (0, 1):
+        found = [
+            sorted(tuple(t for t in row if t) for batch in batches for row in batch[side])
+            for batches in (alone, [*shared[0], *shared[1]])
+        ]
+        assert found[0] == found[1]
+
+
+def test_sampled_batches_stay_within_the_budget(tmp_path: Path) -> None:
+    budget = 60
+    batches = [
+        batch for number in range(4) for batch in epoch(make(tmp_path, tokenizer=SAMPLED, tokens=budget), number)
+    ]
+    assert max(len(src) * len(src[0]) for src, _ in batches) <= budget
+    assert max(len(tgt) * (len(tgt[0]) - 1) for _, tgt in batches) <= budget
+
+
+def test_validation_is_not_sampled(tmp_path: Path) -> None:
+    data = make(tmp_path, tokenizer=SAMPLED)
+    encode = data.prepared.src_tokenizer.encode
+    assert sorted(rows(list(data.val_dataloader()))) == sorted(tuple(encode(line)) for line in data.lines("val")[0])
+
+
+def test_sampling_does_not_change_what_is_prepared(tmp_path: Path) -> None:
+    plain = TokenizerTrainer(kind="bpe", vocab_size=100)
+    assert make(tmp_path, tokenizer=plain).prepared.folder == make(tmp_path, tokenizer=SAMPLED).prepared.folder

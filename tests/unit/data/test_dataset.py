@@ -56,6 +56,11 @@ def test_an_item_is_a_padded_batch(dataset: ParallelDataset) -> None:
     assert batch.tgt_tokens.tolist() == [[BOS, 6, 7, EOS], [BOS, EOS, PAD, PAD]]
 
 
+def test_a_draw_of_a_later_epoch_is_the_same_pair(dataset: ParallelDataset) -> None:
+    first, second = (dataset.__getitems__([2 + epoch, 1 + epoch]) for epoch in (0, 3 * 4))
+    assert [side.tolist() for side in first] == [side.tolist() for side in second]
+
+
 def test_workers_get_a_copy(dataset: ParallelDataset) -> None:
     copy = pickle.loads(pickle.dumps(dataset))
     assert copy.__getitems__([0]).src_tokens.tolist() == [[4, 5, EOS]]

@@ -1,7 +1,10 @@
 """From files to token ids: once for each content, whole or not at all."""
 
+import hashlib
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +50,41 @@ def test_one_vocabulary_or_one_for_each_side(source: Parallel, cache: Path) -> N
     separate = prepare(source, TokenizerTrainer(kind="char", vocab_size=60, joint=False), cache)
     assert separate.src_tokenizer.fingerprint != separate.tgt_tokenizer.fingerprint
     assert separate.fingerprint != joint.fingerprint
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_reversed_sides(source: Parallel, cache: Path, joint: bool) -> None:
+    trainer = replace(TRAINER, joint=joint)
+    plain = prepare(source, trainer, cache)
+    found = {}
+    for reverse_source in (False, True):
+        for target_direction in ("l2r", "r2l"):
+            turned = replace(source, reverse_source=reverse_source, target_direction=target_direction)
+            prepared = prepare(turned, trainer, cache)
+            found[prepared.fingerprint] = prepared
+            assert (prepared.src_tokenizer.reverse, prepared.tgt_tokenizer.reverse) == turned.reversed_sides
+            assert prepared.src_tokenizer.model == plain.src_tokenizer.model
+            assert (prepared.src_tokenizer is prepared.tgt_tokenizer) == (
+                joint and turned.reversed_sides in ((False, False), (True, True))
+            )
+            for split in prepared.splits:
+                here, there = prepared.dataset(split), plain.dataset(split)
+                for side, reverse in zip(("src", "tgt"), turned.reversed_sides, strict=True):
+                    ids, straight = getattr(here, side)[0].tolist(), getattr(there, side)[0].tolist()
+                    assert ids == (straight[::-1] if reverse else straight)
+    assert len(found) == 4
+    assert plain.fingerprint in found
+
+
+def test_what_was_prepared_before_there_were_directions_is_found(source: Parallel, cache: Path) -> None:
+    """The name of the folder is in checkpoints, and a resumed run insists on it."""
+    files = source.files(cache)
+    digest = hashlib.sha256(
+        json.dumps([1, {"kind": "char", "vocab_size": 60, "joint": True}, ["train", "val", "test"]]).encode()
+    )
+    for path in (path for pair in files.values() for path in pair):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    assert prepare(source, TRAINER, cache).fingerprint == digest.hexdigest()[:16]
 
 
 def test_training_drops_empty_pairs_and_the_rest_stays_aligned(tmp_path: Path, cache: Path) -> None:

@@ -53,8 +53,9 @@ MANY = Corpus(np.arange(200) % 9 + 1, np.arange(200) % 7 + 1, 2)
 @given(corpora(), st.integers(0, 3))
 def test_every_sentence_once_an_epoch_over_all_ranks(corpus: Corpus, epoch: int) -> None:
     length = len(corpus.ranks()[0])
-    seen = Counter(i for sampler in corpus.ranks(epoch * length) for batch in sampler for i in batch)
-    assert seen == Counter(range(len(corpus.src)))
+    seen = Counter(draw for sampler in corpus.ranks(epoch * length) for batch in sampler for draw in batch)
+    sentences = len(corpus.src)
+    assert seen == Counter(range(epoch * sentences, (epoch + 1) * sentences))
 
 
 @given(corpora(), st.integers(0, 3))
@@ -97,8 +98,9 @@ def test_the_position_is_read_when_iteration_starts() -> None:
     )
     first = list(sampler)
     position = len(sampler)
-    second = list(sampler)
+    second = [[draw - 200 for draw in batch] for batch in sampler]
     assert first != second
+    assert {draw for batch in first for draw in batch} == {draw for batch in second for draw in batch}
     position = 0
     assert list(sampler) == first
 

@@ -9,6 +9,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.evaluation import evaluate, evaluating, reference_nll, translate_lines
+from softsearch.training.metrics import corpus_scores
 from tests.contract.models import TGT_VOCAB, small_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
@@ -53,6 +54,25 @@ def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer
     tested = evaluate(model, (tokenizer, tokenizer), Greedy(), (SOURCES, REFERENCES), text_form="lc_tok", tgt_lang="de")
     assert set(tested.scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
     assert len(tested.hypotheses) == len(SOURCES)
+
+
+def test_each_language_that_tags_ask_for_is_scored(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    sources = ["<2de> abc", "<2fr> abc def", "<2de> fed"]
+    found = evaluate(
+        model, (tokenizer, tokenizer), Greedy(), (sources, REFERENCES[:3]), text_form="lc_tok", tgt_lang="de+fr"
+    )
+    names = {"bleu", "chrf", "ter", "exact_match"}
+    assert set(found.scores.values) == {"loss"} | {f"{lang}{name}" for name in names for lang in ("", "de/", "fr/")}
+    places = {"de": [0, 2], "fr": [1]}
+    for lang, chosen in places.items():
+        alone = corpus_scores(
+            [found.hypotheses[i] for i in chosen],
+            [REFERENCES[i] for i in chosen],
+            text_form="lc_tok",
+            tgt_lang=lang,
+        )
+        assert {name: found.scores.values[f"{lang}/{name}"] for name in names} == alone.values
+        assert found.scores.signatures[f"{lang}/bleu"] == alone.signatures["bleu"]
 
 
 def test_the_mode_is_restored_after_an_error(model: Seq2Seq) -> None:

@@ -91,3 +91,34 @@ def test_a_refused_option_of_the_optimizer_is_our_own_error(rate: object) -> Non
     module.optimizer = partial(SGD, lr=rate)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"optimizer: .* change the option of optimizer"):
         module.configure_optimizers()
+
+
+def trained(*, sparse: bool, **trainer: object) -> list[torch.Tensor]:
+    """The weights after a step of a model whose embeddings have gradients of their rows, or dense ones."""
+    module = make_module()
+    module.model = small_model("rnnsearch", "model.embeddings.tie=none").float().train()
+    for part in module.model.modules():
+        if isinstance(part, torch.nn.Embedding):
+            part.sparse = sparse
+    make_trainer(max_steps=1, num_sanity_val_steps=0, **trainer).fit(module, loader(BATCHES[:1]), loader(BATCHES))
+    return [parameter.detach() for parameter in module.model.parameters()]
+
+
+@pytest.mark.parametrize("clip", [0.1, 1e6])
+def test_sparse_gradients_are_clipped_as_dense_ones_are(clip: float) -> None:
+    found, expected = (trained(sparse=sparse, gradient_clip_val=clip) for sparse in (True, False))
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_without_clipping_gradients_stay_as_they_are(precision: str) -> None:
+    free, wide = (trained(sparse=False, precision=precision, gradient_clip_val=clip) for clip in (None, 1e6))
+    assert all(map(torch.equal, free, wide))
+
+
+def test_an_optimizer_that_takes_no_sparse_gradients_is_refused_before_training() -> None:
+    module = make_module()
+    module.model = small_model("rnnsearch", "+model.embeddings.sparse=true")
+    module.optimizer = torch.optim.Adam
+    with pytest.raises(ConfigError, match="Adam takes no sparse gradients"):
+        module.configure_optimizers()

@@ -41,6 +41,28 @@ def test_config_tokenizers_and_weights_come_back(
     assert saved.step == 7
 
 
+def test_directions_come_back(
+    tmp_path: Path, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+) -> None:
+    turned = SentencePieceTokenizer(tokenizers[0].model, reverse=True)
+    checkpoint: dict[str, Any] = {"state_dict": {}, "global_step": 1}
+    SaveOrigin({}, (turned, tokenizers[1])).on_save_checkpoint(None, None, checkpoint)  # type: ignore[arg-type]
+    torch.save(checkpoint, tmp_path / "x.ckpt")
+    assert [t.fingerprint for t in read_saved(tmp_path / "x.ckpt").tokenizers] == [
+        turned.fingerprint,
+        tokenizers[1].fingerprint,
+    ]
+
+
+def test_an_older_checkpoint_has_none(
+    tmp_path: Path, checkpoint: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+) -> None:
+    del checkpoint["softsearch"]["reversed"]
+    torch.save(checkpoint, tmp_path / "x.ckpt")
+    saved = read_saved(tmp_path / "x.ckpt")
+    assert [t.fingerprint for t in saved.tokenizers] == [t.fingerprint for t in tokenizers]
+
+
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     del checkpoint["softsearch"]
     torch.save(checkpoint, tmp_path / "x.ckpt")

@@ -1,5 +1,6 @@
 """A PyTorch model behind the search's five methods, against a loop that knows nothing of batches, beams or NumPy."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -7,9 +8,10 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
+from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.step_function import TorchStepFunction
-from tests.contract.models import TGT_VOCAB, small_model
+from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 
 SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [16, 5, 5, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]
 MODELS = ["rnnsearch", "transformer_tiny"]
@@ -90,3 +92,46 @@ def test_candidates_are_the_best_first(model: Seq2Seq) -> None:
     assert [sorted(row) for row in candidates.tokens.tolist()] == [list(range(TGT_VOCAB))] * len(SOURCES)
     totals = torch.from_numpy(candidates.log_probs).exp().sum(-1)
     torch.testing.assert_close(totals, torch.ones(len(SOURCES)))
+
+
+SHORTLIST = Shortlist(np.array([EOS, 5, 6]), np.array([[t % TGT_VOCAB, (3 * t) % TGT_VOCAB] for t in range(SRC_VOCAB)]))
+
+
+@pytest.mark.parametrize("case", every_model())
+def test_a_shortlist_is_a_softmax_over_its_words(case: tuple[str, ...]) -> None:
+    model = small_model(*case, seed=3)
+    whole, short = TorchStepFunction(model), TorchStepFunction(model, SHORTLIST)
+    states, tokens = [whole.start(SOURCES), short.start(SOURCES)], np.full(len(SOURCES), BOS)
+    sentences, beams = np.arange(len(SOURCES)), 1
+    for _ in range(3):
+        (every, first), (few, second) = (f.step(tokens, s, 30) for f, s in zip((whole, short), states, strict=True))
+        for row in range(len(tokens)):
+            own = SHORTLIST([SOURCES[sentences[row // beams]]]).tokens.tolist()
+            logits = dict(zip(every.tokens[row].tolist(), every.log_probs[row].tolist(), strict=True))
+            expected = torch.tensor([logits[token] for token in own]).log_softmax(-1).tolist()
+            found = dict(zip(few.tokens[row].tolist(), few.log_probs[row].tolist(), strict=True))
+            assert [found.pop(token) for token in own] == pytest.approx(expected, abs=1e-5)
+            assert set(found.values()) <= {-np.inf}
+        kept = np.flatnonzero(np.arange(len(sentences)) != 1)
+        rows = (np.arange(len(kept))[:, None] * beams + [0, beams - 1]).reshape(-1)
+        states = [f.select(f.keep(s, kept), rows) for f, s in zip((whole, short), (first, second), strict=True)]
+        sentences, beams, tokens = sentences[kept], 2, 4 + np.arange(2 * len(kept))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_translations_keep_to_the_shortlist_whatever_the_batch(name: str) -> None:
+    step_fn = TorchStepFunction(small_model(name, seed=3), SHORTLIST)
+    search = BeamSearch(beam=4, n_best=4, max_length_factor=1.0, max_length_offset=4)
+    together = translate_ids(step_fn, search, SOURCES, batch_tokens=1000)
+    alone = translate_ids(step_fn, search, SOURCES, batch_tokens=1)
+    for source, ours, theirs in zip(SOURCES, together, alone, strict=True):
+        assert [h.tokens for h in ours] == [h.tokens for h in theirs]
+        for hypothesis in ours:
+            assert set(hypothesis.tokens) <= set(SHORTLIST([source]).tokens.tolist())
+
+
+def test_a_shortlist_smaller_than_the_beam_is_enough() -> None:
+    nothing = Shortlist(np.array([EOS]), np.full((SRC_VOCAB, 1), 7))
+    search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=2)
+    found = translate_ids(TorchStepFunction(small_model(MODELS[0]), nothing), search, SOURCES, batch_tokens=99)
+    assert {hypotheses[0].tokens for hypotheses in found} <= {(), (7,), (7, 7)}

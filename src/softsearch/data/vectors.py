@@ -1,0 +1,122 @@
+"""Pretrained embeddings in the text format of word2vec and fastText, read strictly and one line at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import CorpusError
+from softsearch.text.corpus import read_lines
+from softsearch.text.vocabulary import SPECIALS
+
+_SPACE = "\u2581"  # begins a piece that begins a word
+
+
+@dataclass(frozen=True)
+class VectorsReport:
+    """How much of a vocabulary a file of vectors knows."""
+
+    path: Path
+    tokens: int  # vectors in the file
+    pieces: int  # of the vocabulary, the special ones not counted
+    exact: int  # found in the file as they are
+    stripped: int  # found without their leading U+2581
+
+    def summary(self) -> str:
+        """Returns one line."""
+        return (
+            f"{self.path}: {self.exact + self.stripped:,} of {self.pieces:,} pieces found among {self.tokens:,} "
+            f"({self.exact:,} as they are, {self.stripped:,} without the space mark)"
+        )
+
+
+class _Wanted:
+    """The rows of a vocabulary that each token of a file belongs to."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        named = list(enumerate(pieces))[len(SPECIALS) :]
+        self.exact = {piece: row for row, piece in named}
+        self.stripped = {piece[1:]: row for row, piece in named if piece.startswith(_SPACE) and len(piece) > 1}
+        self.lines: dict[str, int] = {}  # where each token that was found stands
+        self.found: dict[int, bool] = {}  # row -> as it is
+
+    def rows(self, token: str) -> list[int]:
+        """The rows that take this token's vector; an exact match takes precedence, wherever it stands."""
+        rows = []
+        if (row := self.exact.get(token)) is not None:
+            self.found[row] = True
+            rows.append(row)
+        if (row := self.stripped.get(token)) is not None and row not in self.found:
+            self.found[row] = False
+            rows.append(row)
+        return rows
+
+
+def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> VectorsReport:
+    """Puts the vectors of ``path`` into the rows of ``matrix`` whose pieces it knows, as they are; others stay.
+
+    Each line is ``token v1 ... vd``; a first line ``count d`` may say how many there are. A piece takes the vector of
+    the token of its name, else of its name without a leading U+2581. Values of unknown tokens are only counted.
+
+    Args:
+        matrix: ``[vocab, dim]``, changed in place; beyond it, memory is that of the vocabulary's names and a line.
+        pieces: the name of each row, the special ones first.
+        path: a UTF-8 file, plain, gzip or xz.
+
+    Raises:
+        CorpusError: the file cannot be read or is cut off, has vectors of another width, a value that is no finite
+            number, a token of the vocabulary twice, or none of them.
+    """
+    dim = matrix.shape[1]
+    wanted = _Wanted(pieces)
+    number, header = 0, None
+    for number, line in enumerate(read_lines(path), start=1):
+        token, _, values = line.rstrip(" ").partition(" ")
+        if number == 1 and token.isdecimal() and values.isdecimal() and dim > 1:
+            header = int(token)
+            _check_width(int(values), dim, f"{path}:1")
+            continue
+        _check_width(values.count(" ") + bool(values), dim, f"{path}:{number}")
+        for row in wanted.rows(token):
+            if wanted.lines.setdefault(token, number) != number:
+                raise CorpusError(f"{path}:{number} is the second vector of {token!r}, the first is on line "
+                                  f"{wanted.lines[token]}; expected one for each token, remove one")  # fmt: skip
+            matrix[row] = _parse(values, f"{path}:{number}")
+    tokens = number - (header is not None)
+    if header is not None and tokens != header:
+        raise CorpusError(f"{path} has {tokens:,} vectors, its first line says {header:,}; download it again")
+    exact = sum(wanted.found.values())
+    report = VectorsReport(path, tokens, len(pieces) - len(SPECIALS), exact, len(wanted.found) - exact)
+    if not wanted.found:
+        raise CorpusError(f"{report.summary()}; expected words of the training text, look at language and letter case")
+    return report
+
+
+def _check_width(found: int, expected: int, where: str) -> None:
+    if found != expected:
+        raise CorpusError(
+            f"{where} has {found} values, expected a token and model.embeddings.dim={expected} values, one space "
+            "between them; take other vectors or change model.embeddings.dim"
+        )
+
+
+def _parse(values: str, where: str) -> NDArray[np.float32]:
+    fields = values.split(" ")
+    try:
+        numbers = np.array(fields, dtype=np.float64)
+    except ValueError:
+        numbers = np.array([_number(field) for field in fields])
+    finite = np.abs(numbers) <= np.finfo(np.float32).max  # false for NaN too
+    if not finite.all():
+        bad = int(finite.argmin())
+        raise CorpusError(f"{where}: value {bad + 1} is {fields[bad]!r}, expected a finite number; repair the line")
+    return numbers.astype(np.float32)
+
+
+def _number(field: str) -> float:
+    try:
+        return float(field)
+    except ValueError:
+        return float("nan")

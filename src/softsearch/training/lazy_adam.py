@@ -1,0 +1,98 @@
+"""Adam where a gradient may hold a few rows of a large matrix, and the clipping of such gradients."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
+
+from softsearch.errors import ConfigError
+
+
+class LazyAdam(torch.optim.Adam):
+    """Adam (Kingma & Ba 2015, arXiv:1412.6980) that leaves the rows without a gradient alone, moments included.
+
+    A parameter with a dense gradient gets Adam's own step. Of one with a sparse gradient only the rows in it move, as
+    in ``torch.optim.SparseAdam`` (which takes no dense ones): in the time of those rows, and with no memory beyond
+    Adam's two moments. Where every row has a gradient in each step, this is Adam.
+
+    Args:
+        params: the parameters.
+        lr: learning rate.
+        betas: decay of the two moments.
+        eps: added to the denominator.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter],
+        *,
+        lr: float = 0.001,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; sparse gradients are used up by it."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    self._step_rows(parameter, group)
+                    parameter.grad = None  # Adam passes over what has none
+        super().step()
+        return loss
+
+    def _step_rows(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        """Algorithm 1 of the paper for the rows of the gradient, their moments corrected by the number of all steps."""
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.zeros(())
+            state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter) for _ in range(2))
+        state["step"] += 1
+        step, (beta1, beta2) = float(state["step"]), group["betas"]
+        assert parameter.grad is not None
+        gradient = parameter.grad.coalesce()
+        rows, values = gradient.indices()[0], gradient.values()
+        mean = state["exp_avg"][rows].lerp_(values, 1 - beta1)
+        square = state["exp_avg_sq"][rows].mul_(beta2).addcmul_(values, values, value=1 - beta2)
+        state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
+        denominator = square.div_(1 - beta2**step).sqrt_().add_(group["eps"])
+        parameter[rows] -= group["lr"] / (1 - beta1**step) * mean / denominator
+
+
+def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
+    """Scales all gradients, sparse ones too, so that their norm is at most ``max_norm``; returns the norm before."""
+    values = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()  # a row may be in it several times
+            values.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
+    norm = get_total_norm(values)
+    for value in values:
+        value.mul_((max_norm / (norm + 1e-6)).clamp(max=1.0))
+    return norm
+
+
+def check_takes_sparse(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
+    """Refuses an optimizer that would fail in its first step.
+
+    Raises:
+        ConfigError: the model has sparse gradients and the optimizer takes none.
+    """
+    sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())
+    takes_them = isinstance(optimizer, LazyAdam | torch.optim.SGD | torch.optim.Adagrad)
+    fused = bool(optimizer.defaults.get("fused"))
+    if sparse and (fused or not takes_them):
+        name = "fused " * fused + type(optimizer).__name__
+        raise ConfigError(
+            f"model.embeddings.sparse=true, but {name} takes no sparse gradients; "
+            "set optimizer=lazy_adam, or optimizer=sgd with optimizer.fused=false, or model.embeddings.sparse=false"
+        )

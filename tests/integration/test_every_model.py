@@ -1,0 +1,93 @@
+"""Each system of configs/model from training to translation: small, on the embedded corpus."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.app.export import export
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.run import train
+from softsearch.runtime.translator import Translator
+from softsearch.training.metrics import corpus_scores
+
+MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+SIZES = {
+    "dim": 96,
+    "hidden_dim": 96,
+    "attention_dim": 96,
+    "output_dim": 96,
+    "maxout_dim": 96,
+    "d_ff": 192,
+    "num_heads": 4,
+    "num_layers": 2,
+    "dropout": 0.0,
+}
+OPTIONS = (
+    "data.train_size=6000",
+    "data.val_size=40",
+    "data.test_size=100",
+    "tokenizer.vocab_size=400",
+    "batching.tokens=1024",
+    "scheduler.warmup_steps=50",
+    "scheduler.decay_from=0.5",
+    "loss.smoothing=0",
+    "trainer=cpu",
+    "trainer.max_steps=200",
+    "trainer.val_check_interval=200",
+    "search.max_length_factor=1",
+    "resume=null",
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One corpus for all."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def shrink(node: DictConfig) -> None:
+    for key, value in node.items():
+        if isinstance(value, DictConfig):
+            shrink(value)
+        elif key in SIZES and value:
+            node[key] = min(value, SIZES[str(key)])
+
+
+def configure(name: str, *options: str) -> DictConfig:
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(name, list(options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    lr = 0.005 if name.startswith("transformer") else 0.01
+    options = (*OPTIONS, f"model={name}", f"optimizer.lr={lr}", f"name={name}", f"run_dir={run}", f"cache_dir={cache}")
+    config = configure("train", *options)
+    OmegaConf.set_struct(config, False)
+    shrink(config.model)
+    train(config)
+    figures = json.loads((run / "metrics.json").read_text())
+    lines, references = (next(cache.glob(f"spellout-*/test.{lang}")).read_text().splitlines() for lang in ("en", "de"))
+    if name == "rnnlm":
+        assert figures["test/loss"] < math.log(60)  # of 400 pieces, all equally likely without a model
+    else:
+        copied = corpus_scores(lines, references, text_form="plain", tgt_lang="de")[0]["chrf"]
+        assert figures["test/chrf"] > copied + 12
+
+    export(
+        configure(
+            "export",
+            f"ckpt={run / 'checkpoints' / 'best.ckpt'}",
+            f"out={tmp_path / 'bundle'}",
+            "search.max_length_factor=1",
+        )
+    )
+    translated = [n_best[0].text for n_best in Translator(tmp_path / "bundle").translate(lines)]
+    assert "\n".join([*translated, ""]) == (run / "test.hypotheses.txt").read_text(encoding="utf-8")
