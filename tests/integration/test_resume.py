@@ -46,13 +46,13 @@ class Terminate(Callback):
 
 
 def fit(folder: Path, name: str, *, resume: Path | None = None, accumulate: int = 1, kill: int = -1) -> Path:
-    """Trains with dropout and validation, and returns the last checkpoint."""
+    """Trains with dropout, sampled subwords and validation, and returns the last checkpoint."""
     last = folder / name / "last.ckpt"
     config = copy.deepcopy(model_config("rnnsearch"))
     config.encoder.dropout = config.decoder.dropout = 0.5
     data = ParallelDataModule(
         source=write_corpus(folder, train=70),
-        tokenizer=TokenizerTrainer(kind="char", vocab_size=60),
+        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60, sampling=0.3),
         batching=Batching(tokens=1000, sentences=10),
         cache_dir=folder / "cache",
         seed=1,

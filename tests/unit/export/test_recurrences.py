@@ -1,0 +1,22 @@
+"""The ONNX operators against the layers they stand for; values at other lengths are the contract's (tests/contract)."""
+
+from typing import Any
+
+import onnx
+import pytest
+from onnx import helper
+
+from softsearch.export.graphs import export_graphs
+from softsearch.models.cells import Reset
+from tests.contract.models import small_model
+
+
+@pytest.mark.parametrize(("reset", "linear_before_reset"), [("before", 0), ("after", 1)])
+def test_the_gru_keeps_the_form_that_was_trained(reset: Reset, linear_before_reset: int) -> None:
+    model = small_model("rnnsearch", f"model.encoder.reset={reset}", f"model.decoder.reset={reset}")
+    encoder = onnx.load_from_string(export_graphs(model).encoder)
+    (node,) = [node for node in encoder.graph.node if node.op_type == "GRU"]
+    attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    assert attributes.get("linear_before_reset", 0) == linear_before_reset
+    assert attributes["direction"] == b"bidirectional"
+    assert attributes["hidden_size"] == 8
