@@ -138,6 +138,17 @@ def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path:
 
 
 @pytest.mark.slow
+def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
+    done = run("train.py", "-m", *SMALL, "seed=1,2", f"hydra.sweep.dir={tmp_path}",
+               f"cache_dir={trained.parent / 'cache'}")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    folders = [tmp_path / f"{job}_rnnsearch_seed={job + 1}" for job in range(2)]
+    assert [yaml.safe_load((folder / "config.yaml").read_text())["seed"] for folder in folders] == [1, 2]
+    losses = {json.loads((folder / "metrics.json").read_text())["test/loss"] for folder in folders}
+    assert len(losses) == 2
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_demo_reaches_its_goal(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(ROOT / "src" / "demo.py")], cwd=tmp_path, capture_output=True, text=True,
