@@ -15,7 +15,7 @@ from softsearch.app.build import build_data, build_model, load_vectors
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.results import report
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.training.allocator import keep_freed_memory
+from softsearch.training.allocator import keep_compiled_kernels, keep_freed_memory
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.evaluation import evaluate
@@ -91,6 +91,7 @@ def train(config: DictConfig) -> None:
 def _prepare_process() -> None:
     """Sets up memory and logging, before PyTorch allocates and Lightning speaks."""
     keep_freed_memory()
+    keep_compiled_kernels()
     for name in ("lightning.pytorch", "lightning.fabric"):  # what it says there, our own log says better
         logging.getLogger(name).setLevel(logging.WARNING)
     if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
