@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from softsearch.errors import ConfigError
 from softsearch.text.vocabulary import BOS, EOS, PAD
+
+Indices = NDArray[np.integer]
 
 
 class Batch(NamedTuple):
@@ -46,7 +49,7 @@ class Batching:
             if value is not None and value < least:
                 raise ConfigError(f"batching.{name} is {value}, expected at least {least}; change batching.{name}")
 
-    def cut(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def cut(self, src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> list[Indices]:
         """Sorts sentences by (target, source) length and cuts the row where a budget is full.
 
         Source lengths rise and fall in turn, as a snake, so that a batch that spans two target lengths has sources of
@@ -55,19 +58,31 @@ class Batching:
         Returns:
             Indices of each batch; target lengths never fall from one batch to the next.
         """
-        order = np.lexsort((np.where(tgt_lengths % 2 == 0, src_lengths, -src_lengths), tgt_lengths))
+        order = _snake(src_lengths, tgt_lengths)
         longest = np.maximum(src_lengths, tgt_lengths)[order]
+        changes = [0, *(np.flatnonzero(np.diff(longest)) + 1).tolist(), len(order)]  # sentences of a length are a run
         most = len(order) if self.sentences is None else self.sentences
-        batches, begin, width = [], 0, 0
-        for end, length in enumerate(longest.tolist()):
-            wider = max(width, length)
-            if end > begin and ((end - begin + 1) * wider > self.tokens or end - begin >= most):
-                batches.append(order[begin:end])
-                begin, wider = end, length
-            width = wider
-        if len(order):
-            batches.append(order[begin:])
-        return batches
+        cuts, width = [0], 0
+        for place, end in pairwise(changes):
+            while place < end:
+                wider = max(width, int(longest[place]))
+                room = cuts[-1] + min(self.tokens // wider, most) - place
+                if room <= 0 and place > cuts[-1]:
+                    cuts.append(place)
+                    width = 0
+                else:  # one that is over the budget by itself goes alone
+                    place, width = min(end, place + max(room, 1)), wider
+        return [order[begin:end] for begin, end in pairwise([*cuts, len(order)])] if len(order) else []
+
+
+def _snake(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> Indices:
+    """The order of sentences by target length, and for even ones by rising, for odd by falling source length."""
+    small = max(int(src_lengths.max(initial=0)), int(tgt_lengths.max(initial=0))) < 2**15
+    dtype = np.int16 if small else np.int64  # 16 bits are sorted by counting: ten times as fast
+    src, tgt = src_lengths.astype(dtype), tgt_lengths.astype(dtype)
+    np.negative(src, out=src, where=tgt % 2 == 1)
+    order = np.lexsort((src, tgt))
+    return order.astype(np.int32) if len(order) < 2**31 else order
 
 
 def pad(sentences: Sequence[NDArray[np.integer]], *, bos: bool = False) -> Tensor:
@@ -83,7 +98,9 @@ def pad(sentences: Sequence[NDArray[np.integer]], *, bos: bool = False) -> Tenso
     return torch.from_numpy(padded)
 
 
-def padding_efficiency(batches: Sequence[NDArray[np.int64]], lengths: NDArray[np.int64]) -> float:
+def padding_efficiency(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> float:
     """Share of real tokens among all tokens of the padded batches, one side."""
-    padded = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
-    return float(sum(int(lengths[batch].sum()) for batch in batches) / padded)
+    sizes = np.array([len(batch) for batch in batches])
+    sorted_lengths = lengths[np.concatenate(batches)]
+    widest = np.maximum.reduceat(sorted_lengths, np.cumsum(sizes) - sizes)
+    return float(sorted_lengths.sum(dtype=np.int64) / (sizes * widest).sum())

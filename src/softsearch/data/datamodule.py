@@ -11,9 +11,10 @@ from lightning import LightningDataModule
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from softsearch.data.batch import Batch, Batching, padding_efficiency
+from softsearch.data.batch import Batch, Batching, Indices, padding_efficiency
 from softsearch.data.dataset import ParallelDataset
-from softsearch.data.prepare import PreparedData, prepare
+from softsearch.data.prepare import prepare
+from softsearch.data.prepared import PreparedData
 from softsearch.data.resampler import ROOM, Resampler
 from softsearch.data.sampler import BucketBatchSampler, divide
 from softsearch.data.sources.base import ParallelSource
@@ -49,11 +50,13 @@ class ParallelDataModule(LightningDataModule):
         self.source, self.trainer_of_tokenizer, self.batching = source, tokenizer, batching
         self.cache_dir, self.seed = Path(cache_dir), seed
         self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
+        self.epoch_batches = 0  # of each rank; known when there is a loader
+        self._epochs_trained: int | None = None  # by another number of processes, whose epochs had other batches
         self._prepared: PreparedData | None = None
 
     def prepare_data(self) -> None:
         """Downloads, generates and encodes what is missing; Lightning calls it in one process only."""
-        prepare(self.source, self.trainer_of_tokenizer, self.cache_dir)
+        self._prepared = self.prepared  # once in a process: to see that a large corpus is the same takes its time
 
     @property
     def prepared(self) -> PreparedData:
@@ -76,6 +79,21 @@ class ParallelDataModule(LightningDataModule):
         src, tgt = files[split]
         return list(read_lines(src)), list(read_lines(tgt))
 
+    def check(self, world_size: int) -> None:
+        """Checks that every process will have something to train and validate on, before the others are started.
+
+        Raises:
+            CorpusError: there are fewer sentences than processes, or one does not fit into a batch.
+        """
+        train, val = self.prepared.dataset("train"), self.prepared.dataset("val")
+        chosen = self._chosen(np.maximum(train.src.lengths(), train.tgt.lengths()))
+        for name, pairs in (("training", len(chosen)), ("validation", len(val))):
+            if pairs < world_size:
+                raise CorpusError(
+                    f"{pairs} {name} sentences cannot be shared among {world_size} processes; "
+                    "use fewer devices (trainer.devices) or more data"
+                )
+
     def train_dataloader(self) -> DataLoader[Batch]:
         """This rank's share of the training batches, from where training stands."""
         dataset = self.prepared.dataset("train", self._resampler())
@@ -92,6 +110,9 @@ class ParallelDataModule(LightningDataModule):
             rank=trainer.global_rank,
             world_size=trainer.world_size,
         )
+        self.epoch_batches = len(sampler)
+        if self._epochs_trained is not None:
+            self.batches_trained, self._epochs_trained = self._epochs_trained * len(sampler), None
         log.info(
             "training on %d pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
             len(sampler.order),
@@ -114,36 +135,54 @@ class ParallelDataModule(LightningDataModule):
         """Where training stands, and on what data and how many processes."""
         return {
             "batches_trained": self.batches_trained,
+            "epoch_batches": self.epoch_batches,
             "world_size": self.trainer.world_size if self.trainer else 1,
             "data_fingerprint": self.prepared.fingerprint,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues from a checkpoint.
+        """Continues from a checkpoint; with another number of processes only from the end of an epoch.
 
         Raises:
             CheckpointError: the data or the number of processes is not what the run was trained with.
         """
         here = self.state_dict()
-        for key, name in (("data_fingerprint", "data"), ("world_size", "number of processes")):
-            if state_dict[key] != here[key]:
-                raise CheckpointError(
-                    f"the checkpoint was trained with another {name}: found {here[key]}, expected {state_dict[key]}; "
-                    "resume with the configuration of the run, or start a new run with resume=null"
-                )
         self.batches_trained = state_dict["batches_trained"]
+        advice = "resume with the configuration of the run, or start a new run with resume=null"
+        if state_dict["data_fingerprint"] != here["data_fingerprint"]:
+            raise CheckpointError(
+                f"the checkpoint was trained with other data: found {here['data_fingerprint']}, expected "
+                f"{state_dict['data_fingerprint']}; {advice}"
+            )
+        if state_dict["world_size"] != here["world_size"]:
+            epoch = state_dict.get("epoch_batches") or self.batches_trained + 1  # not known to an older checkpoint
+            self._epochs_trained, begun = divmod(self.batches_trained, epoch)
+            if begun:
+                raise CheckpointError(
+                    "the checkpoint was trained with another number of processes: "
+                    f"found {here['world_size']}, expected {state_dict['world_size']}, "
+                    f"and its epoch has not ended (batch {begun} of {epoch}); {advice}"
+                )
 
-    def _train_batches(self, src_lengths: NDArray[np.int64], tgt_lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Cuts the training side, without what is longer than ``batching.max_length``, with room for longer samples.
+    def _train_batches(self, src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]) -> list[Indices]:
+        """Cuts the training side, without what is longer than ``batching.max_length``, with room for longer samples."""
+        chosen = self._chosen(np.maximum(src_lengths, tgt_lengths))
+        batching = self.batching
+        if batching.max_length is not None:
+            log.info("left out %d pairs longer than %d tokens", len(src_lengths) - len(chosen), batching.max_length)
+        if self.trainer_of_tokenizer.sampling:
+            batching = replace(batching, tokens=max(1, int(batching.tokens / ROOM)))
+        return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+
+    def _chosen(self, longest: NDArray[np.int32]) -> Indices:
+        """The training pairs that are within ``batching.max_length``, by the length of their longer side.
 
         Raises:
             CorpusError: a sentence does not fit into a batch, or none is left.
         """
-        longest = np.maximum(src_lengths, tgt_lengths)
-        chosen = np.arange(len(longest))
+        chosen: Indices = np.arange(len(longest), dtype=np.int32 if len(longest) < 2**31 else np.int64)
         if self.batching.max_length is not None:
-            chosen = np.flatnonzero(longest <= self.batching.max_length)
-            log.info("left out %d pairs longer than %d tokens", len(longest) - len(chosen), self.batching.max_length)
+            chosen = chosen[longest <= self.batching.max_length]
         if not len(chosen):
             raise CorpusError(f"no training pair is within batching.max_length={self.batching.max_length}; raise it")
         worst = chosen[longest[chosen].argmax()]
@@ -152,10 +191,7 @@ class ParallelDataModule(LightningDataModule):
                 f"{self._where(int(worst))} has {longest[worst]} tokens, more than batching.tokens="
                 f"{self.batching.tokens}; raise batching.tokens, or leave such pairs out with batching.max_length=N"
             )
-        batching = self.batching
-        if self.trainer_of_tokenizer.sampling:
-            batching = replace(batching, tokens=max(1, int(batching.tokens / ROOM)))
-        return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+        return chosen
 
     def _resampler(self) -> Resampler | None:
         """What segments the training side afresh at each epoch, where the tokenizer is to be sampled from."""
@@ -169,9 +205,9 @@ class ParallelDataModule(LightningDataModule):
         return Resampler((src, tgt), tokens=self.batching.tokens, seed=self.seed)
 
     def _where(self, index: int) -> str:
-        """The file and line of a training pair, found by its number among the pairs that were kept."""
-        src, _ = self.source.files(self.cache_dir)["train"]
-        return f"{src}:{self.prepared.line_number('train', index)}"
+        """The file and line of a training pair, found by its number among the pairs of an epoch."""
+        corpus, line = self.prepared.place("train", index)
+        return f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line}"
 
     def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
         # A list or our own sampler: nothing that Lightning would rebuild for several processes.

@@ -1,6 +1,5 @@
 """Token ids on disk: written once, memory-mapped ever after."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,32 +10,33 @@ from softsearch.data.resampler import Resampler
 
 
 class TokenStore:
-    """The token ids of many sentences in two files: all ids in one row, and where each sentence begins."""
+    """The token ids of many sentences in two files: all ids in one row, and where each sentence begins.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: of the files that :func:`softsearch.data.writer.token_writer` has written.
+        rows: the sentences that there are, by their places in the files, in any order and any number of times.
+    """
+
+    def __init__(self, path: Path, rows: NDArray[np.integer] | None = None) -> None:
         self.offsets: NDArray[np.int64] = np.load(f"{path}.offsets.npy", mmap_mode="r")
         self.ids: NDArray[np.integer] = np.load(f"{path}.ids.npy", mmap_mode="r")
-
-    @staticmethod
-    def write(path: Path, sentences: Iterable[Sequence[int]], vocab_size: int) -> None:
-        """Writes sentences to ``path.ids.npy`` and ``path.offsets.npy``."""
-        dtype = np.uint16 if vocab_size <= 2**16 else np.int32
-        arrays = [np.asarray(sentence, dtype=dtype) for sentence in sentences]
-        np.save(f"{path}.offsets.npy", np.cumsum([0, *map(len, arrays)], dtype=np.int64))
-        np.save(f"{path}.ids.npy", np.concatenate([np.empty(0, dtype), *arrays]))
+        self.rows = rows
 
     def __len__(self) -> int:
         """Number of sentences."""
-        return len(self.offsets) - 1
+        return len(self.offsets) - 1 if self.rows is None else len(self.rows)
 
     def __getitem__(self, index: int) -> NDArray[np.integer]:
         """Ids of a sentence, without specials."""
-        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+        row = index if self.rows is None else int(self.rows[index])
+        return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> NDArray[np.int32]:
         """Tokens of each sentence, EOS included."""
-        lengths: NDArray[np.int64] = np.diff(self.offsets) + 1
-        return lengths
+        # Computed in 32 bits, which the offsets may exceed and no difference of two does: without a copy in 64.
+        lengths = np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
+        lengths += 1
+        return lengths if self.rows is None else lengths[self.rows]
 
 
 class ParallelDataset:

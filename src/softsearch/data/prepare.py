@@ -1,4 +1,4 @@
-"""From text files to token ids on disk: once for each content, and never half-written."""
+"""From text files to token ids on disk: once for each content, never half-written, in memory that does not grow."""
 
 import hashlib
 import json
@@ -6,103 +6,225 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from softsearch.data.dataset import ParallelDataset, TokenStore
-from softsearch.data.resampler import Resampler
+from softsearch.data.audit import Words, warn_of_swapped, words_of
+from softsearch.data.chunks import CleanTask, Corpus, EncodeTask
+from softsearch.data.duplicates import count_shared
+from softsearch.data.prepared import REPORT, PreparedData, kept_pairs
+from softsearch.data.processes import ordered_map
 from softsearch.data.sources.base import FilePair, ParallelSource
-from softsearch.text.corpus import read_parallel
+from softsearch.data.spool import Spool
+from softsearch.data.writer import array_writer, token_writer
+from softsearch.errors import CorpusError
+from softsearch.text.corpus import Cleaner, RawPairs, read_raw
+from softsearch.text.corpus_report import CorpusReport
+from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
 
 FORMAT = 1
+# Pairs that tokenizers are trained on, at least; large vocabularies need more text to find their words in.
+SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
+Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
+Progress = Callable[[str, int, int | None], None]  # what is being done, pairs done, pairs in all if that is known
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class PreparedData:
-    """A folder of prepared data, named after the content that it was made of."""
-
-    folder: Path
-    src_tokenizer: SentencePieceTokenizer
-    tgt_tokenizer: SentencePieceTokenizer
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes when a text, the tokenizer's options or the format changes."""
-        return self.folder.name
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """What there is: train, val and perhaps test."""
-        return tuple(json.loads((self.folder / "splits.json").read_text()))
-
-    def line_number(self, split: str, index: int) -> int:
-        """Where in the text files the pair ``index`` of ``split`` stands, from 1."""
-        return int(np.load(self.folder / f"{split}.lines.npy", mmap_mode="r")[index])
-
-    def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:
-        """The pairs of ``split``, in fresh segmentations where there is a ``resampler``."""
-        src, tgt = (TokenStore(self.folder / f"{split}.{side}") for side in ("src", "tgt"))
-        return ParallelDataset(src, tgt, resampler)
-
-
-def prepare(source: ParallelSource, trainer: TokenizerTrainer, cache_dir: Path) -> PreparedData:
+def prepare(
+    source: ParallelSource,
+    trainer: TokenizerTrainer,
+    cache_dir: Path,
+    *,
+    processes: int = 1,
+    progress: Progress | None = None,
+) -> PreparedData:
     """Trains the tokenizers on the training side and encodes all splits, unless that has been done before.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
-    side. Safe to call from several processes: the first to finish wins.
+    side and what the source's filters say. Safe to call from several processes: the first to finish wins.
+
+    Args:
+        source: the text.
+        trainer: of the tokenizers; they are trained on all pairs up to ``SAMPLE``, or on so many at equal distances.
+        cache_dir: where the prepared data is kept.
+        processes: that clean and encode text; the result does not depend on it.
+        progress: is told how far it is; by default the log says it every 10 seconds.
 
     Raises:
-        CorpusError: a file is missing, damaged or not parallel.
+        CorpusError: a file is missing, damaged or not parallel, or the disk is full.
     """
-    files = source.files(cache_dir)
+    files = {split: [pair] for split, pair in source.files(cache_dir).items()}
+    files["train"] = source.train_files(cache_dir)
     folder = cache_dir / "prepared" / _fingerprint(source, files, trainer)
     if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder.parent))
         try:
-            _write(unfinished, source, files, trainer)
-            _publish(unfinished, folder)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder.parent))
+            try:
+                _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
+                _publish(unfinished, folder)
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+        except OSError as error:
+            raise CorpusError(
+                f"cannot write prepared data to {folder.parent} ({error.strerror}); make room there or choose another "
+                "cache folder"
+            ) from error
     src, tgt = (
         SentencePieceTokenizer((folder / f"{side}.model").read_bytes(), reverse=reverse)
         for side, reverse in zip(("src", "tgt"), source.reversed_sides, strict=True)
     )
-    return PreparedData(folder, src, src if tgt.fingerprint == src.fingerprint else tgt)
+    sizes = kept_pairs(folder) if len(files["train"]) > 1 else [1]
+    repeats = tuple(source.repeats(sizes))
+    return PreparedData(folder, src, src if tgt.fingerprint == src.fingerprint else tgt, repeats)
 
 
-def _fingerprint(source: ParallelSource, files: dict[str, FilePair], trainer: TokenizerTrainer) -> str:
+def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer) -> str:
     # Segmentations are drawn while training; what is stored is the same with and without.
     options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}
     identity: list[object] = [FORMAT, options, list(files)]
     if any(source.reversed_sides) or source.tags:  # else as it was before there were such options
         identity += [source.reversed_sides, source.tags]
+    if source.dropped != Filters():
+        identity.append(asdict(source.dropped))
+    if len(files["train"]) > 1:
+        identity.append(len(files["train"]))
     digest = hashlib.sha256(json.dumps(identity).encode())
-    for pair in files.values():
-        for path in pair:
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+    for path in (path for pairs in files.values() for pair in pairs for path in pair):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]
 
 
-def _write(folder: Path, source: ParallelSource, files: dict[str, FilePair], trainer: TokenizerTrainer) -> None:
-    corpora = {split: read_parallel(*pair, keep_empty=split != "train") for split, pair in files.items()}
-    for split, corpus in corpora.items():
-        log.info("%s: %s", split, corpus.report.summary())
-        np.save(folder / f"{split}.lines.npy", np.asarray(corpus.numbers, dtype=np.int64))
-    trained = trainer.train(corpora["train"].src, corpora["train"].tgt, source.tags)
-    for side, model, reverse in zip(("src", "tgt"), trained, source.reversed_sides, strict=True):
-        tokenizer = SentencePieceTokenizer(model.model, reverse=reverse)
-        (folder / f"{side}.model").write_bytes(tokenizer.model)
-        for split, corpus in corpora.items():
-            lines: Sequence[str] = getattr(corpus, side)
-            TokenStore.write(folder / f"{split}.{side}", map(tokenizer.encode, lines), tokenizer.vocab_size)
-    (folder / "splits.json").write_text(json.dumps(list(files)))
+@dataclass(frozen=True)
+class _Preparation:
+    """Writes a folder: text is cleaned into files, tokenizers are trained on some of it, and all of it is encoded."""
+
+    folder: Path
+    source: ParallelSource
+    files: Files
+    processes: int
+    progress: Progress
+
+    def run(self, trainer: TokenizerTrainer) -> None:
+        spool_folder = self.folder / "spool"
+        spool_folder.mkdir()
+        spools = {split: Spool(spool_folder / split, len(pairs)) for split, pairs in self.files.items()}
+        counts = self._clean(spools)
+        if self.source.dropped.duplicates:
+            spools["train"].drop_repeated()
+        corpora = {split: self._reports(split, spool, counts) for split, spool in spools.items()}
+        shared = _shared(spools)
+        most = max(SAMPLE, SAMPLE_PER_ENTRY * trainer.vocab_size)
+        self.progress("training the tokenizer", 0, None)
+        trained = trainer.train(spools["train"].sample(0, most), spools["train"].sample(1, most), self.source.tags)
+        src, tgt = (
+            SentencePieceTokenizer(model.model, reverse=reverse)
+            for model, reverse in zip(trained, self.source.reversed_sides, strict=True)
+        )
+        (self.folder / "src.model").write_bytes(src.model)
+        (self.folder / "tgt.model").write_bytes(tgt.model)
+        tokens = self._encode(spools, (src, tgt))
+        shutil.rmtree(spool_folder)
+        (self.folder / "splits.json").write_text(json.dumps(list(self.files)))
+        report = {"corpora": corpora, "also_in_training": shared, "tokens": tokens}
+        (self.folder / REPORT).write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
+
+    def _clean(self, spools: Mapping[str, Spool]) -> dict[Corpus, Counter[str]]:
+        """Reads all corpora into the spools, and returns what was found in each."""
+        cleaners = {
+            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.dropped)
+            for split, pairs in self.files.items()
+            for number, (src, tgt) in enumerate(pairs)
+        }
+        counts: dict[Corpus, Counter[str]] = {corpus: Counter() for corpus in cleaners}
+        beginnings: dict[Corpus, Words] = {}
+
+        def raw() -> Iterator[tuple[Corpus, RawPairs]]:
+            for corpus, cleaner in cleaners.items():
+                for pairs in read_raw(cleaner.src, cleaner.tgt):
+                    yield corpus, pairs
+
+        with ExitStack() as stack:
+            for spool in spools.values():
+                stack.callback(spool.close)
+            for chunk in ordered_map(CleanTask(cleaners), raw(), self.processes):
+                spools[chunk.corpus[0]].append(chunk)
+                counts[chunk.corpus].update(chunk.counts)
+                if chunk.corpus not in beginnings:
+                    beginnings[chunk.corpus] = words_of(chunk)
+                self.progress("reading", sum(count["lines"] for count in counts.values()), None)
+        warn_of_swapped(beginnings)
+        return counts
+
+    def _reports(self, split: str, spool: Spool, counts: Mapping[Corpus, Counter[str]]) -> list[dict[str, object]]:
+        """Says what was found in each corpus of a split, and checks that something is left."""
+        reports = []
+        for number, ((src, tgt), kept) in enumerate(zip(self.files[split], spool.sizes(), strict=True)):
+            repeated = spool.written[number] - kept
+            report = CorpusReport(src=src, tgt=tgt, kept=kept, repeated=repeated, **counts[split, number])
+            log.info("%s: %s", split, report.summary())
+            report.check()
+            reports.append({**asdict(report), "findings": report.findings()})
+        return reports
+
+    def _encode(
+        self, spools: Mapping[str, Spool], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    ) -> dict[str, list[int]]:
+        """Writes the token ids and line numbers of all splits, and returns the number of tokens of their sides."""
+        total = sum(sum(spool.sizes()) for spool in spools.values())
+        tokens, done = {split: [0, 0] for split in spools}, 0
+        with ExitStack() as stack:
+            writers = {
+                split: [
+                    stack.enter_context(token_writer(self.folder / f"{split}.{side}", tokenizer.vocab_size))
+                    for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True)
+                ]
+                for split in spools
+            }
+            chunks = ((split, *lines) for split, spool in spools.items() for lines in spool.chunks())
+            for split, *sides in ordered_map(EncodeTask(tokenizers), chunks, self.processes):
+                for number, (ids, lengths) in enumerate(sides):
+                    writers[split][number].append(ids, lengths)
+                    tokens[split][number] += len(ids)
+                done += len(sides[0][1])
+                self.progress("encoding", done, total)
+        for split, spool in spools.items():
+            with array_writer(self.folder / f"{split}.lines.npy", np.int64) as lines:
+                for numbers in spool.numbers():
+                    lines.append(numbers)
+        return tokens
+
+
+def _shared(spools: Mapping[str, Spool]) -> dict[str, int]:
+    """How many pairs of validation and test are training pairs too; warns of them."""
+    found = {}
+    for split, spool in spools.items():
+        if split != "train":
+            found[split] = count_shared(spools["train"].hashes(), spool.hashes())
+            if found[split]:
+                pairs = sum(spool.sizes())
+                log.warning("%d of the %d pairs of %s are in the training data too", found[split], pairs, split)
+    return found
+
+
+class _LogProgress:
+    """Says every 10 seconds how far it is."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        if time.monotonic() - self._said > 10:
+            self._said = time.monotonic()
+            log.info("%s: %s%s pairs", what, f"{done:,}", "" if total is None else f" of {total:,}")
 
 
 def _publish(unfinished: Path, folder: Path) -> None:

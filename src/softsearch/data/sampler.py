@@ -1,13 +1,15 @@
 """The order of training batches: a pure function of (seed, batches trained so far), so that any run can be resumed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.data.batch import Indices
 from softsearch.errors import CorpusError
 
-Indices = NDArray[np.int64]
+_AT_ONCE = 1 << 20  # sentences shuffled together
 
 
 def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
@@ -52,8 +54,8 @@ class BucketBatchSampler:
     def __init__(
         self,
         batches: Sequence[Indices],
-        src_lengths: NDArray[np.int64],
-        tgt_lengths: NDArray[np.int64],
+        src_lengths: NDArray[np.integer],
+        tgt_lengths: NDArray[np.integer],
         *,
         position: Callable[[], int],
         seed: int,
@@ -64,8 +66,9 @@ class BucketBatchSampler:
         self.batches = divide(batches, world_size)
         self.order = np.concatenate(self.batches)
         self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
-        same = (np.diff(src_lengths[self.order]) == 0) & (np.diff(tgt_lengths[self.order]) == 0)
-        self.group = np.concatenate(([0], np.cumsum(~same)))  # [sentences] ascending: equal pairs of lengths share one
+        other = np.diff(src_lengths[self.order]) != 0
+        other |= np.diff(tgt_lengths[self.order]) != 0
+        self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # begins of equal pairs of lengths
         self.position, self.seed, self.rank, self.world_size = position, seed, rank, world_size
 
     def __len__(self) -> int:
@@ -75,7 +78,11 @@ class BucketBatchSampler:
     def plan(self, epoch: int) -> list[Indices]:
         """All ranks' batches of an epoch; rank r takes every ``world_size``-th from r on."""
         rng = np.random.default_rng((self.seed, epoch))
-        shuffled = self.order[np.lexsort((rng.random(len(self.order)), self.group))]
+        shuffled = np.empty_like(self.order)
+        for groups in self._stretches():
+            begin, end = int(groups[0]), int(groups[-1])
+            group = np.repeat(np.arange(len(groups) - 1, dtype=np.min_scalar_type(len(groups))), np.diff(groups))
+            shuffled[begin:end] = self.order[begin:end][np.lexsort((rng.random(end - begin), group))]
         batches = np.split(shuffled, self.bounds)
         turns = rng.permutation(len(self))
         return [batches[turn * self.world_size + rank] for turn in turns for rank in range(self.world_size)]
@@ -84,4 +91,10 @@ class BucketBatchSampler:
         """The rest of the running epoch."""
         epoch, start = divmod(self.position(), len(self))
         for batch in self.plan(epoch)[self.rank :: self.world_size][start:]:
-            yield (batch + epoch * self.sentences).tolist()
+            yield (batch.astype(np.int64) + epoch * self.sentences).tolist()
+
+    def _stretches(self) -> Iterator[NDArray[np.int64]]:
+        """The bounds of neighbouring groups, of about a million sentences together, which bounds what sorting needs."""
+        ends = np.searchsorted(self.groups, np.arange(_AT_ONCE, len(self.order), _AT_ONCE))
+        for first, last in pairwise(np.unique([0, *ends, len(self.groups) - 1])):
+            yield self.groups[first : last + 1]

@@ -5,7 +5,6 @@ every tool that counts bytes. Reading is streamed and lines are capped, so that 
 """
 
 import gzip
-import logging
 import lzma
 import re
 import unicodedata
@@ -13,48 +12,21 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Literal, NamedTuple, cast
 
 from softsearch.errors import CorpusError
+from softsearch.text.corpus_report import CorpusReport
+from softsearch.text.filters import Filters
 
 MAX_LINE_BYTES = 1 << 20
+_CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # together: of 4,096 lines each could be as long as it may
 _BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\x00"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusReport:
-    """What reading found; every figure counts pairs, a finding on either side or on both being one."""
-
-    src: Path
-    tgt: Path
-    lines: int
-    kept: int
-    empty: int = 0  # one side or both; dropped, unless empty lines are kept
-    over_long: int = 0  # dropped
-    invalid: int = 0  # not UTF-8; dropped, and only with on_error="skip"
-    cleaned: int = 0  # a byte order mark or carriage returns were removed
-    control: int = 0  # kept as they are: control characters or line separators inside
-    identical: int = 0  # kept: source and target are the same text
-
-    def summary(self) -> str:
-        """Returns one line: the files, the pairs kept, and every finding that is not zero."""
-        findings = (
-            (self.empty, "with an empty side"),
-            (self.over_long, "over-long"),
-            (self.invalid, "not UTF-8"),
-            (self.cleaned, "with a byte order mark or carriage returns removed"),
-            (self.control, "with control characters"),
-            (self.identical, "with the same text on both sides"),
-        )
-        found = "".join(f"; {count} {what}" for count, what in findings if count)
-        return f"{self.src} | {self.tgt}: {self.kept} of {self.lines} pairs kept{found}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +37,82 @@ class ParallelCorpus:
     tgt: list[str]
     numbers: list[int]
     report: CorpusReport
+
+
+class RawPairs(NamedTuple):
+    """Neighbouring lines of two files as they are, without their newlines."""
+
+    number: int  # of the first, from 1
+    src: list[bytes]
+    tgt: list[bytes]
+
+
+class CleanPairs(NamedTuple):
+    """What is left of them."""
+
+    src: list[str]
+    tgt: list[str]
+    numbers: list[int]
+    counts: Counter[str]  # by the names of CorpusReport's figures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaner:
+    """Turns raw lines into text, drops pairs, never single lines, and counts what it finds.
+
+    A function of its argument alone: neighbouring chunks may be cleaned in different processes.
+
+    Args:
+        src: the source file, for messages.
+        tgt: the target file.
+        max_chars: the most characters that a line may have.
+        keep_empty: keep every line, as a test set must: nothing is dropped, and what cannot be read is an error.
+        filters: what else to drop, and whether a line that is not UTF-8 is an error.
+    """
+
+    src: Path
+    tgt: Path
+    max_chars: int = 10_000
+    keep_empty: bool = False
+    filters: Filters = field(default_factory=Filters)
+
+    def __call__(self, raw: RawPairs) -> CleanPairs:
+        """Returns the text of the pairs that are kept.
+
+        Raises:
+            CorpusError: a line cannot be read, and dropping its pair is not allowed.
+        """
+        clean = CleanPairs([], [], [], Counter(lines=len(raw.src)))
+        for number, sides in enumerate(zip(raw.src, raw.tgt, strict=True), start=raw.number):
+            pair = _decode(sides[0], self.src, number), _decode(sides[1], self.tgt, number)
+            reason = self._reason(pair)
+            if reason in ("over_long", "invalid"):
+                self._refuse(pair)
+            clean.counts.update(_findings(pair, reason))
+            if self.keep_empty or not reason:
+                clean.src.append(pair[0].text)
+                clean.tgt.append(pair[1].text)
+                clean.numbers.append(number)
+        if self.keep_empty:
+            del clean.counts["over_long"]  # longer than max_chars, and kept
+        return clean
+
+    def _reason(self, pair: tuple["_Line", "_Line"]) -> str:
+        """Why a pair is dropped, if it is."""
+        src, tgt = pair
+        if src.problem or tgt.problem:
+            return src.problem or tgt.problem
+        if is_blank(src.text) or is_blank(tgt.text):
+            return "empty"
+        if max(len(src.text), len(tgt.text)) > self.max_chars:
+            return "over_long"
+        return "" if self.keep_empty else self.filters.reason(src.text, tgt.text)
+
+    def _refuse(self, pair: tuple["_Line", "_Line"]) -> None:
+        for line in pair:
+            strict = self.keep_empty or (line.problem == "invalid" and self.filters.on_error == "raise")
+            if line.problem and strict:
+                raise CorpusError(line.message)
 
 
 def is_blank(text: str) -> bool:
@@ -80,7 +128,8 @@ def read_lines(path: Path) -> Iterator[str]:
     Raises:
         CorpusError: the file is missing, empty, damaged or not UTF-8, or a line is longer than 1 MiB.
     """
-    for line in _read(path):
+    for number, raw in enumerate(_read(path), start=1):
+        line = _decode(raw, path, number)
         if line.problem:
             raise CorpusError(line.message)
         yield line.text
@@ -109,59 +158,60 @@ def read_parallel(
     Raises:
         CorpusError: a file cannot be read, the line counts differ, or no pair is left.
     """
-    fatal = {"over_long", "invalid"} if keep_empty else {"invalid"} if on_error == "raise" else set()
-    kept: tuple[list[str], list[str], list[int]] = [], [], []
-    counts: Counter[str] = Counter()
-    for pair in _aligned(src, tgt):
-        for line in pair:
-            if line.problem in fatal:
-                raise CorpusError(line.message)
-        reason = _reason_to_drop(pair, max_chars)
-        findings = {
-            reason: bool(reason),
-            "cleaned": any(line.cleaned for line in pair),
-            "control": any(_CONTROL.search(line.text) for line in pair),
-            "identical": not reason and pair[0].text == pair[1].text,
-        }
-        counts.update(finding for finding, present in findings.items() if present)
-        counts["lines"] += 1
-        if keep_empty or not reason:
-            kept[0].append(pair[0].text)
-            kept[1].append(pair[1].text)
-            kept[2].append(counts["lines"])
-    if keep_empty:
-        del counts["over_long"]  # longer than max_chars, and kept
-    report = CorpusReport(src=src, tgt=tgt, kept=len(kept[0]), **counts)
-    _check(report)
-    return ParallelCorpus(*kept, report)
+    clean = Cleaner(src=src, tgt=tgt, max_chars=max_chars, keep_empty=keep_empty, filters=Filters(on_error=on_error))
+    kept = CleanPairs([], [], [], Counter())
+    for chunk in map(clean, read_raw(src, tgt)):
+        kept.src.extend(chunk.src)
+        kept.tgt.extend(chunk.tgt)
+        kept.numbers.extend(chunk.numbers)
+        kept.counts.update(chunk.counts)
+    report = CorpusReport(src=src, tgt=tgt, kept=len(kept.src), **kept.counts)
+    report.check()
+    return ParallelCorpus(kept.src, kept.tgt, kept.numbers, report)
+
+
+def read_raw(src: Path, tgt: Path) -> Iterator[RawPairs]:
+    """Yields the lines of two files as they are, some thousand pairs or 4 MiB at a time.
+
+    Raises:
+        CorpusError: a file cannot be read, or the line counts differ.
+    """
+    chunk, size = RawPairs(1, [], []), 0
+    for src_line, tgt_line in _aligned(src, tgt):
+        chunk.src.append(src_line)
+        chunk.tgt.append(tgt_line)
+        size += len(src_line) + len(tgt_line)
+        if len(chunk.src) == _CHUNK_PAIRS or size > _CHUNK_BYTES:
+            yield chunk
+            chunk, size = RawPairs(chunk.number + len(chunk.src), [], []), 0
+    if chunk.src:
+        yield chunk
 
 
 class _Line(NamedTuple):
     text: str
     cleaned: bool = False
+    lone_cr: bool = False
     problem: Literal["", "over_long", "invalid"] = ""
     message: str = ""
 
 
-def _reason_to_drop(pair: tuple[_Line, _Line], max_chars: int) -> str:
-    for line in pair:
-        if line.problem:
-            return line.problem
-    if any(is_blank(line.text) for line in pair):
-        return "empty"
-    return "over_long" if any(len(line.text) > max_chars for line in pair) else ""
+def _findings(pair: tuple[_Line, _Line], reason: str) -> list[str]:
+    """The names of the figures that a pair adds one to."""
+    src, tgt = pair
+    found = [reason] if reason else []
+    if src.cleaned or tgt.cleaned:
+        found.append("cleaned")
+    if src.lone_cr or tgt.lone_cr:
+        found.append("lone_cr")
+    if _CONTROL.search(src.text) or _CONTROL.search(tgt.text):
+        found.append("control")
+    if not reason and src.text == tgt.text:
+        found.append("identical")
+    return found
 
 
-def _check(report: CorpusReport) -> None:
-    if not report.kept:
-        raise CorpusError(f"no usable pair in {report.summary()}; expected text on both sides, look at the files")
-    if report.src.samefile(report.tgt):
-        _log.warning("source and target are the same file, %s; check the two paths", report.src)
-    elif report.identical * 2 > report.kept:
-        _log.warning("source and target are mostly the same text, check the two paths: %s", report.summary())
-
-
-def _aligned(src: Path, tgt: Path) -> Iterator[tuple[_Line, _Line]]:
+def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
     src_lines, tgt_lines = _read(src), _read(tgt)
     for number, (src_line, tgt_line) in enumerate(zip_longest(src_lines, tgt_lines)):
         if src_line is None or tgt_line is None:
@@ -174,12 +224,13 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[_Line, _Line]]:
         yield src_line, tgt_line
 
 
-def _read(path: Path) -> Iterator[_Line]:
-    number = 0
+def _read(path: Path) -> Iterator[bytes]:
+    empty = True
     with _readable(path) as stream:
-        for number, raw in enumerate(_raw_lines(stream), start=1):
-            yield _decode(raw, path, number)
-    if not number:
+        for raw in _raw_lines(stream):
+            empty = False
+            yield raw
+    if empty:
         raise CorpusError(f"{path} is empty; expected one sentence per line")
 
 
@@ -225,4 +276,4 @@ def _decode(raw: bytes, path: Path, number: int) -> _Line:
         where = f"{path}:{number}:{start + error.start + 1}"
         message = f"{where} is not UTF-8: byte 0x{body[error.start]:02x} ({error.reason}); convert the file to UTF-8"
         return _Line("", problem="invalid", message=message)
-    return _Line(text.replace("\r", " "), cleaned=body != raw or "\r" in text)
+    return _Line(text.replace("\r", " "), cleaned=len(body) != len(raw), lone_cr="\r" in text)

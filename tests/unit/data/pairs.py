@@ -1,10 +1,12 @@
 """A parallel corpus small enough to train a tokenizer on in no time."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 from softsearch.data.sources.base import FilePair
 from softsearch.data.sources.parallel import Parallel
+from softsearch.data.writer import flat, token_writer
 
 WORDS = {
     "en": ("a", "dog", "cat", "red", "big", "runs", "sits", "here", "there", "now"),
@@ -31,3 +33,9 @@ def write_corpus(folder: Path, *, train: int = 60, val: int = 8, test: int = 0) 
         val=write_pair(folder, "val", val, seed=2),
         test=write_pair(folder, "test", test, seed=3) if test else None,
     )
+
+
+def write_store(path: Path, sentences: Sequence[Sequence[int]], vocab_size: int) -> None:
+    """Writes a store of token ids."""
+    with token_writer(path, vocab_size) as writer:
+        writer.append(*flat(sentences, vocab_size))

@@ -55,6 +55,32 @@ def test_cut_fills_each_batch(corpus: tuple[Lengths, Lengths, Batching]) -> None
 
 
 @given(corpora())
+def test_cut_is_that_of_a_walk_over_all_sentences(corpus: tuple[Lengths, Lengths, Batching]) -> None:
+    """As it was defined first, one sentence after the other. Old runs resume by it."""
+    src, tgt, batching = corpus
+    order = np.lexsort((np.where(tgt % 2 == 0, src, -src), tgt))
+    most = len(order) if batching.sentences is None else batching.sentences
+    batches, batch, width = [], [], 0
+    for index in order.tolist():
+        wider = max(width, src[index], tgt[index])
+        if batch and ((len(batch) + 1) * wider > batching.tokens or len(batch) >= most):
+            batches.append(batch)
+            batch, wider = [], max(src[index], tgt[index])
+        batch, width = [*batch, index], wider
+    assert [found.tolist() for found in batching.cut(src, tgt)] == [*batches, *([batch] if batch else [])]
+
+
+@pytest.mark.parametrize("longest", [2**15 - 1, 2**15, 2**20])
+def test_cut_sorts_very_long_sentences_too(longest: int) -> None:
+    lengths = np.array([longest, 1, 7, longest - 1, 3])
+    cut = Batching(tokens=1).cut(lengths[::-1].copy(), lengths)
+    assert (
+        np.concatenate(cut).tolist()
+        == np.lexsort((np.where(lengths % 2, -lengths[::-1], lengths[::-1]), lengths)).tolist()
+    )
+
+
+@given(corpora())
 def test_cut_is_a_function_of_the_lengths(corpus: tuple[Lengths, Lengths, Batching]) -> None:
     src, tgt, batching = corpus
     once, again = batching.cut(src, tgt), batching.cut(src.copy(), tgt.copy())

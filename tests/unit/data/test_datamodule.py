@@ -8,10 +8,11 @@ import pytest
 
 from softsearch.data.batch import Batch, Batching
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.sources.parallel import Parallel
 from softsearch.errors import CheckpointError, CorpusError
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.vocabulary import EOS
-from tests.unit.data.pairs import write_corpus
+from tests.unit.data.pairs import write_corpus, write_pair
 
 
 def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:
@@ -93,15 +94,29 @@ def test_refuses_a_checkpoint_of_other_data(tmp_path: Path) -> None:
     other = make(tmp_path / "other")
     src, _ = other.source.files(other.cache_dir)["train"]
     src.write_text(src.read_text().replace("dog", "dig", 1))
-    with pytest.raises(CheckpointError, match="another data") as caught:
+    with pytest.raises(CheckpointError, match="other data") as caught:
         other.load_state_dict(state)
     assert state["data_fingerprint"] in str(caught.value)
     assert other.prepared.fingerprint in str(caught.value)
 
 
-def test_refuses_a_checkpoint_of_another_number_of_processes(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="number of processes: found 1, expected 2"):
-        make(tmp_path).load_state_dict(make(tmp_path, world_size=2).state_dict())
+def test_refuses_another_number_of_processes_within_an_epoch(tmp_path: Path) -> None:
+    trained = make(tmp_path, world_size=2)
+    epoch = len(list(trained.train_dataloader()))
+    trained.batches_trained = epoch + 1
+    with pytest.raises(CheckpointError, match=f"number of processes: found 1, expected 2, .*batch 1 of {epoch}"):
+        make(tmp_path).load_state_dict(trained.state_dict())
+
+
+def test_takes_another_number_of_processes_at_the_end_of_an_epoch(tmp_path: Path) -> None:
+    trained, resumed = make(tmp_path, world_size=2), make(tmp_path)
+    trained.batches_trained = 2 * len(list(trained.train_dataloader()))
+    resumed.load_state_dict(trained.state_dict())
+    third = rows(list(resumed.train_dataloader()))
+    resumed.batches_trained = 2 * resumed.epoch_batches
+    assert third == rows(list(resumed.train_dataloader()))
+    resumed.batches_trained = 0
+    assert sorted(third) == sorted(rows(list(resumed.train_dataloader())))
 
 
 def test_a_pair_beyond_the_budget_is_named_by_file_and_line(tmp_path: Path) -> None:
@@ -206,3 +221,50 @@ def test_validation_is_not_sampled(tmp_path: Path) -> None:
 def test_sampling_does_not_change_what_is_prepared(tmp_path: Path) -> None:
     plain = TokenizerTrainer(kind="bpe", vocab_size=100)
     assert make(tmp_path, tokenizer=plain).prepared.folder == make(tmp_path, tokenizer=SAMPLED).prepared.folder
+
+
+@pytest.mark.parametrize(("train", "val", "name"), [(2, 8, "2 training"), (60, 2, "2 validation")])
+def test_fewer_sentences_than_processes_are_refused_before_others_start(
+    tmp_path: Path, train: int, val: int, name: str
+) -> None:
+    data = make(tmp_path)
+    data.source = write_corpus(tmp_path, train=train, val=val)
+    data.check(2)
+    with pytest.raises(CorpusError, match=f"{name} sentences cannot be shared among 3 processes; use fewer devices"):
+        data.check(3)
+
+
+def test_a_budget_too_small_is_refused_before_others_start(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"train\.en:\d+ has \d+ tokens, more than batching\.tokens=5"):
+        make(tmp_path, tokens=5).check(1)
+
+
+def several(folder: Path, **options: Any) -> ParallelDataModule:
+    data = make(folder, tokens=200)
+    corpora = [write_pair(folder, name, pairs, seed) for name, pairs, seed in (("big", 30, 1), ("small", 5, 2))]
+    data.source = Parallel(train=corpora, val=write_pair(folder, "val", 8), **options)
+    return data
+
+
+def test_an_epoch_of_weighted_corpora_repeats_pairs_and_resumes(tmp_path: Path) -> None:
+    data = several(tmp_path, weights=[1, 3])
+    dataset = data.prepared.dataset("train")
+    assert len(dataset) == 30 + 3 * 5
+    whole = rows(list(data.train_dataloader()))
+    assert sorted(whole) == sorted(tuple(dataset.src[i].tolist()) for i in range(45))
+    data.batches_trained = 3
+    resumed = several(tmp_path, weights=[1, 3])
+    resumed.load_state_dict(data.state_dict())
+    rest = rows(list(resumed.train_dataloader()))
+    assert rest == whole[-len(rest) :]
+    with pytest.raises(CheckpointError, match="other data"):
+        several(tmp_path, weights=[1, 2]).load_state_dict(data.state_dict())
+
+
+def test_a_pair_of_a_later_corpus_is_named_by_its_own_file(tmp_path: Path) -> None:
+    data = several(tmp_path, weights=[0.5, 2])
+    src, tgt = data.source.train_files(tmp_path)[1]
+    src.write_text("dog\n" + "dog " * 60 + "\n")
+    tgt.write_text("hund\nhund\n")
+    with pytest.raises(CorpusError, match=rf"{src}:2 has 241 tokens"):
+        data.train_dataloader()

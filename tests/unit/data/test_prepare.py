@@ -11,16 +11,21 @@ import numpy as np
 import pytest
 
 from softsearch.data import prepare as prepare_module
+from softsearch.data import spool as spool_module
 from softsearch.data.batch import Batching, padding_efficiency
-from softsearch.data.dataset import TokenStore
-from softsearch.data.prepare import PreparedData, prepare
+from softsearch.data.prepare import prepare
+from softsearch.data.prepared import PreparedData
 from softsearch.data.sources.multi30k import Multi30k
 from softsearch.data.sources.parallel import Parallel
+from softsearch.data.writer import TokenWriter
 from softsearch.errors import CorpusError
+from softsearch.text import corpus as corpus_module
+from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import TokenizerTrainer
-from tests.unit.data.pairs import write_corpus
+from tests.unit.data.pairs import write_corpus, write_pair
 
 TRAINER = TokenizerTrainer(kind="char", vocab_size=60)
+LANGS = {"src_lang": "xx", "tgt_lang": "yy"}
 
 
 @pytest.fixture
@@ -94,7 +99,7 @@ def test_training_drops_empty_pairs_and_the_rest_stays_aligned(tmp_path: Path, c
             path.write_text(text)
     prepared = prepare(source, TRAINER, cache)
     assert [len(prepared.dataset(split)) for split in ("train", "val")] == [2, 3]
-    assert [prepared.line_number("train", i) for i in range(2)] == [1, 3]
+    assert [prepared.place("train", i) for i in range(2)] == [(0, 1), (0, 3)]
 
 
 def test_the_same_content_is_prepared_once(
@@ -137,21 +142,179 @@ def test_an_interrupted_preparation_leaves_nothing(
     source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = 0
-    write = TokenStore.write
+    append = TokenWriter.append
 
     def interrupted(*args: object) -> None:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        write(*args)  # type: ignore[arg-type]
+        append(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(TokenStore, "write", staticmethod(interrupted))
+    monkeypatch.setattr(TokenWriter, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepare(source, TRAINER, cache)
     assert list((cache / "prepared").iterdir()) == []
     monkeypatch.undo()
     assert len(prepare(source, TRAINER, cache).dataset("train")) == 60
+
+
+def test_files_are_those_of_one_chunk_and_one_process(
+    source: Parallel, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepare(source, TRAINER, cache).folder
+    monkeypatch.setattr(corpus_module, "_CHUNK_PAIRS", 7)
+    monkeypatch.setattr(spool_module, "_CHUNK_PAIRS", 11)
+    pieces = prepare(source, TRAINER, tmp_path / "pieces", processes=2).folder
+    assert pieces.name == whole.name
+    names = sorted(path.name for path in whole.iterdir())
+    assert names == sorted(path.name for path in pieces.iterdir())
+    for name in names:
+        assert (pieces / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_files_are_those_of_earlier_versions(source: Parallel, cache: Path) -> None:
+    """What was written when all was in memory, written again here as it was then."""
+    prepared = prepare(source, TRAINER, cache)
+    src, tgt = source.files(cache)["train"]
+    sides = [path.read_text(encoding="utf-8").splitlines() for path in (src, tgt)]
+    assert TRAINER.train(*sides)[0].model == prepared.src_tokenizer.model
+    for side, lines in zip(("src", "tgt"), sides, strict=True):
+        arrays = [np.asarray(prepared.src_tokenizer.encode(line), dtype=np.uint16) for line in lines]
+        np.save(cache / "offsets.npy", np.cumsum([0, *map(len, arrays)], dtype=np.int64))
+        np.save(cache / "ids.npy", np.concatenate(arrays))
+        for name in ("offsets", "ids"):
+            assert (prepared.folder / f"train.{side}.{name}.npy").read_bytes() == (cache / f"{name}.npy").read_bytes()
+    np.save(cache / "lines.npy", np.arange(1, 61))
+    assert (prepared.folder / "train.lines.npy").read_bytes() == (cache / "lines.npy").read_bytes()
+
+
+def mixed(folder: Path, **options: object) -> Parallel:
+    """Two corpora of 6 and 2 pairs."""
+    pairs = [write_pair(folder, "big", 6, seed=1), write_pair(folder, "small", 2, seed=5)]
+    return Parallel(train=pairs, val=write_pair(folder, "val", 3, seed=2), **options)  # type: ignore[arg-type]
+
+
+def test_several_corpora_follow_each_other(tmp_path: Path, cache: Path) -> None:
+    source = mixed(tmp_path)
+    prepared = prepare(source, TRAINER, cache)
+    text = [line for src, _ in source.train_files(cache) for line in src.read_text(encoding="utf-8").splitlines()]
+    dataset = prepared.dataset("train")
+    assert [prepared.src_tokenizer.decode(dataset.src[i].tolist()) for i in range(len(dataset))] == text
+    assert [prepared.place("train", i) for i in range(8)] == [*((0, n) for n in range(1, 7)), (1, 1), (1, 2)]
+    assert prepared.place("val", 2) == (0, 3)
+
+
+MIXES = [
+    ({"weights": [1, 3]}, [0, 1, 2, 3, 4, 5, 6, 6, 6, 7, 7, 7]),
+    ({"weights": [0.5, 1.5]}, [0, 2, 4, 6, 6, 7]),
+    ({"weights": [2.5, 1]}, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 5, 6, 7]),
+    ({"temperature": 1}, [*range(8)]),
+    ({"temperature": 1e9}, [0, 1, 2, 3, 4, 5, 6, 6, 6, 7, 7]),  # as many of both, but for rounding
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), MIXES)
+def test_weights_and_temperature_repeat_pairs(
+    tmp_path: Path, cache: Path, options: dict[str, object], expected: list[int]
+) -> None:
+    plain, prepared = prepare(mixed(tmp_path), TRAINER, cache), prepare(mixed(tmp_path, **options), TRAINER, cache)
+    assert prepared.folder == plain.folder  # nothing is encoded again
+    assert (prepared.fingerprint == plain.fingerprint) == (expected == [*range(8)])
+    everything, found = plain.dataset("train"), prepared.dataset("train")
+    assert [(found.src[i].tolist(), found.tgt[i].tolist()) for i in range(len(found))] == [
+        (everything.src[i].tolist(), everything.tgt[i].tolist()) for i in expected
+    ]
+    assert found.src.lengths().tolist() == everything.src.lengths()[expected].tolist()
+    assert [prepared.place("train", i) for i in range(len(found))] == [plain.place("train", i) for i in expected]
+    assert len(prepared.dataset("val")) == 3
+
+
+def test_filters_drop_count_and_make_another_corpus(tmp_path: Path, cache: Path) -> None:
+    source = mixed(tmp_path)
+    small = source.train_files(cache)[1][0]
+    for path, lines in zip(
+        (*source.train_files(cache)[0], *source.train_files(cache)[1]),
+        (
+            ["a", "a", "dog", "", "b", "no"],
+            ["ein", "ein", "dog", "x", "eine lange", "ja"],
+            ["a", "new"],
+            ["ein", "neu"],
+        ),
+        strict=True,
+    ):
+        path.write_text("".join(f"{line}\n" for line in lines))
+    small.write_bytes(small.read_bytes() + b"\xff\n")
+    small.with_suffix(".de").write_bytes(small.with_suffix(".de").read_bytes() + b"drei\n")
+    with pytest.raises(CorpusError, match=r"small\.en:3:1 is not UTF-8"):
+        prepare(source, TRAINER, cache)
+    filtered = replace(source, filters=Filters(on_error="skip", identical=True, max_ratio=5, duplicates=True))
+    prepared = prepare(filtered, TRAINER, cache)
+    dataset = prepared.dataset("train")
+    decode = prepared.src_tokenizer.decode
+    assert [decode(dataset.src[i].tolist()) for i in range(len(dataset))] == ["a", "no", "new"]
+    assert [prepared.place("train", i) for i in range(3)] == [(0, 1), (0, 6), (1, 2)]
+    reports = prepared.report()["corpora"]["train"]
+    figures = ("lines", "kept", "empty", "invalid", "untranslated", "unequal", "repeated")
+    assert [[report[figure] for figure in figures] for report in reports] == [
+        [6, 2, 1, 0, 1, 1, 1],
+        [3, 1, 0, 1, 0, 0, 1],
+    ]
+
+
+def test_pairs_of_the_test_set_in_training_are_reported(
+    tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = write_corpus(tmp_path, val=3, test=4)
+    for side, texts in enumerate((["x", "y", "z", "x"], ["u", "v", "w", "u"])):
+        train, test = (source.files(cache)[split][side] for split in ("train", "test"))
+        test.write_text("".join(f"{text}\n" for text in texts))
+        train.write_text(train.read_text(encoding="utf-8") + f"{texts[0]}\n" + ("y\n" if side == 0 else "other\n"))
+    prepared = prepare(source, TRAINER, cache)
+    assert prepared.report()["also_in_training"]["test"] == 2
+    assert "2 of the 4 pairs of test are in the training data too" in caplog.text
+
+
+@pytest.mark.parametrize("swapped", ["val", "test", "train"])
+def test_swapped_sides_are_noticed_by_their_words(
+    tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture, swapped: str
+) -> None:
+    files = {name: write_pair(tmp_path, name, 8, seed) for seed, name in enumerate(("a", "train", "val", "test"))}
+    prepare(Parallel(train=[files["a"], files["train"]], val=files["val"], test=files["test"], **LANGS), TRAINER, cache)
+    assert "swapped" not in caplog.text
+    src, tgt = files[swapped]
+    src.write_bytes(src.read_bytes() + b"now\n")  # else the folder is there already
+    tgt.write_bytes(tgt.read_bytes() + b"jetzt\n")
+    files[swapped] = tgt, src
+    prepare(Parallel(train=[files["a"], files["train"]], val=files["val"], test=files["test"], **LANGS), TRAINER, cache)
+    name = "data.train[1]" if swapped == "train" else f"data.{swapped}"
+    assert f"source and target of {name} look swapped" in caplog.text
+
+
+def test_large_corpora_train_tokenizers_on_a_sample(
+    source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare_module, "SAMPLE", 20)
+    monkeypatch.setattr(prepare_module, "SAMPLE_PER_ENTRY", 0)
+    sides = [path.read_text(encoding="utf-8").splitlines()[2::3] for path in source.files(cache)["train"]]
+    assert prepare(source, TRAINER, cache).src_tokenizer.model == TRAINER.train(*sides)[0].model
+
+
+def test_progress_is_told(source: Parallel, cache: Path) -> None:
+    told = []
+    prepare(source, TRAINER, cache, progress=lambda *what: told.append(what))
+    assert told[-1] == ("encoding", 73, 73)
+    assert ("reading", 73, None) in told
+
+
+def test_a_full_disk_is_an_error_with_advice(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(TokenWriter, "append", full)
+    with pytest.raises(CorpusError, match=r"cannot write prepared data to .* \(No space left on device\); make room"):
+        prepare(source, TRAINER, cache)
+    assert list((cache / "prepared").iterdir()) == []
 
 
 def test_a_bad_corpus_leaves_nothing(source: Parallel, cache: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from softsearch.data import sampler as sampler_module
 from softsearch.data.batch import Batching
 from softsearch.data.sampler import BucketBatchSampler, divide
 from softsearch.errors import CorpusError
@@ -48,6 +49,31 @@ def corpora(draw: st.DrawFn) -> Corpus:
 
 
 MANY = Corpus(np.arange(200) % 9 + 1, np.arange(200) % 7 + 1, 2)
+
+
+@given(corpora(), st.integers(0, 3), st.integers(1, 70))
+def test_the_plan_is_that_of_one_sort(corpus: Corpus, epoch: int, at_once: int) -> None:
+    """As it was defined first: all sentences sorted by their group and a random number. Old runs resume by it."""
+    sampler = corpus.ranks(seed=7)[0]
+    batches = divide(Batching(tokens=40).cut(corpus.src, corpus.tgt), corpus.world_size)
+    order = np.concatenate(batches)
+    same = (np.diff(corpus.src[order]) == 0) & (np.diff(corpus.tgt[order]) == 0)
+    rng = np.random.default_rng((7, epoch))
+    shuffled = order[np.lexsort((rng.random(len(order)), np.concatenate(([0], np.cumsum(~same)))))]
+    parts = np.split(shuffled, np.cumsum([len(batch) for batch in batches])[:-1])
+    world = corpus.world_size
+    expected = [parts[turn * world + r] for turn in rng.permutation(len(sampler)) for r in range(world)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler_module, "_AT_ONCE", at_once)
+        plan = sampler.plan(epoch)
+    assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in expected]
+
+
+def test_draws_of_late_epochs_exceed_32_bits() -> None:
+    corpus, length = MANY, len(MANY.ranks()[0])
+    epoch = 2**31 // 200 + 5
+    draws = [draw for sampler in corpus.ranks(epoch * length) for batch in sampler for draw in batch]
+    assert sorted(draws) == list(range(epoch * 200, (epoch + 1) * 200))
 
 
 @given(corpora(), st.integers(0, 3))

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsearch.errors import CorpusError
-from softsearch.text.corpus import MAX_LINE_BYTES, is_blank, read_lines, read_parallel
+from softsearch.text.corpus import MAX_LINE_BYTES, Cleaner, is_blank, read_lines, read_parallel, read_raw
+from softsearch.text.corpus_report import CorpusReport
+from softsearch.text.filters import Filters
 
 
 def write(folder: Path, name: str, content: bytes) -> Path:
@@ -138,11 +140,79 @@ def test_pairs_are_dropped_and_counted_never_lines(tmp_path: Path) -> None:
     assert corpus.tgt == ["eins", "a b", "c", "same"]
     report = corpus.report
     assert (report.lines, report.kept, report.empty, report.over_long, report.invalid) == (10, 4, 4, 2, 0)
-    assert (report.cleaned, report.control, report.identical) == (2, 2, 2)
+    assert (report.cleaned, report.lone_cr, report.control, report.identical) == (2, 1, 2, 2)
     assert report.summary() == (
         f"{src} | {tgt}: 4 of 10 pairs kept; 4 with an empty side; 2 over-long; 2 with a byte order mark or carriage "
-        "returns removed; 2 with control characters; 2 with the same text on both sides"
+        "returns removed; 1 with a carriage return inside, now a space; 2 with control characters; "
+        "2 with the same text on both sides"
     )
+
+
+def test_crlf_and_lone_cr_are_told_apart(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"a\r\nb\rc\r\nd\re\n"), write(tmp_path, "a.de", b"x\ny\nz\n")
+    report = read_parallel(src, tgt).report
+    assert (report.kept, report.cleaned, report.lone_cr) == (3, 2, 2)
+
+
+@pytest.mark.parametrize("control", ["\x00", "\x07", "\x1b", "\x0b", "\x0c", "\x7f", "\u0085", "\u2028", "\u2029"])
+def test_control_characters_are_kept_and_counted(tmp_path: Path, control: str) -> None:
+    line = f"a{control}b"
+    src, tgt = write(tmp_path, "a.en", f"{line}\nb\tc\n".encode()), write(tmp_path, "a.de", b"x\ny\n")
+    corpus = read_parallel(src, tgt)
+    assert corpus.src == [line, "b\tc"]
+    assert corpus.report.control == 1
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
+def test_packed_sides_align_with_plain_ones(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    src, tgt = write(tmp_path, "a.en", pack(b"one\n\nthree\n")), write(tmp_path, "a.de", b"eins\nzwei\ndrei\n")
+    corpus = read_parallel(src, tgt)
+    assert (corpus.src, corpus.tgt, corpus.numbers) == (["one", "three"], ["eins", "drei"], [1, 3])
+    short = write(tmp_path, "b.de", pack(b"eins\nzwei\n"))
+    with pytest.raises(CorpusError, match=r"a\.en has 3 lines, .*b\.de has 2;"):
+        read_parallel(src, short)
+
+
+def test_more_pairs_than_are_read_at_once(tmp_path: Path) -> None:
+    count = 10_000
+    rows = [(f"s{i}", "" if i % 1000 == 7 else f"t{i}") for i in range(count)]
+    src = write(tmp_path, "a.en", "".join(f"{s}\n" for s, _ in rows).encode())
+    tgt = write(tmp_path, "a.de", "".join(f"{t}\n" for _, t in rows).encode())
+    corpus = read_parallel(src, tgt)
+    kept = [i for i, (_, t) in enumerate(rows) if t]
+    assert corpus.numbers == [i + 1 for i in kept]
+    assert list(zip(corpus.src, corpus.tgt, strict=True)) == [rows[i] for i in kept]
+    with pytest.raises(CorpusError, match=rf"a\.en has {count} lines, .*b\.de has {count + 1};"):
+        read_parallel(src, write(tmp_path, "b.de", tgt.read_bytes() + b"more\n"))
+
+
+def test_long_lines_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    src = write(tmp_path, "a.en", (b"x" * (1 << 20) + b"\n") * 12)
+    tgt = write(tmp_path, "a.de", b"y\n" * 12)
+    assert [(chunk.number, len(chunk.src)) for chunk in read_raw(src, tgt)] == [(1, 4), (5, 4), (9, 4)]
+
+
+def test_a_filter_drops_and_counts(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"ok\nsame\nlong one\n\n\xff\n"), write(tmp_path, "a.de", b"gut\nsame\nl\n\nx\n")
+    filters = Filters(identical=True, max_ratio=7, on_error="skip")
+    clean = Cleaner(src=src, tgt=tgt, filters=filters)
+    (raw,) = read_raw(src, tgt)
+    kept = clean(raw)
+    assert (kept.src, kept.tgt, kept.numbers) == (["ok"], ["gut"], [1])
+    assert kept.counts == {"lines": 5, "untranslated": 1, "unequal": 1, "empty": 1, "invalid": 1}
+    report = CorpusReport(src=src, tgt=tgt, kept=1, repeated=0, **kept.counts)
+    assert report.findings() == {
+        "with an empty side": 1,
+        "not UTF-8": 1,
+        "dropped for the same text on both sides": 1,
+        "dropped for unequal lengths": 1,
+    }
+
+
+def test_a_test_set_is_not_filtered(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"same\nlong one\n"), write(tmp_path, "a.de", b"same\nl\n")
+    clean = Cleaner(src=src, tgt=tgt, keep_empty=True, filters=Filters(identical=True, max_ratio=2))
+    assert clean(next(read_raw(src, tgt))).src == ["same", "long one"]
 
 
 def test_clean_corpus_has_a_short_summary(tmp_path: Path) -> None:

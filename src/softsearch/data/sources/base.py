@@ -2,13 +2,14 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from softsearch.errors import CorpusError
 from softsearch.text.checks import require_bool, require_choice
+from softsearch.text.filters import Filters
 
 Split = Literal["train", "val", "test"]
 TextForm = Literal["plain", "lc_tok"]
@@ -56,9 +57,24 @@ class ParallelSource(ABC):
         """``plain`` text, or lower-cased and tokenised ``lc_tok`` text, whose BLEU is computed without tokenising."""
         return "plain"
 
+    @property
+    def dropped(self) -> Filters:
+        """Which training pairs are dropped."""
+        return Filters()
+
+    def repeats(self, sizes: Sequence[int]) -> list[float]:
+        """How often a pair of each training corpus is seen in an epoch, where they have so many pairs."""
+        return [1.0] * len(sizes)
+
+    def train_files(self, cache_dir: Path) -> list[FilePair]:
+        """Returns the training corpora, which are read one after the other; raises as :meth:`files`."""
+        return [self.files(cache_dir)["train"]]
+
     @abstractmethod
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the source and the target file of each split, and makes or downloads what is missing.
+
+        Of several training corpora this is the first; :meth:`train_files` has them all.
 
         Args:
             cache_dir: where made and downloaded files are kept; the same options find them there again.

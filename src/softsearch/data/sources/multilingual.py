@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import get_args
 
 from softsearch.data.sources.base import FilePair, ParallelSource, Split, TextForm, complete_folder
+from softsearch.data.sources.parallel import Parallel
 from softsearch.errors import ConfigError
 from softsearch.text.corpus import read_parallel
+from softsearch.text.filters import Filters
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
 
 _FORMAT = 1
@@ -84,6 +86,11 @@ class Multilingual(ParallelSource):
 def _check(key: str, source: object) -> None:
     if not isinstance(source, ParallelSource) or source.tags:
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
+    if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != Filters()):
+        raise ConfigError(
+            f"{key} has several training corpora or filters, expected one corpus as it is; give each corpus a name of "
+            "its own in data.pairs, and filter it beforehand"
+        )
     if any(source.reversed_sides):
         raise ConfigError(
             f"{key} has reverse_source or target_direction, expected them in data, for all pairs alike; move them there"

@@ -10,6 +10,7 @@ from softsearch.data.sources.multilingual import Multilingual
 from softsearch.data.sources.parallel import Parallel
 from softsearch.data.sources.spellout import Spellout
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import KINDS, Kind, TokenizerTrainer
 from softsearch.text.vocabulary import UNK
 from tests.unit.data.pairs import write_corpus
@@ -96,6 +97,11 @@ BAD_PAIRS = [
     (["a.en"], "data.pairs is "),
     ({"x": "a.en"}, "data.pairs.x is 'a.en', expected a source of one language pair"),
     ({"x": Multilingual(src_lang="en", tgt_lang="de", pairs=PAIRS)}, "data.pairs.x is Multilingual"),
+    (
+        {"x": replace(LC_TOK, train=[LC_TOK.train, LC_TOK.train])},
+        "data.pairs.x has several training corpora or filters",
+    ),
+    ({"x": replace(LC_TOK, filters=Filters(duplicates=True))}, "data.pairs.x has several training corpora or filters"),
     ({"x": replace(LC_TOK, reverse_source=True)}, "data.pairs.x has reverse_source or target_direction"),
     ({"x": replace(LC_TOK, tgt_lang="d e")}, "data.pairs.x.tgt_lang is 'd e', expected a language's code"),
     ({"x": replace(LC_TOK, tgt_lang="de,fr")}, "data.pairs.x.tgt_lang is 'de,fr'"),

@@ -54,6 +54,17 @@ BAD_OPTIONS = [
         "data.src_lang is '' and the training file has no suffix .*; set data.src_lang=CODE",
     ),
     ({"tgt_lang": 7}, "data.tgt_lang is 7"),
+    ({"train": [PAIR, ["b.en"]]}, r"data.train is \['b.en'\], expected two file names"),
+    ({"train": []}, r"data.train is \[\], expected two file names"),
+    ({"weights": [1, 2]}, r"data.weights is \[1, 2\], expected a positive number for each .* data.train has 1"),
+    ({"weights": [2]}, r"data.weights is \[2\]"),
+    ({"train": [PAIR, PAIR], "weights": [1]}, r"data.weights is \[1\], .* data.train has 2"),
+    ({"train": [PAIR, PAIR], "weights": [1, 0]}, r"data.weights is \[1, 0\]"),
+    ({"train": [PAIR, PAIR], "weights": [1, "2"]}, "data.weights is "),
+    ({"train": [PAIR, PAIR], "weights": 3}, "data.weights is 3"),
+    ({"train": [PAIR, PAIR], "weights": [1, 2], "temperature": 2}, "data.weights and data.temperature are both set"),
+    ({"temperature": 0.5}, "data.temperature is 0.5, expected at least 1"),
+    ({"temperature": True}, "data.temperature is True"),
     ({"text_form": "lctok"}, "data.text_form is 'lctok', expected one of lc_tok, plain; did you mean 'lc_tok'"),
 ]
 
@@ -69,3 +80,31 @@ def test_swapped_languages_warn(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.text == ""
     Parallel(train=PAIR, val=PAIR, src_lang="de", tgt_lang="en")
     assert "data.train is ['a.en', 'a.de'] for de to en; swapped?" in caplog.text
+
+
+def test_swapped_validation_files_warn_by_their_names(caplog: pytest.LogCaptureFixture) -> None:
+    Parallel(train=PAIR, val=PAIR[::-1])
+    assert "data.val is ['a.de', 'a.en'] for en to de; swapped?" in caplog.text
+    caplog.clear()
+    Parallel(train=[PAIR, PAIR[::-1]], val=PAIR)
+    assert "data.train is ['a.de', 'a.en'] for en to de; swapped?" in caplog.text
+
+
+def test_several_corpora(tmp_path: Path) -> None:
+    one, other, val = (touch(tmp_path, f"{name}.en", f"{name}.de") for name in ("a", "b", "v"))
+    source = Parallel(train=(one, tuple(other)), val=val)
+    paths = [tuple(map(Path, pair)) for pair in (one, other)]
+    assert source.train_files(tmp_path) == paths
+    assert source.files(tmp_path)["train"] == paths[0]
+    assert (source.src_lang, source.tgt_lang) == ("en", "de")
+    Path(other[1]).unlink()
+    with pytest.raises(CorpusError, match=r"data.train names .*/b.de, which is no file"):
+        source.train_files(tmp_path)
+
+
+def test_shares_by_weight_and_by_temperature() -> None:
+    two = {"train": [PAIR, PAIR], "val": PAIR}
+    assert Parallel(**two).repeats([100, 4]) == [1, 1]  # type: ignore[arg-type]
+    assert Parallel(**two, weights=(2, 0.5)).repeats([100, 4]) == [2, 0.5]  # type: ignore[arg-type]
+    big, small = Parallel(**two, temperature=2).repeats([100, 4])  # type: ignore[arg-type]
+    assert (big, 4 * small / 100) == (1, pytest.approx(0.2))  # (4 / 100) ** (1 / 2)

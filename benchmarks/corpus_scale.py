@@ -1,0 +1,214 @@
+"""Memory and time of preparing and iterating synthetic corpora of 0.1, 1 and 10 million pairs; Linux only.
+
+A pair is three phrases of one to six words on each side; every hundredth pair repeats the one before it, and is to be
+dropped. Preparing is ``python src/prepare.py``; iterating is a process of its own that starts two epochs and reads the
+second to its end. Resident memory is that of all processes together, read from /proc ten times a second: anonymous
+memory, which is the program's, and pages of files, which are the libraries and the memory-mapped data and which the
+system takes back when it needs them.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+PHRASES, WORDS, VOCAB = 4096, 20_000, 8000
+SIDES = ("xx", "yy")
+
+
+@dataclass
+class Measured:
+    """A process and its children, from start to end."""
+
+    seconds: float = 0.0
+    times: list[float] = field(default_factory=list)
+    anonymous: list[float] = field(default_factory=list)  # MB
+    files: list[float] = field(default_factory=list)  # MB
+    output: str = ""
+
+
+def write_pairs(folder: Path, name: str, pairs: int, seed: int) -> list[str]:
+    """Write the two files of a corpus and return their names."""
+    bank, rng = np.random.default_rng(0), np.random.default_rng(seed)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    paths = []
+    phrases = []
+    for side in SIDES:
+        words = ["".join(bank.choice(letters, bank.integers(2, 10))) + side for _ in range(WORDS)]
+        ranks = np.minimum(np.exp(bank.uniform(0, np.log(WORDS), (PHRASES, 6))).astype(int), WORDS - 1)  # Zipf's law
+        phrases.append([" ".join(words[r] for r in row[: bank.integers(1, 7)]) for row in ranks])
+        paths.append(str(folder / f"{name}.{side}"))
+    with Path(paths[0]).open("w") as src, Path(paths[1]).open("w") as tgt:
+        for begin in range(0, pairs, 100_000):
+            rows = rng.integers(0, PHRASES, (min(100_000, pairs - begin), 3))
+            rows[99::100] = rows[98::100][: len(rows[99::100])]
+            for file, bank_of_side in zip((src, tgt), phrases, strict=True):
+                file.writelines(f"{bank_of_side[a]} {bank_of_side[b]} {bank_of_side[c]}\n" for a, b, c in rows.tolist())
+    return paths
+
+
+def measure(command: list[str]) -> Measured:
+    """Run a command to its end, and watch the memory of it and of what it starts."""
+    found, started = Measured(), time.perf_counter()
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=errors, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        )
+        while process.poll() is None:
+            sizes = [_resident(pid) for pid in _tree(process.pid)]
+            found.times.append(time.perf_counter() - started)
+            found.anonymous.append(sum(size[0] for size in sizes))
+            found.files.append(sum(size[1] for size in sizes))
+            time.sleep(0.1)
+        found.seconds = time.perf_counter() - started
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            raise SystemExit(f"corpus_scale: {command[1]}: exit status {process.returncode}\n{errors.read()[-2000:]}")
+        found.output = output.read()
+    return found
+
+
+def _tree(pid: int) -> list[int]:
+    try:
+        children = " ".join(path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:  # it has ended meanwhile
+        return []
+    return [pid, *(below for child in children.split() for below in _tree(int(child)))]
+
+
+def _resident(pid: int) -> tuple[float, float]:
+    """Anonymous memory and pages of files, in MB."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    except OSError:
+        return 0.0, 0.0
+    anonymous, files = (int(lines.get(key, "0 kB").split()[0]) * 1024 / 1e6 for key in ("RssAnon", "RssFile"))
+    return anonymous, files
+
+
+def iterate(options: dict[str, list[str]], cache_dir: str) -> dict[str, float]:
+    """Open prepared data, start two epochs and read the second, in this process; times in seconds."""
+    from softsearch.data.batch import Batching
+    from softsearch.data.datamodule import ParallelDataModule
+    from softsearch.data.sources.parallel import Parallel
+    from softsearch.text.filters import Filters
+    from softsearch.text.tokenizer import TokenizerTrainer
+
+    source = Parallel(train=options["train"], val=options["val"], filters=Filters(duplicates=True))
+    data = ParallelDataModule(
+        source=source, tokenizer=TokenizerTrainer(vocab_size=VOCAB), batching=Batching(), cache_dir=cache_dir, seed=1
+    )
+    device = SimpleNamespace(type="cpu")
+    data.trainer = SimpleNamespace(world_size=1, global_rank=0, strategy=SimpleNamespace(root_device=device))
+    before = _resident(os.getpid())[0]
+    clock = [time.perf_counter()]
+    folder = data.prepared.folder
+    clock.append(time.perf_counter())
+    loader = data.train_dataloader()
+    first = next(iter(loader))
+    clock.append(time.perf_counter())
+    data.batches_trained = len(loader)
+    batches = iter(loader)
+    pairs = len(next(batches).src_tokens)
+    clock.append(time.perf_counter())
+    pairs += sum(len(batch.src_tokens) for batch in batches)
+    clock.append(time.perf_counter())
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    names = ("open", "first_epoch", "next_epoch", "read")
+    times = dict(zip(names, np.diff(clock).tolist(), strict=True))
+    return {**times, "pairs": pairs, "before": before, "disk": size, "batch": len(first.src_tokens)}
+
+
+def row(folder: Path, pairs: int, processes: int) -> tuple[list[str], Measured, Measured]:
+    """Measure one size."""
+    options = {"train": write_pairs(folder, "train", pairs, 1), "val": write_pairs(folder, "val", 1000, 2)}
+    cache = str(folder / "cache")
+    files = [f"data.{split}=[{','.join(paths)}]" for split, paths in options.items()]
+    config = [f"tokenizer.vocab_size={VOCAB}", f"processes={processes}", f"cache_dir={cache}"]
+    config += ["data=parallel", "data.filters.duplicates=true", *files, f"hydra.run.dir={folder / 'log'}"]
+    prepared = measure([sys.executable, str(ROOT / "src/prepare.py"), "model=transformer_tiny", *config])
+    read = measure([sys.executable, __file__, "--iterate", json.dumps(options), "--folder", cache])
+    found = json.loads(read.output.splitlines()[-1])
+    by_chance = pairs - pairs // 100 - found["pairs"]
+    assert 0 <= by_chance <= pairs / 1000, f"{found['pairs']} pairs are left of {pairs}"
+    text = Path(options["train"][0]).stat().st_size + Path(options["train"][1]).stat().st_size
+    cells = [
+        f"{pairs:,}",
+        f"{text / 1e6:,.0f}",
+        f"{found['disk']:,.0f}",
+        f"{prepared.seconds:,.0f}",
+        f"{pairs / prepared.seconds:,.0f}",
+        f"{max(prepared.anonymous):,.0f}",
+        f"{found['open']:.1f}",
+        f"{found['first_epoch']:.1f}",
+        f"{found['next_epoch']:.1f}",
+        f"{found['pairs'] / found['read']:,.0f}",
+        f"{max(read.anonymous):,.0f}",
+        f"{max(read.anonymous) - found['before']:,.0f}",
+    ]
+    return cells, prepared, read
+
+
+HEAD = (
+    "pairs", "text, MB", "prepared, MB", "prepare, s", "pairs/s", "peak, MB", "find again, s", "first epoch, s",
+    "next epoch, s", "read, pairs/s", "peak, MB", "of it data, MB",
+)  # fmt: skip
+
+
+def draw(measured: dict[int, tuple[Measured, Measured]], path: Path) -> None:
+    """Draw resident memory over the course of preparing and of iterating."""
+    mpl.use("Agg")
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4), sharey=True)
+    for number, (axis, title) in enumerate(zip(axes, ("preparing", "iterating"), strict=True)):
+        for (pairs, pair), colour in zip(measured.items(), ("tab:green", "tab:blue", "tab:red", "k"), strict=False):
+            run = pair[number]
+            share = np.array(run.times) / run.seconds
+            both = np.array(run.anonymous) + np.array(run.files)
+            axis.plot(share, run.anonymous, colour, label=f"{pairs:,} pairs, {run.seconds:,.0f} s")
+            axis.plot(share, both, colour, linestyle=":", linewidth=1)
+        axis.set(title=title, xlabel="share of the time", ylim=(0, None))
+        axis.legend(loc="upper left", fontsize="small")
+    axes[0].set_ylabel("resident memory of all processes, MB\n(dotted: with pages of files)")
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+
+
+def main() -> None:
+    """Measure each size in processes of their own, and write the table and the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--folder", type=Path, help="where the corpora go, some GB for 10 million pairs")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results", help="for corpus_scale.md and .png")
+    parser.add_argument("--iterate", help=argparse.SUPPRESS)  # what a process of its own is told to read
+    options = parser.parse_args()
+    if options.iterate:
+        print(json.dumps(iterate(json.loads(options.iterate), str(options.folder))))
+        return
+    table = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)]
+    measured = {}
+    options.out.mkdir(parents=True, exist_ok=True)
+    for pairs in options.pairs:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            cells, *measured[pairs] = row(Path(folder), pairs, options.processes)
+        table.append(" | ".join(cells))
+        print("\n".join(f"| {line} |" for line in (table if pairs == options.pairs[0] else table[-1:])), flush=True)
+        (options.out / "corpus_scale.md").write_text("".join(f"| {line} |\n" for line in table))
+        draw(measured, options.out / "corpus_scale.png")
+
+
+if __name__ == "__main__":
+    main()

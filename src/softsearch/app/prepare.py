@@ -1,0 +1,74 @@
+"""Preparing the data of a run beforehand, in all cores, with a report of what was found in it."""
+
+import os
+import sys
+from pathlib import Path
+
+from omegaconf import DictConfig
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from softsearch.app.instantiate import build, check, plain
+from softsearch.data.prepare import prepare as prepare_data
+from softsearch.data.prepared import PreparedData
+from softsearch.text.checks import require_int
+
+
+def prepare(config: DictConfig) -> None:
+    """Prepares ``data`` with ``tokenizer``, and prints what was found and dropped.
+
+    Raises:
+        SoftsearchError: an option is wrong, or the data cannot be read or written.
+    """
+    resolved = plain(config)
+    for name in ("data", "tokenizer"):
+        check(resolved[name], name)
+    processes = os.cpu_count() or 1 if resolved["processes"] is None else resolved["processes"]
+    require_int("processes", processes, at_least=1)
+    cache_dir = Path(config.cache_dir).expanduser()
+    options = {"processes": processes}
+    if sys.stderr.isatty():
+        with _Bars() as bars:
+            prepared = prepare_data(build(config.data), build(config.tokenizer), cache_dir, progress=bars, **options)
+    else:
+        prepared = prepare_data(build(config.data), build(config.tokenizer), cache_dir, **options)
+    _show(prepared)
+
+
+class _Bars:
+    """Shows how far preparing is, on a terminal."""
+
+    def __init__(self) -> None:
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        self._progress = Progress(*columns, console=Console(stderr=True))
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "_Bars":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = self._progress.add_task(what, total=total)
+        self._progress.update(self._tasks[what], completed=done, total=total)
+
+
+def _show(prepared: PreparedData) -> None:
+    console = Console()
+    report = prepared.report()
+    table = Table("split", "source | target", "pairs", "kept", "found")
+    for split, corpora in report["corpora"].items():
+        for corpus in corpora:
+            found = "\n".join(f"{count:,} {what}" for what, count in corpus["findings"].items())
+            files = f"{Path(corpus['src']).name} | {Path(corpus['tgt']).name}"
+            table.add_row(split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", found)
+    console.print(table)
+    for split, count in report["also_in_training"].items():
+        console.print(f"{count:,} pairs of {split} are in the training data too")
+    for split, (src, tgt) in report["tokens"].items():
+        console.print(f"{split}: {src:,} source tokens, {tgt:,} target tokens")
+    console.print(f"prepared: {prepared.folder}", soft_wrap=True, highlight=False)

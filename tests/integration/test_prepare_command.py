@@ -1,0 +1,44 @@
+"""What prepare.py prepares is what train.py looks for."""
+
+import json
+from pathlib import Path
+
+from hydra import compose, initialize_config_dir
+
+from softsearch.app.build import build_data
+from softsearch.app.main import CONFIGS, register_resolvers
+from tests.integration.commands import SMALL, run
+from tests.unit.data.pairs import write_pair
+
+
+def test_training_finds_what_was_prepared(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    done = run("prepare.py", *SMALL, "processes=2", f"cache_dir={cache}", f"hydra.run.dir={tmp_path / 'log'}")
+    assert done.returncode == 0, done.stderr
+    (folder,) = (cache / "prepared").iterdir()
+    assert str(folder) in done.stdout
+    assert "300" in done.stdout
+    stamps = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        data = build_data(compose("train", [*SMALL, f"cache_dir={cache}", "name=test", f"run_dir={tmp_path}"]))
+    data.prepare_data()
+    assert data.prepared.folder == folder
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == stamps
+
+
+def test_the_report_counts_what_was_dropped_and_mistakes_are_answered(tmp_path: Path) -> None:
+    train, val = write_pair(tmp_path, "train", 30), write_pair(tmp_path, "val", 4)
+    for path in train:
+        path.write_bytes(path.read_bytes() + b"same\nsame\n")
+    files = [f"data.{name}=[{pair[0]},{pair[1]}]" for name, pair in (("train", train), ("val", val))]
+    options = ["data=parallel", *files, "tokenizer=char", f"cache_dir={tmp_path}", f"hydra.run.dir={tmp_path / 'log'}"]
+    done = run("prepare.py", *options, "processes=1", "data.filters.identical=true", COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    assert "2 dropped for the same text on both sides" in done.stdout
+    report = json.loads(next((tmp_path / "prepared").glob("*/report.json")).read_text())
+    (corpus,) = report["corpora"]["train"]
+    assert (corpus["lines"], corpus["kept"], corpus["untranslated"]) == (32, 30, 2)
+    wrong = run("prepare.py", *options, "proceses=1")
+    assert wrong.returncode == 1
+    assert "there is no config key 'proceses'; did you mean 'processes'?" in wrong.stderr
