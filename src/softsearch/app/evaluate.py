@@ -17,8 +17,9 @@ from softsearch.errors import CorpusError
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.corpus import read_parallel
 from softsearch.training.allocator import keep_freed_memory
+from softsearch.training.average import read_weights
 from softsearch.training.evaluation import evaluate as evaluate_lines
-from softsearch.training.saved import Saved, read_saved
+from softsearch.training.saved import Saved
 
 
 def evaluate(config: DictConfig) -> None:
@@ -30,12 +31,12 @@ def evaluate(config: DictConfig) -> None:
     keep_freed_memory()
     resolved = plain(config)
     check(resolved["search"], "search")
-    saved = read_saved(resolved["ckpt"])
+    saved = read_weights(resolved["ckpt"], resolved["average"])
     own = OmegaConf.create({"data": saved.config["data"]}).data
     source: ParallelSource = build(config.data if "data" in config else own)
     lines = _lines(source, resolved)
     model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
-    Console().print(f"translating {len(lines[0])} sentences with {saved.path}, step {saved.step}", soft_wrap=True)
+    Console().print(f"translating {len(lines[0])} sentences with {saved.describe()}", soft_wrap=True)
     tested = evaluate_lines(
         model,
         saved.tokenizers,
@@ -70,9 +71,10 @@ def _shortlist(saved: Saved, data: DictConfig, config: dict[str, Any]) -> Shortl
     if options["frequent"] is None:
         return None
     source: ParallelSource = build(data)
-    corpus = read_parallel(*source.files(Path(config["cache_dir"]))["train"])
+    files = source.train_files(Path(config["cache_dir"]))
+    corpora = [read_parallel(*pair, on_error=source.dropped.on_error) for pair in files]
     src, tgt = (
-        [np.asarray(tokenizer.encode(line)) for line in side]
-        for tokenizer, side in zip(saved.tokenizers, (corpus.src, corpus.tgt), strict=True)
+        [np.asarray(tokenizer.encode(line)) for corpus in corpora for line in getattr(corpus, side)]
+        for tokenizer, side in zip(saved.tokenizers, ("src", "tgt"), strict=True)
     )
     return Shortlist(*shortlist_tables(src, tgt, src_vocab_size=saved.tokenizers[0].vocab_size, **options))

@@ -10,8 +10,9 @@ from rich.table import Table
 from softsearch.app.build import rebuild_model
 from softsearch.app.instantiate import build, check, plain
 from softsearch.errors import ConfigError
+from softsearch.training.average import read_weights
 from softsearch.training.run_folder import read_metrics
-from softsearch.training.saved import Saved, read_saved
+from softsearch.training.saved import Saved
 from softsearch.training.step_function import TorchStepFunction
 
 
@@ -25,7 +26,7 @@ def export(config: DictConfig) -> None:
     check(resolved["search"], "search")
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
-    saved = read_saved(resolved["ckpt"])
+    saved = read_weights(resolved["ckpt"], resolved["average"])
     model = rebuild_model(saved)
     options = getattr(build(config.search), "options", None)
     if options is None or resolved["max_src_tokens"] < 8:
@@ -65,6 +66,7 @@ def _facts(saved: Saved, parameters: int) -> dict[str, Any]:
         "data": data["_target_"].rpartition(".")[2],
         "languages": f"{data['src_lang']} to {data['tgt_lang']}",
         "steps": saved.step,
-        "results": read_metrics(saved.path.parent.parent),
+        "averaged": saved.averaged,
+        "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # of one checkpoint
         "config": config,
     }

@@ -1,63 +1,164 @@
-"""Checkpoints: written whole or not at all, read without executing anything."""
+"""Checkpoints: written whole or not at all, hashed, finite, and read without executing anything."""
 
+import hashlib
 import os
+import struct
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
+from torch import Tensor
 
 from softsearch.errors import CheckpointError
+
+# The hash is the comment of the zip archive that PyTorch writes: it stays with the file wherever that goes, readers of
+# such archives pass over it, and `unzip -z` shows it. It is that of the archive as PyTorch wrote it, without a comment.
+_MAGIC, _HEX = b"softsearch sha256 ", 64
+_START = struct.pack("<H", len(_MAGIC) + _HEX) + _MAGIC  # the comment's length is the last field of an archive
+_NO_COMMENT = b"\0\0"
+_LAST_RECORD, _LAST_RECORD_SIZE = b"PK\x05\x06", 22
+_CHUNK = 2**20  # bytes
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes to a temporary file in the same folder, flushes it to the disk and renames it."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
-        """Replaces ``path`` in one step: it holds the old checkpoint or the new one at every moment."""
+        """Replaces ``path`` in one step: it holds the old checkpoint or the new one at every moment.
+
+        Raises:
+            CheckpointError: a weight is not finite, or the file system does not take the file; ``path`` is unchanged.
+        """
         if storage_options is not None:
             raise TypeError("storage_options are not supported; checkpoints are local files")
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}-{os.getpid()}")
+        _refuse_non_finite(checkpoint, target)
+        temporary = target.with_name(f".{target.name}.partial")  # of a killed process: overwritten by the next
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as file:
-                torch.save(checkpoint, file)
+                hashed = _HashedFile(file)
+                torch.save(checkpoint, hashed)
+                hashed.add_comment()
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
+        except BaseException as error:
+            with suppress(OSError):  # of a folder that cannot be written
+                temporary.unlink()
+            if isinstance(error, OSError):
+                raise CheckpointError(
+                    f"{target} could not be written ({error.strerror or error}); what it held before is unchanged; "
+                    "make room or choose another folder, then continue with resume=auto"
+                ) from error
             raise
 
     def load_checkpoint(
         self, path: str | Path, map_location: Any | None = None, weights_only: bool | None = None
     ) -> dict[str, Any]:
-        """Reads a checkpoint; only tensors and plain values are ever unpickled.
+        """Reads a checkpoint into main memory; only tensors and plain values are ever unpickled.
 
         Raises:
             CheckpointError: the file is missing or damaged, or holds something else.
         """
         del weights_only  # always
-        return load_checkpoint(Path(path), map_location)
+        return load_checkpoint(Path(path), map_location or "cpu")
 
 
-def load_checkpoint(path: Path, map_location: Any | None = "cpu") -> dict[str, Any]:
+class _HashedFile:
+    """Hashes what PyTorch writes.
+
+    An error is kept and raised at the end: PyTorch's writer, which is C++, would turn it into one of its own.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.digest = file, hashlib.sha256()
+        self.error: OSError | None = None
+
+    def write(self, data: memoryview) -> int:
+        if self.error is None:
+            try:
+                self.file.write(data)
+            except OSError as error:
+                self.error = error
+        self.digest.update(data)
+        return data.nbytes
+
+    def flush(self) -> None:
+        """PyTorch asks for it; the file is flushed later."""
+
+    def add_comment(self) -> None:
+        if self.error is not None:
+            raise self.error
+        self.file.seek(-len(_NO_COMMENT), os.SEEK_END)
+        self.file.write(_START + self.digest.hexdigest().encode())
+
+
+def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
     """Reads a checkpoint file into plain values and tensors.
 
     Raises:
         CheckpointError: the file is missing or damaged, or holds something else.
     """
-    if not path.is_file():
-        raise CheckpointError(f"{path} does not exist; expected a checkpoint, as in RUN/checkpoints/last.ckpt")
+    check_hash(path)
     try:
         loaded = torch.load(path, map_location=map_location, weights_only=True)
     except Exception as error:  # torch.load fails in many ways, all of which mean the same to the user
         detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CheckpointError(
-            f"{path} cannot be read as a checkpoint ({detail}); it is truncated, damaged or of another kind: "
-            "take another file of its folder"
-        ) from error
+        raise _unreadable(path, detail) from error
     if not isinstance(loaded, dict):
         raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")
     return loaded
+
+
+def check_hash(path: Path) -> None:
+    """Compares a checkpoint file with the hash that it carries; earlier versions wrote none.
+
+    Raises:
+        CheckpointError: the file is missing, or is not what was written.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"{path} does not exist; expected a checkpoint, as in RUN/checkpoints/last.ckpt")
+    with path.open("rb") as file:
+        left = file.seek(0, os.SEEK_END) - len(_START) - _HEX
+        file.seek(max(0, left))
+        end = file.read()
+        if not end.startswith(_START):
+            if end[-_LAST_RECORD_SIZE:].startswith(_LAST_RECORD) and end.endswith(_NO_COMMENT):
+                return
+            raise _unreadable(path, "it does not end as a checkpoint does")
+        file.seek(0)
+        digest = hashlib.sha256()
+        while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+            digest.update(chunk)
+            left -= len(chunk)
+    digest.update(_NO_COMMENT)
+    expected = end[len(_START) :].decode(errors="replace")
+    if digest.hexdigest() != expected:
+        raise _unreadable(path, f"its SHA-256 is {digest.hexdigest()}, it was written with {expected}")
+
+
+def _unreadable(path: Path, detail: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path} cannot be read as a checkpoint ({detail}); it is truncated, damaged or of another kind: "
+        "take another file of its folder"
+    )
+
+
+def _refuse_non_finite(checkpoint: dict[str, Any], target: Path) -> None:
+    """A run whose weights are lost must not overwrite the ones that it had."""
+    weights = {
+        name: tensor
+        for part in ("state_dict", "current_model_state")  # the second: beside a moving average, the trained ones
+        for name, tensor in checkpoint.get(part, {}).items()
+        if isinstance(tensor, Tensor) and tensor.is_floating_point()
+    }
+    lost = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
+    if lost:
+        raise CheckpointError(
+            f"step {checkpoint.get('global_step')}: {len(lost)} of {len(weights)} weight tensors are not finite, the "
+            f"first is {lost[0]}; {target} was not written and stays as it was. Continue from it with resume=auto and "
+            "a lower optimizer.lr or trainer.gradient_clip_val"
+        )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import lightning
 import torch
-from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from softsearch.errors import CheckpointError
@@ -13,7 +13,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.training.checkpoint_io import load_checkpoint
 
 FORMAT = 1
-_KEY = "softsearch"
+ORIGIN = "softsearch"
 _PREFIX = "model."  # of the Seq2Seq inside the LightningModule
 
 
@@ -39,7 +39,21 @@ class SaveOrigin(Callback):
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
         """Adds them."""
-        checkpoint[_KEY] = self.origin
+        checkpoint[ORIGIN] = self.origin
+
+    def on_load_checkpoint(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Refuses to train on from an average as if it were the trained weights.
+
+        Raises:
+            CheckpointError: the run kept a moving average, and does not any more.
+        """
+        averaging = any(isinstance(callback, WeightAveraging) for callback in trainer.callbacks)  # type: ignore[attr-defined]
+        if "current_model_state" in checkpoint and not averaging:
+            raise CheckpointError(
+                "the checkpoint to resume from holds a moving average of the weights; resume with callbacks=ema"
+            )
 
 
 class Saved(NamedTuple):
@@ -50,6 +64,12 @@ class Saved(NamedTuple):
     tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
     weights: dict[str, Tensor]  # of the Seq2Seq
     step: int
+    averaged: int  # checkpoints that the weights are the mean of
+
+    def describe(self) -> str:
+        """Which weights these are."""
+        mean = f", the mean of {self.averaged} checkpoints" if self.averaged > 1 else ""
+        return f"{self.path}, step {self.step}{mean}"
 
 
 def read_saved(path: str | Path) -> Saved:
@@ -58,9 +78,12 @@ def read_saved(path: str | Path) -> Saved:
     Raises:
         CheckpointError: it is missing, damaged, of another program or of a newer version.
     """
-    path = Path(path)
-    checkpoint = load_checkpoint(path)
-    origin = checkpoint.get(_KEY)
+    return to_saved(Path(path), load_checkpoint(Path(path)))
+
+
+def to_saved(path: Path, checkpoint: dict[str, Any]) -> Saved:
+    """Takes what :func:`read_saved` returns out of a checkpoint that has been read from ``path``."""
+    origin = checkpoint.get(ORIGIN)
     if not isinstance(origin, dict):
         raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
     if origin["format"] > FORMAT:
@@ -76,4 +99,4 @@ def read_saved(path: str | Path) -> Saved:
         for name, tensor in checkpoint["state_dict"].items()
         if name.startswith(_PREFIX)
     }
-    return Saved(path, origin["config"], (src, tgt), weights, checkpoint["global_step"])
+    return Saved(path, origin["config"], (src, tgt), weights, checkpoint["global_step"], checkpoint.get("averaged", 1))

@@ -1,6 +1,8 @@
 """Checkpoints are whole or absent, and reading one executes nothing."""
 
 import pickle
+import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 import torch
 
 from softsearch.errors import CheckpointError
-from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoint_io import AtomicCheckpointIO, check_hash, load_checkpoint
 
 CHECKPOINT = {"state_dict": {"w": torch.arange(5.0)}, "epoch": 3, "config": {"lr": 0.1, "names": ["a", "b"]}}
 
@@ -147,3 +149,55 @@ def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"none.ckpt does not exist"):
         load_checkpoint(tmp_path / "none.ckpt")
+
+
+def test_every_byte_counts(saved: Path) -> None:
+    """A flipped bit of a weight would load; one in the hash, its name or its length must not switch off the check."""
+    data = saved.read_bytes()
+    for place in [*range(0, len(data) - 120, 37), *range(len(data) - 120, len(data))]:
+        saved.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            check_hash(saved)
+    saved.write_bytes(data)
+    check_hash(saved)
+
+
+@pytest.mark.parametrize("size", [1, 21, 22, 80, 84, 85, 200])
+def test_no_beginning_of_a_file_passes(saved: Path, size: int) -> None:
+    for data in (saved.read_bytes()[:size], saved.read_bytes()[-size:]):
+        saved.write_bytes(data)
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            load_checkpoint(saved)
+
+
+def test_the_hash_goes_with_the_file_and_is_a_comment_to_others(saved: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copyfile(saved, tmp_path / "elsewhere.ckpt"))
+    assert load_checkpoint(moved)["epoch"] == 3
+    with zipfile.ZipFile(moved) as archive:
+        assert archive.comment.startswith(b"softsearch sha256 ")
+        assert archive.testzip() is None
+    assert torch.load(moved, weights_only=True, mmap=True)["epoch"] == 3
+
+
+def test_a_file_of_an_earlier_version_has_no_hash_and_loads(tmp_path: Path) -> None:
+    torch.save(CHECKPOINT, tmp_path / "old.ckpt")
+    assert load_checkpoint(tmp_path / "old.ckpt")["epoch"] == 3
+
+
+@pytest.mark.parametrize("part", ["state_dict", "current_model_state"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_not_finite_are_not_saved(saved: Path, part: str, value: float) -> None:
+    before = saved.read_bytes()
+    lost = {"state_dict": {"a": torch.ones(3)}, "global_step": 9}
+    lost[part] = {"a": torch.ones(3), "n": torch.arange(3), "b.w": torch.tensor([0.0, value])}  # type: ignore[assignment]
+    message = r"step 9: 1 of 2 weight tensors are not finite, the first is b\.w; .*last\.ckpt was not written"
+    with pytest.raises(CheckpointError, match=message):
+        AtomicCheckpointIO().save_checkpoint(lost, saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file, where a folder should be")
+    with pytest.raises(CheckpointError, match=r"checkpoints/last\.ckpt could not be written \(.*make room"):
+        AtomicCheckpointIO().save_checkpoint(CHECKPOINT, tmp_path / "checkpoints" / "last.ckpt")

@@ -1,0 +1,91 @@
+"""Which checkpoints a run keeps: the best one, the last one, and the newest few."""
+
+import logging
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning
+from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
+from lightning.pytorch.trainer.states import TrainerFn
+
+from softsearch.errors import CheckpointError, ConfigError
+from softsearch.training.checkpoint_folder import BEST, LAST, keep_steps
+from softsearch.training.checkpoint_io import check_hash
+
+log = logging.getLogger(__name__)
+
+
+class BestCheckpoint(ModelCheckpoint):
+    """Keeps ``best.ckpt``; a resumed run finds it beside the checkpoint, wherever the folder has been moved to.
+
+    Args:
+        dirpath: the run's checkpoints.
+        monitor: the metric.
+        mode: whether less or more of it is better.
+    """
+
+    def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
+        super().__init__(
+            dirpath=dirpath, filename=Path(BEST).stem, monitor=monitor, mode=mode, enable_version_counter=False
+        )
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over the best score so far where its checkpoint is here and whole; else the next one is the best."""
+        if not state_dict["best_model_path"]:
+            return
+        best = Path(str(self.dirpath)) / BEST
+        try:
+            check_hash(best)
+        except CheckpointError as error:
+            log.warning("the best checkpoint so far is lost, and the next one replaces it: %s", error)
+            return
+        here = {
+            "dirpath": self.dirpath,
+            "best_model_path": str(best),
+            "kth_best_model_path": str(best),
+            "best_k_models": {str(best): state_dict["best_model_score"]},
+        }
+        super().load_state_dict(state_dict | here)
+
+
+class LastCheckpoint(Checkpoint):
+    """Saves ``last.ckpt`` after each validation, and keeps the newest few as ``step-N.ckpt``.
+
+    In the middle of an accumulation window it waits for the optimizer's step, for gradients are not saved.
+
+    Args:
+        dirpath: the run's checkpoints.
+        keep: how many; what to fall back to when one is damaged, and to average.
+    """
+
+    def __init__(self, *, dirpath: str | Path, keep: int = 5) -> None:
+        if keep < 1:
+            raise ConfigError(f"callbacks.last.keep is {keep}, expected at least 1; change it")
+        self.folder, self.keep = Path(dirpath), keep
+        self.steps: list[int] = []  # of this run alone: its folder may hold another's
+        self.due = False
+
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Saves, or waits."""
+        fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+        self.due = fitting and not trainer.fast_dev_run  # type: ignore[attr-defined]  # set by a connector
+        self.on_train_batch_end(trainer)
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Saves what was put off."""
+        if not self.due or trainer.fit_loop.epoch_loop._should_accumulate():
+            return
+        self.due = False
+        step = trainer.global_step
+        self.steps = [*(s for s in self.steps if s < step), step][-self.keep :]
+        trainer.save_checkpoint(self.folder / LAST)
+        if trainer.is_global_zero:
+            keep_steps(self.folder, self.steps)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The steps kept."""
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on with them."""
+        self.steps = list(state_dict["steps"])
