@@ -1,0 +1,49 @@
+"""``launcher=`` chooses one of Hydra's launchers, and says what to install where its plugin is missing."""
+
+import importlib.util
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+
+from softsearch.app.main import CONFIGS, explain
+
+
+def launcher(name: str) -> DictConfig:
+    """Its config."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("train", [f"launcher={name}"], return_hydra_config=True).hydra.launcher
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("basic", "hydra._internal.core_plugins.basic_launcher.BasicLauncher"),
+        ("joblib", "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher"),
+        ("submitit_slurm", "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher"),
+    ],
+)
+def test_a_choice_overrides_hydras(name: str, target: str) -> None:
+    assert launcher(name)._target_ == target
+
+
+def test_joblib_runs_two_jobs_at_a_time() -> None:
+    assert launcher("joblib").n_jobs == 2
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("hydra_plugins.hydra_ray_launcher") is not None, reason="Ray's plugin is installed"
+)
+def test_a_missing_plugin_is_named_with_its_command() -> None:
+    with pytest.raises(HydraException) as error:
+        launcher("ray")
+    assert explain(error.value, "train") == (
+        "launcher=ray needs a plugin that is not installed: pip install hydra-ray-launcher"
+    )
+
+
+def test_a_misspelt_launcher_is_answered_with_the_nearest() -> None:
+    with pytest.raises(HydraException) as error:
+        launcher("joblb")
+    assert explain(error.value, "train") == "there is no launcher=joblb; did you mean 'joblib'?"
