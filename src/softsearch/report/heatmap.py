@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from softsearch.report.drawing import drawable, pixels, style
 
 
 def draw_alignments(
@@ -20,15 +21,27 @@ def draw_alignments(
         tgt_pieces: the labels on the left.
         path: the file to write.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with style():
+        _figure(alignments, src_pieces, tgt_pieces).savefig(path, format="png")
+
+
+def alignment_image(
+    alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str]
+) -> NDArray[np.uint8]:
+    """The same heatmap as pixels, ``[height, width, 3]``; see :func:`draw_alignments`."""
+    with style():
+        return pixels(_figure(alignments, src_pieces, tgt_pieces))
+
+
+def _figure(alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str]) -> Figure:
     size = (1.6 + 0.34 * len(src_pieces), 1.6 + 0.30 * len(tgt_pieces))
-    with mpl.rc_context({"font.family": ["DejaVu Sans"], "savefig.dpi": 120}):
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.add_subplot()
-        image = axes.imshow(alignments, cmap="gray", vmin=0, vmax=1, aspect="auto")
-        axes.xaxis.tick_top()
-        axes.set_xticks(range(len(src_pieces)), src_pieces, rotation=60, ha="left")
-        axes.set_yticks(range(len(tgt_pieces)), tgt_pieces)
-        axes.tick_params(length=0)
-        figure.colorbar(image, ax=axes, label="alignment weight", shrink=0.8)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, format="png")
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(alignments, cmap="gray", vmin=0, vmax=1, aspect="auto")
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(len(src_pieces)), list(map(drawable, src_pieces)), rotation=60, ha="left")
+    axes.set_yticks(range(len(tgt_pieces)), list(map(drawable, tgt_pieces)))
+    axes.tick_params(length=0)
+    figure.colorbar(image, ax=axes, label="alignment weight", shrink=0.8)
+    return figure

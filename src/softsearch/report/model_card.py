@@ -15,7 +15,7 @@ def model_card(name: str, facts: Mapping[str, Any], sizes: Mapping[str, int]) ->
         sizes: bytes of each file.
     """
     trained = "".join(f"| {row} | {facts[row]} |\n" for row in _ROWS if row in facts)
-    scores = {key: value for key, value in facts.get("results", {}).items() if not key.startswith("train/")}
+    scores = {key: value for key, value in facts.get("results", {}).items() if not key.startswith(("train/", "model/"))}
     results = "".join(f"| {key} | {value:.3f} |\n" for key, value in scores.items())
     files = "".join(f"| {file} | {size:,} |\n" for file, size in sizes.items())
     tested = f"## Results\n\n| figure | value |\n|---|---|\n{results}\n" if results else ""

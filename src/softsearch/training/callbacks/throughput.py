@@ -14,7 +14,7 @@ from softsearch.text.vocabulary import PAD
 
 
 class Throughput(Callback):
-    """Logs loss, learning rate and real target tokens per second; keeps the whole run's figures in :attr:`summary`.
+    """Logs loss, rate, real target tokens per second, padding and memory; keeps the run's figures in :attr:`summary`.
 
     Validation does not count as training time. The share outside is what is left of it without the forward pass, the
     backward pass and the optimizer's step. It stands first in the list of callbacks, so that it times none of them.
@@ -26,7 +26,7 @@ class Throughput(Callback):
         self.seconds = self.busy = 0.0
         self.mark = self.logged_seconds = 0.0
         self.stepping = False
-        self.logged_tokens = 0
+        self.logged_tokens = self.logged_padded = 0
 
     def on_train_start(self, *_: Any) -> None:
         """Starts the clock."""
@@ -64,6 +64,19 @@ class Throughput(Callback):
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
             self._log(trainer, pl_module)
 
+    def state_dict(self) -> dict[str, Any]:
+        """What has been counted since the last line of the log, which a resumed run goes on with."""
+        return {
+            "tokens": self.tokens - self.logged_tokens,
+            "padded": self.padded - self.logged_padded,
+            "seconds": self.seconds - self.logged_seconds,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Goes on with it; the summary stays that of this process."""
+        self.logged_tokens, self.logged_padded = -state_dict["tokens"], -state_dict["padded"]
+        self.logged_seconds = -state_dict["seconds"]
+
     def on_train_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Sums up, over all processes."""
         totals = torch.tensor([self.tokens, self.padded], dtype=torch.float64)
@@ -80,11 +93,16 @@ class Throughput(Callback):
         }
 
     def _log(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        speed = (self.tokens - self.logged_tokens) / (self.seconds - self.logged_seconds) * trainer.world_size
-        self.logged_tokens, self.logged_seconds = self.tokens, self.seconds
+        tokens = self.tokens - self.logged_tokens
+        speed = tokens / (self.seconds - self.logged_seconds) * trainer.world_size
+        efficiency = tokens / (self.padded - self.logged_padded)  # of this process, since the last line
+        self.logged_tokens, self.logged_padded, self.logged_seconds = self.tokens, self.padded, self.seconds
         rate = trainer.optimizers[0].param_groups[0]["lr"]
-        shown = {"train/loss": float(pl_module.last_loss), "tokens/s": speed, "lr": rate}
+        loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # of the batches of all processes
+        shown = {"train/loss": loss, "tokens/s": speed, "lr": rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
+        used = {"train/padding_efficiency": efficiency, "train/peak_memory_mb": peak_memory_mb()}
+        pl_module.log_dict(used, rank_zero_only=True)
 
 
 def peak_memory_mb() -> float:

@@ -55,7 +55,7 @@ class TranslateValidation(Callback):
         """Writes the samples and says how good the model is, once all metrics are known."""
         if self.translated is None or not trainer.is_global_zero:
             return
-        self._write(trainer.global_step, self.translated)
+        self._write(trainer.global_step)
         figures = {name.removeprefix("val/"): float(v) for name, v in trainer.callback_metrics.items()}
         log.info(
             "step %d, validation: loss %.3f, perplexity %.2f, BLEU %.2f, chrF %.2f, %.1f %% exactly right",
@@ -66,12 +66,18 @@ class TranslateValidation(Callback):
         sample = (lines[0] for lines in self.translated)
         log.info("    source       %s\n    reference    %s\n    translation  %s", *sample)
 
-    def _write(self, step: int, translated: Translated) -> None:
-        count = len(translated.sources)
+    def sample_lines(self) -> list[tuple[str, str, str]]:
+        """Source, reference and translation of the samples, evenly from the last validation; none before the first."""
+        if self.translated is None:
+            return []
+        count = len(self.translated.sources)
         chosen = range(0, count, max(1, count // self.samples))[: self.samples]
+        sources, references, hypotheses = self.translated
+        return [(sources[i], references[i], hypotheses[i]) for i in chosen]
+
+    def _write(self, step: int) -> None:
         text = "\n".join(
-            "source       {}\nreference    {}\ntranslation  {}\n".format(*(lines[i] for lines in translated))
-            for i in chosen
+            "source       {}\nreference    {}\ntranslation  {}\n".format(*lines) for lines in self.sample_lines()
         )
         self.samples_dir.mkdir(parents=True, exist_ok=True)
         (self.samples_dir / f"step-{step}.txt").write_text(text, encoding="utf-8")

@@ -1,0 +1,128 @@
+"""A run keeps its best, its last and its newest checkpoints, and finds them again when its folder was moved."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lightning
+import pytest
+from lightning.pytorch.callbacks import Callback
+
+from softsearch.errors import ConfigError
+from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from softsearch.training.checkpoint_io import load_checkpoint
+from tests.unit.training.small_run import Terminate, assert_same_bits, best_of, files, fit
+
+pytestmark = pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
+
+
+def step_of(path: Path) -> int:
+    step: int = load_checkpoint(path)["global_step"]
+    return step
+
+
+def test_the_newest_are_kept_and_last_is_one_of_them(tmp_path: Path) -> None:
+    fit(tmp_path, tmp_path / "run", batches=16)
+    assert files(tmp_path / "run") == ["best.ckpt", "last.ckpt", "step-12.ckpt", "step-16.ckpt", "step-8.ckpt"]
+    folder = tmp_path / "run" / "checkpoints"
+    assert [step_of(folder / f"step-{step}.ckpt") for step in (8, 12, 16)] == [8, 12, 16]
+    assert (folder / "last.ckpt").samefile(folder / "step-16.ckpt")
+
+
+def test_a_run_in_an_old_folder_keeps_none_of_the_old_run(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "checkpoints"
+    folder.mkdir(parents=True)
+    for step in (2, 4, 600):
+        (folder / f"step-{step}.ckpt").write_text("of another run")
+    fit(tmp_path, tmp_path / "run", batches=8)
+    assert files(tmp_path / "run") == ["best.ckpt", "last.ckpt", "step-4.ckpt", "step-8.ckpt"]
+    assert step_of(folder / "step-4.ckpt") == 4
+
+
+def test_a_moved_run_goes_on_and_improves_its_best(tmp_path: Path) -> None:
+    fit(tmp_path, tmp_path / "old", batches=8)
+    old_score = load_checkpoint(tmp_path / "old/checkpoints/best.ckpt")["callbacks"]
+    shutil.move(tmp_path / "old", tmp_path / "elsewhere" / "new")
+    run = tmp_path / "elsewhere" / "new"
+    trainer = fit(tmp_path, run, batches=16, resume=run / "checkpoints" / "last.ckpt")
+    assert best_of(trainer).best_model_path == str(run / "checkpoints" / "best.ckpt")
+    assert step_of(run / "checkpoints" / "best.ckpt") == 16
+    before = next(state for name, state in old_score.items() if name.startswith("BestCheckpoint"))["best_model_score"]
+    after = best_of(trainer).best_model_score
+    assert after is not None
+    assert after < before
+    assert not (tmp_path / "old").exists()
+    fit(tmp_path, tmp_path / "whole", batches=16)
+    assert files(run) == files(tmp_path / "whole")
+    assert_same_bits(run / "checkpoints" / "last.ckpt", tmp_path / "whole" / "checkpoints" / "last.ckpt")
+
+
+def test_a_moved_run_keeps_a_best_that_is_not_beaten(tmp_path: Path) -> None:
+    fit(tmp_path, tmp_path / "old", batches=8, mode="max")  # the loss falls, so the first validation is the best
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    best = tmp_path / "new" / "checkpoints" / "best.ckpt"
+    before = best.read_bytes()
+    trainer = fit(tmp_path, tmp_path / "new", batches=12, mode="max", resume=best.with_name("last.ckpt"))
+    assert best_of(trainer).best_model_path == str(best)
+    assert best.read_bytes() == before
+    assert step_of(best) == 4
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "another folder"])
+def test_a_lost_best_is_replaced_by_the_next(tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    run = tmp_path / "run"
+    fit(tmp_path, run, batches=8, mode="max")
+    best, last = (run / "checkpoints" / name for name in ("best.ckpt", "last.ckpt"))
+    if damage == "truncated":
+        best.write_bytes(best.read_bytes()[:1000])
+    elif damage == "missing":
+        best.unlink()
+    else:
+        run = tmp_path / "another"
+    trainer = fit(tmp_path, run, batches=12, mode="max", resume=last)
+    assert "the best checkpoint so far is lost" in caplog.text
+    assert best_of(trainer).best_model_path == str(run / "checkpoints" / "best.ckpt")
+    assert step_of(run / "checkpoints" / "best.ckpt") == 12
+
+
+def test_a_run_terminated_before_its_first_validation_finds_its_best_later(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with pytest.raises(SystemExit):
+        fit(tmp_path, run, Terminate(1))
+    assert files(run) == ["last.ckpt"]
+    fit(tmp_path, run, batches=4, resume=run / "checkpoints" / "last.ckpt")
+    assert files(run) == ["best.ckpt", "last.ckpt", "step-4.ckpt"]
+
+
+class PowerFailure(Callback):
+    """Ends the run at a batch, as SIGKILL would: nothing is saved."""
+
+    def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.datamodule.batches_trained == 10:  # type: ignore[attr-defined]
+            raise RuntimeError("power failure")
+
+
+def test_in_an_accumulation_window_the_last_checkpoint_waits_for_the_step(tmp_path: Path) -> None:
+    """Validation comes after batches 4, 8 and 12, the optimizer's steps after 3, 6, 7 (an epoch's end), 10, 13, ..."""
+    with pytest.raises(RuntimeError, match="power failure"):
+        fit(tmp_path, tmp_path / "cut", PowerFailure(), batches=18, accumulate=3)
+    last = tmp_path / "cut" / "checkpoints" / "last.ckpt"
+    assert load_checkpoint(last)["ParallelDataModule"]["batches_trained"] in (6, 10)
+    fit(tmp_path, tmp_path / "cut", batches=18, accumulate=3, resume=last)
+    fit(tmp_path, tmp_path / "whole", batches=18, accumulate=3)
+    assert files(tmp_path / "cut") == files(tmp_path / "whole")
+    assert_same_bits(last, tmp_path / "whole" / "checkpoints" / "last.ckpt")
+
+
+def test_none_to_keep_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"callbacks\.last\.keep is 0, expected at least 1"):
+        LastCheckpoint(dirpath=tmp_path, keep=0)
+
+
+def test_nothing_is_saved_outside_of_training(tmp_path: Path) -> None:
+    trainer = lightning.Trainer(logger=False, enable_checkpointing=False, accelerator="cpu")
+    callback = LastCheckpoint(dirpath=tmp_path)
+    callback.on_validation_end(trainer)
+    assert not callback.due
+    assert list(tmp_path.iterdir()) == []
+    assert isinstance(BestCheckpoint(dirpath=tmp_path, monitor="val/bleu", mode="max"), Callback)

@@ -1,0 +1,121 @@
+"""A training run of seconds in this process, with the callbacks that a run has."""
+
+import copy
+import os
+import signal
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from torch import Tensor
+from torch.optim import Adam
+
+from softsearch.app.instantiate import build
+from softsearch.data.batch import Batching
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.models.loss import CrossEntropy
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.preemption import Preemption
+from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.module import TranslationModule
+from softsearch.training.saved import SaveOrigin
+from softsearch.training.schedules import inverse_sqrt
+from tests.contract.models import model_config
+from tests.unit.data.pairs import write_corpus
+
+
+class Terminate(Callback):
+    """Sends this process SIGTERM in the middle of a training step."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def on_after_backward(self, trainer: lightning.Trainer, *_: Any) -> None:
+        if trainer.datamodule.batches_trained == self.at:  # type: ignore[attr-defined]
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def fit(
+    folder: Path,
+    run: Path,
+    *callbacks: Callback,
+    batches: int = 12,
+    resume: Path | None = None,
+    accumulate: int = 1,
+    mode: Literal["min", "max"] = "min",
+    keep: int = 3,
+    loss: CrossEntropy | None = None,
+) -> lightning.Trainer:
+    """Trains with dropout, seven batches an epoch, validates after every fourth, and saves in ``run``/checkpoints."""
+    checkpoints = run / "checkpoints"
+    config = copy.deepcopy(model_config("rnnsearch"))
+    config.encoder.dropout = config.decoder.dropout = 0.5
+    data = ParallelDataModule(
+        source=write_corpus(folder, train=70),
+        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60),
+        batching=Batching(tokens=1000, sentences=10),
+        cache_dir=folder / "cache",
+        seed=1,
+    )
+    data.prepare_data()
+    tokenizers = data.prepared.src_tokenizer, data.prepared.tgt_tokenizer
+    torch.manual_seed(0)
+    module = TranslationModule(
+        model=build(config, src_vocab_size=tokenizers[0].vocab_size, tgt_vocab_size=tokenizers[1].vocab_size),
+        loss=loss or CrossEntropy(),
+        optimizer=partial(Adam, lr=0.01),
+        scheduler=partial(inverse_sqrt, warmup_steps=5),
+    )
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=batches // accumulate,
+        accumulate_grad_batches=accumulate,
+        val_check_interval=4,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        callbacks=[
+            *callbacks,
+            ExactResume(seed=1),
+            BestCheckpoint(dirpath=checkpoints, monitor="val/loss", mode=mode),
+            LastCheckpoint(dirpath=checkpoints, keep=keep),
+            Preemption(path=checkpoints / "last.ckpt"),
+            SaveOrigin({"run_dir": str(run)}, tokenizers),
+        ],
+        plugins=[AtomicCheckpointIO()],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(module, datamodule=data, ckpt_path=resume)
+    return trainer
+
+
+def best_of(trainer: lightning.Trainer) -> BestCheckpoint:
+    """The callback."""
+    return next(c for c in trainer.checkpoint_callbacks if isinstance(c, BestCheckpoint))
+
+
+def files(run: Path) -> list[str]:
+    """The names of all files among the checkpoints."""
+    return sorted(path.name for path in (run / "checkpoints").iterdir())
+
+
+def assert_same_bits(found: Path, expected: Path, *parts: str) -> None:
+    """Compares the weights, and other parts of two checkpoints that hold tensors."""
+    ours, theirs = load_checkpoint(found), load_checkpoint(expected)
+    for part in ("state_dict", *parts):
+        assert ours[part].keys() == theirs[part].keys()
+        for name, tensor in ours[part].items():
+            assert torch.equal(tensor, theirs[part][name]), f"{part}.{name}"
+
+
+def model_weights(module: Any) -> dict[str, Tensor]:
+    """A copy of the weights that the model has now."""
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}

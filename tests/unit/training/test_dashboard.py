@@ -1,0 +1,286 @@
+"""What the dashboard writes, read from each logger's own files."""
+
+import csv
+import gc
+import html
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightning
+import pytest
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
+from matplotlib.figure import Figure
+from torch.optim import Adam
+
+from softsearch.app.instantiate import build
+from softsearch.data.batch import Batching
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.errors import ConfigError
+from softsearch.models.loss import CrossEntropy
+from softsearch.search.greedy import Greedy
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.training.boards import log_folder
+from softsearch.training.callbacks.dashboard import Dashboard
+from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.throughput import Throughput
+from softsearch.training.callbacks.translate import TranslateValidation
+from softsearch.training.metrics import corpus_scores
+from softsearch.training.metrics_file import MetricsFile
+from softsearch.training.module import TranslationModule
+from softsearch.training.schedules import inverse_sqrt
+from softsearch.training.wandb_run import WandbRun, closing_run, kept_id
+from tests.contract.models import model_config
+from tests.unit.data.pairs import write_corpus
+from tests.unit.training.wandb_file import OfflineRun, read_run
+
+STEPS, VALIDATE, LOG, SAMPLES, HEATMAPS = 4, 2, 2, 3, 2
+CLIP = 1e-4
+CONFIG = {"model": {"name": "rnnsearch"}, "git": {"commit": "c0ffee", "dirty": True, "diff_stat": " a.py | 1 +"}}
+TRAINING = {"train/loss", "tokens/s", "lr", "train/padding_efficiency", "train/peak_memory_mb"} | {
+    f"grad_norm/{part}" for part in ("embeddings", "encoder", "attention", "decoder", "output", "total")
+}
+VALIDATION = {f"val/{name}" for name in ("loss", "perplexity", "bleu", "chrf", "exact_match")} | {
+    "bleu_by_length/01-05",
+    "bleu_by_length/06-10",
+}
+
+
+def fit(folder: Path, loggers: list[Logger], model: str = "rnnsearch", **options: Any) -> lightning.Trainer:
+    """A short run with a dashboard, as the command sets it up."""
+    data = ParallelDataModule(
+        source=write_corpus(folder, train=40, val=8),
+        tokenizer=TokenizerTrainer(kind="char", vocab_size=40),
+        batching=Batching(tokens=200),
+        cache_dir=folder / "cache",
+        seed=1,
+    )
+    data.prepare_data()
+    size = data.prepared.src_tokenizer.vocab_size
+    module = TranslationModule(
+        model=build(model_config(model), src_vocab_size=size, tgt_vocab_size=size),
+        loss=CrossEntropy(),
+        optimizer=partial(Adam, lr=0.01),
+        scheduler=partial(inverse_sqrt, warmup_steps=2),
+    )
+    for logger in loggers:
+        logger.log_hyperparams(CONFIG)
+    search = Greedy(max_length_factor=1.0)
+    callbacks = [
+        Throughput(),
+        ExactResume(seed=1),
+        TranslateValidation(search=search, samples_dir=folder / "samples", samples=SAMPLES),
+        Dashboard(**options),
+    ]
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=STEPS,
+        val_check_interval=VALIDATE,
+        check_val_every_n_epoch=None,
+        log_every_n_steps=LOG,
+        gradient_clip_val=CLIP,
+        num_sanity_val_steps=1,
+        callbacks=callbacks,
+        logger=loggers,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    trainer.fit(module, datamodule=data)
+    return trainer
+
+
+class Written(NamedTuple):
+    """Of one run, what is in the files of three loggers."""
+
+    folder: Path
+    validation: TranslateValidation
+    csv: dict[str, dict[int, float]]  # key -> step -> number
+    tensorboard: list[Any]  # (step, value) of events
+    wandb: OfflineRun
+
+
+def read_csv(path: Path) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            for key, value in row.items():
+                if value and key != "step":
+                    found.setdefault(key, {})[int(row["step"])] = float(value)
+    return found
+
+
+def read_tensorboard(folder: Path) -> list[Any]:
+    from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
+    from tensorboard.compat.proto.event_pb2 import Event
+
+    (file,) = folder.glob("events.*")
+    events = [Event.FromString(raw) for raw in RawEventFileLoader(str(file)).Load()]
+    return [(event.step, value) for event in events for value in event.summary.value]
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """W&B without a network, an account or a file at home; afterwards none of its threads is left."""
+    folder, before = tmp_path_factory.mktemp("wandb"), set(threading.enumerate())
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR"):
+            patch.setenv(name, str(folder / name))
+        for name, value in (("WANDB_MODE", "offline"), ("WANDB_SILENT", "true"), ("WANDB_ERROR_REPORTING", "false")):
+            patch.setenv(name, value)
+        yield
+        import wandb
+
+        wandb.teardown()
+    assert {thread.name for thread in set(threading.enumerate()) - before if "wandb" in thread.name.lower()} == set()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, offline: None) -> Written:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "bundle").mkdir()
+    (folder / "bundle" / "encoder.onnx").write_bytes(b"a graph")
+    with closing_run():
+        loggers = [
+            MetricsFile(path=folder / "metrics.csv"),
+            TensorBoardLogger(folder, name=None, version="tensorboard", default_hp_metric=False),
+            WandbRun(run_dir=str(folder), project="p", name="n", group="g", job_type="train", tags=["t"]),
+        ]
+        trainer = fit(folder, loggers, heatmaps=HEATMAPS)
+        log_folder(loggers, folder / "bundle", "n: a bundle", {"test/bleu": 1.5})
+    (file,) = folder.glob("wandb/offline-run-*/*.wandb")
+    (validation,) = (c for c in trainer.callbacks if isinstance(c, TranslateValidation))  # type: ignore[attr-defined]
+    events = read_tensorboard(folder / "tensorboard")
+    return Written(folder, validation, read_csv(folder / "metrics.csv"), events, read_run(file))
+
+
+def test_each_scalar_is_in_the_csv_file(written: Written) -> None:
+    assert set(written.csv) >= TRAINING | VALIDATION
+    for key in TRAINING | VALIDATION:
+        assert list(written.csv[key]) == [1, 3], key  # Lightning counts from 0
+    assert 0 < written.csv["train/padding_efficiency"][3] <= 1
+    assert written.csv["train/peak_memory_mb"][3] > 10
+
+
+def test_tensorboard_has_the_same_scalars(written: Written) -> None:
+    found: dict[str, dict[int, float]] = {}
+    for step, value in written.tensorboard:
+        if value.tensor.dtype == 1 and not value.tensor.string_val:  # DT_FLOAT
+            found.setdefault(value.tag, {})[step] = value.tensor.float_val[0]
+        elif value.HasField("simple_value"):
+            found.setdefault(value.tag, {})[step] = value.simple_value
+    assert set(found) == set(written.csv)
+    for key, by_step in written.csv.items():
+        assert found[key] == pytest.approx(by_step, rel=1e-5), key
+
+
+def test_wandb_has_the_same_scalars(written: Written) -> None:
+    found = written.wandb.scalars()
+    assert set(found) == set(written.csv)
+    for key, by_step in written.csv.items():
+        assert found[key] == pytest.approx(by_step, rel=1e-6), key
+
+
+def test_gradients_are_measured_before_they_are_clipped(written: Written) -> None:
+    assert all(norm > 10 * CLIP for norm in written.csv["grad_norm/total"].values())
+
+
+def test_each_range_has_the_score_of_its_own_sentences(written: Written) -> None:
+    assert written.validation.translated is not None
+    sources, references, hypotheses = written.validation.translated
+    for name, inside in (("01-05", range(1, 6)), ("06-10", range(6, 11))):
+        places = [i for i, source in enumerate(sources) if len(source.split()) in inside]
+        sides = ([side[i] for i in places] for side in (hypotheses, references))
+        expected = corpus_scores(*sides, text_form="plain", tgt_lang="de").values["bleu"]
+        assert written.csv[f"bleu_by_length/{name}"][3] == pytest.approx(expected, abs=1e-4)
+
+
+def test_wandb_has_config_and_state_of_the_code(written: Written) -> None:
+    assert {key: written.wandb.config[key] for key in CONFIG} == CONFIG
+    run = written.wandb.run
+    assert run.run_id == kept_id(written.folder)
+    assert (run.project, run.display_name, run.run_group, run.job_type) == ("p", "n", "g", "train")
+    assert list(run.tags) == ["t"]
+    assert written.wandb.exit_code == 0
+
+
+def test_wandb_has_a_table_of_samples(written: Written) -> None:
+    logged = [row["samples/translations"] for row in written.wandb.history if "samples/translations" in row]
+    assert [table["nrows"] for table in logged] == [SAMPLES] * (STEPS // VALIDATE)
+    table = json.loads((written.wandb.files / logged[-1]["path"]).read_text())
+    assert table["columns"] == ["source", "reference", "translation"]
+    assert [tuple(row) for row in table["data"]] == written.validation.sample_lines()
+
+
+@pytest.mark.parametrize(("key", "count"), [("samples/alignments", HEATMAPS), ("bleu_by_length/chart", 1)])
+def test_wandb_has_pictures(written: Written, key: str, count: int) -> None:
+    logged = [row for row in written.wandb.history if key in row]
+    assert [row["trainer/global_step"] for row in logged] == [1, 3]
+    for row in logged:
+        assert row[key]["count"] == count
+        for name in row[key]["filenames"]:
+            assert (written.wandb.files / name).read_bytes().startswith(b"\x89PNG")
+    if key == "samples/alignments":
+        shown = [translation for _, _, translation in written.validation.sample_lines()[:HEATMAPS]]
+        assert logged[-1][key]["captions"] == shown
+
+
+def test_wandb_has_the_bundle(written: Written) -> None:
+    (bundle,) = (artifact for artifact in written.wandb.artifacts if artifact.type == "model")
+    assert bundle.name == "n--a-bundle"  # W&B allows no other characters
+    assert json.loads(bundle.metadata) == {"test/bleu": 1.5}
+    (entry,) = bundle.manifest.contents
+    assert (entry.path, entry.local_path) == ("encoder.onnx", str(written.folder / "bundle" / "encoder.onnx"))
+
+
+def test_tensorboard_has_pictures_and_text(written: Written) -> None:
+    kinds = {(value.tag, step): value for step, value in written.tensorboard}
+    pictures = ["bleu_by_length/chart/0", *(f"samples/alignments/{number}" for number in range(HEATMAPS))]
+    for tag in pictures:
+        for step in (1, 3):
+            value = kinds[tag, step]
+            encoded = value.image.encoded_image_string or value.tensor.string_val[-1]
+            assert encoded.startswith(b"\x89PNG"), tag
+    config = kinds["config/text_summary", 0].tensor.string_val[0].decode()
+    assert json.loads(config.removeprefix("```json\n").removesuffix("\n```")) == CONFIG
+    table = kinds["samples/translations/text_summary", 3].tensor.string_val[0].decode().splitlines()
+    assert len(table) == 2 + SAMPLES
+    for line, sample in zip(table[2:], written.validation.sample_lines(), strict=True):
+        assert [html.unescape(cell.strip()) for cell in line.strip("|").split("|")] == [
+            " ".join(cell.split()) for cell in sample
+        ]
+
+
+def test_the_samples_are_those_of_the_file(written: Written) -> None:
+    text = (written.folder / "samples" / f"step-{STEPS}.txt").read_text(encoding="utf-8")
+    lines = written.validation.sample_lines()
+    assert len(lines) == SAMPLES
+    assert text == "\n".join(f"source       {s}\nreference    {r}\ntranslation  {t}\n" for s, r, t in lines)
+
+
+def test_no_picture_is_kept_in_memory(written: Written) -> None:
+    gc.collect()
+    assert not [found for found in gc.get_objects() if type(found) is Figure]
+
+
+def test_a_model_without_attention_has_no_heatmaps(tmp_path: Path) -> None:
+    fit(tmp_path, [TensorBoardLogger(tmp_path, name=None, version="tb", default_hp_metric=False)], model="gru")
+    tags = {value.tag for _, value in read_tensorboard(tmp_path / "tb")}
+    assert "samples/translations/text_summary" in tags
+    assert not [tag for tag in tags if tag.startswith(("samples/alignments", "grad_norm/attention"))]
+
+
+def test_scalars_alone_draw_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softsearch.training.callbacks.dashboard.align_lines", None)  # calling it would fail
+    fit(tmp_path, [MetricsFile(path=tmp_path / "metrics.csv")])
+    assert set(read_csv(tmp_path / "metrics.csv")) >= TRAINING | VALIDATION
+
+
+def test_a_negative_number_of_heatmaps_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"callbacks.dashboard.heatmaps is -1, expected at least 0"):
+        Dashboard(heatmaps=-1)
