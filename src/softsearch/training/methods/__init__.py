@@ -1,0 +1,1 @@
+"""What a training step minimises: one file per method."""

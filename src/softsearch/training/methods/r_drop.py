@@ -1,0 +1,74 @@
+"""R-Drop: regularised dropout (Liang et al. 2021, arXiv:2106.14448)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from softsearch.data.batch import Batch
+from softsearch.errors import ConfigError
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import LOGITS, ROWS, CrossEntropy, Loss
+from softsearch.text.vocabulary import PAD
+
+
+class RDrop:
+    """Two forward passes, P_1 and P_2, differ by their dropout alone and are drawn together.
+
+    The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). Here it is
+    half of that, so that without dropout the loss, and what its gradients are clipped at, is that of teacher forcing;
+    ``alpha`` is the paper's. The divergence is over the whole vocabulary, whatever the loss samples.
+
+    Args:
+        alpha: weight of the divergence; 5 in the paper's translation systems.
+
+    Raises:
+        ConfigError: alpha is negative.
+    """
+
+    def __init__(self, *, alpha: float = 5.0) -> None:
+        if alpha < 0:
+            raise ConfigError(f"method.alpha is {alpha}, expected at least 0; set method.alpha")
+        self.alpha = alpha
+
+    def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
+        """See :class:`TrainingMethod`; both passes are one, over a batch that holds each pair twice (section 2.2)."""
+        del step
+        src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
+        features = model.features(src_tokens, read)  # [2 * batch, tgt_len, features]
+        real = batch.tgt_tokens[:, 1:] != PAD
+        targets = batch.tgt_tokens[:, 1:][real]
+        first, second = (half[real] for half in features.chunk(2))  # [tokens, features] each
+        output = model.decoder.output
+        both = loss(torch.cat((first, second)), targets.repeat(2), output)
+        divergence = symmetric_divergence(first, second, output)
+        return Loss((both.smoothed + self.alpha / 2 * divergence) / 2, both.nll / 2), real.sum()
+
+
+def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear) -> Tensor:
+    """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``.
+
+    Only some rows of logits are alive at a time; the backward pass computes them again.
+    """
+    rows = max(1, min(ROWS, LOGITS // output.out_features))
+    total = first.new_zeros((), dtype=_wide(first))
+    for chunk in zip(first.split(rows), second.split(rows), strict=True):
+        part = checkpoint(
+            _divergence, *chunk, output.weight, output.bias, use_reentrant=False, preserve_rng_state=False
+        )
+        assert isinstance(part, Tensor)
+        total = total + part
+    return total
+
+
+def _divergence(first: Tensor, second: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """sum_v (p_1(v) - p_2(v)) (log p_1(v) - log p_2(v)), which is both divergences."""
+    log_p, log_q = (
+        functional.linear(features, weight, bias).log_softmax(-1, dtype=_wide(first)) for features in (first, second)
+    )
+    return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum()
+
+
+def _wide(tensor: Tensor) -> torch.dtype:
+    """A type that sums may be in."""
+    return torch.promote_types(tensor.dtype, torch.float32)

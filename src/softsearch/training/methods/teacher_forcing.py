@@ -1,0 +1,17 @@
+"""Teacher forcing: the decoder reads the reference (Williams & Zipser 1989)."""
+
+from torch import Tensor
+
+from softsearch.data.batch import Batch
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.text.vocabulary import PAD
+
+
+def teacher_forcing(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int = 0) -> tuple[Loss, Tensor]:
+    """See :class:`TrainingMethod`; the same at each step."""
+    del step
+    read, targets = batch.tgt_tokens[:, :-1], batch.tgt_tokens[:, 1:]
+    features = model.features(batch.src_tokens, read)
+    real = targets != PAD
+    return loss(features[real], targets[real], model.decoder.output), real.sum()

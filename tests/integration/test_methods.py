@@ -1,0 +1,198 @@
+"""Each training method and the plateau schedule in real runs, interrupted and not."""
+
+import copy
+import os
+import signal
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import lightning
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from lightning.pytorch.callbacks import Callback
+from torch.optim import Adam
+
+from softsearch.app.instantiate import build
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.run import train
+from softsearch.data.batch import Batching
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.models.loss import CrossEntropy
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.preemption import Preemption
+from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.methods.decay import InverseSigmoid
+from softsearch.training.methods.interface import TrainingMethod
+from softsearch.training.methods.r_drop import RDrop
+from softsearch.training.methods.scheduled_sampling import ScheduledSampling
+from softsearch.training.methods.teacher_forcing import teacher_forcing
+from softsearch.training.module import TranslationModule
+from softsearch.training.run_folder import read_metrics
+from softsearch.training.schedules import Plateau
+from tests.contract.models import model_config
+from tests.integration.commands import SMALL
+from tests.unit.data.pairs import write_corpus
+
+METHODS: dict[str, TrainingMethod] = {
+    "teacher_forcing": teacher_forcing,
+    "scheduled_sampling": ScheduledSampling(decay=InverseSigmoid(k=4.0)),
+    "r_drop": RDrop(alpha=5.0),
+}
+STEPS, VALIDATION = 16, 4  # steps of a run, and between its validations
+
+
+class Run(NamedTuple):
+    """What came of one."""
+
+    rates: dict[int, float]  # by step
+    checkpoint: dict[str, Any]  # the last
+
+
+class Watch(Callback):
+    """Notes the rate of each step, and sends this process SIGTERM in the middle of one."""
+
+    def __init__(self, kill: int) -> None:
+        self.kill, self.rates = kill, dict[int, float]()
+
+    def on_after_backward(self, trainer: lightning.Trainer, *_: Any) -> None:
+        self.rates[trainer.global_step] = trainer.optimizers[0].param_groups[0]["lr"]
+        if trainer.global_step == self.kill:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def fit(folder: Path, name: str, model: str, method: str, *, resume: Path | None = None, kill: int = -1) -> Run:
+    """Trains with dropout under a plateau schedule; returns the rates used and the last checkpoint."""
+    config = copy.deepcopy(model_config(model))
+    config.encoder.dropout = config.decoder.dropout = 0.3
+    data = ParallelDataModule(
+        source=write_corpus(folder, train=70),
+        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60),
+        batching=Batching(tokens=1000, sentences=10),
+        cache_dir=folder / "cache",
+        seed=1,
+    )
+    data.prepare_data()
+    size = data.prepared.src_tokenizer.vocab_size
+    torch.manual_seed(0)
+    module = TranslationModule(
+        model=build(config, src_vocab_size=size, tgt_vocab_size=size),
+        loss=CrossEntropy(),
+        optimizer=partial(Adam, lr=0.01),
+        # The loss falls, so that with mode=max each validation but the first is one too many.
+        scheduler=partial(Plateau, mode="max", patience=0, warmup_steps=2),
+        method=METHODS[method],
+    )
+    watch, last = Watch(kill), folder / f"{name}.ckpt"
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=STEPS,
+        val_check_interval=VALIDATION,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        callbacks=[ExactResume(seed=1), watch, Preemption(path=last)],
+        plugins=[AtomicCheckpointIO()],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+    torch.manual_seed(os.getpid() + kill)  # whatever the process did before must not matter
+    if kill < 0:
+        trainer.fit(module, datamodule=data, ckpt_path=resume)
+        trainer.save_checkpoint(last)
+    else:
+        with pytest.raises(SystemExit) as ended:
+            trainer.fit(module, datamodule=data, ckpt_path=resume)
+        assert ended.value.code == 143
+    return Run(watch.rates, load_checkpoint(last))
+
+
+def assert_same_bits(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found["state_dict"].keys() == expected["state_dict"].keys()
+    for name, tensor in found["state_dict"].items():
+        assert torch.equal(tensor, expected["state_dict"][name]), name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("methods")
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> Callable[[str, str], Run]:
+    """Runs that were not interrupted, by model and method."""
+    return cache(lambda model, method: fit(folder, f"{model}-{method}", model, method))
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "kills"),
+    [
+        ("rnnsearch", "teacher_forcing", (1, VALIDATION - 1, 10)),  # in the warm-up, at a validation, between two
+        ("rnnsearch", "scheduled_sampling", (10,)),
+        ("rnnsearch", "r_drop", (10,)),
+        ("transformer_tiny", "scheduled_sampling", (10,)),
+        ("transformer_tiny", "r_drop", (10,)),
+    ],
+)
+def test_a_run_that_was_killed_ends_with_the_same_bits(
+    model: str, method: str, kills: tuple[int, ...], folder: Path, whole: Callable[[str, str], Run]
+) -> None:
+    rates, expected = whole(model, method)
+    assert [rates[step] for step in range(STEPS)] == [0.005, *7 * [0.01], *4 * [0.005], *4 * [0.0025]]
+    for kill in kills:
+        name = f"{model}-{method}-{kill}"
+        before, _ = fit(folder, name, model, method, kill=kill)
+        after, resumed = fit(folder, f"{name}-resumed", model, method, resume=folder / f"{name}.ckpt")
+        assert before | after == rates
+        assert min(after) == kill + 1
+        assert_same_bits(resumed, expected)
+        assert resumed["lr_schedulers"] == expected["lr_schedulers"]
+
+
+def test_the_methods_differ(whole: Callable[[str, str], Run]) -> None:
+    """The comparison has teeth, and each method does something."""
+    found = [whole("rnnsearch", method)[1]["state_dict"] for method in METHODS]
+    for place, ours in enumerate(found):
+        for theirs in found[:place]:
+            assert any(not torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
+    """``src/train.py``, without a process of its own; returns the last checkpoint."""
+    register_resolvers()
+    given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={cache}", "name=test", *options]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", given)
+    train(config)
+    return load_checkpoint(folder / "checkpoints" / "last.ckpt")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("method=scheduled_sampling", "method.decay.k=2", "method.prediction=argmax"),
+        ("method=scheduled_sampling", "method/decay=linear", "method.decay.c=0.2", "method.decay.floor=0.1"),
+        ("method=scheduled_sampling", "method/decay=exponential", "method.decay.k=0.5"),
+        ("method=r_drop", "model.encoder.dropout=0.3"),
+        ("scheduler=cosine", "scheduler.warmup_steps=2", "scheduler.total_steps=8"),
+    ],
+    ids="-".join,
+)
+def test_the_command_resumes_from_a_validation(options: tuple[str, ...], tmp_path: Path) -> None:
+    """Under the plateau schedule, whose memory of that validation must be in the checkpoint."""
+    plateau = ("scheduler=plateau", "scheduler.monitor=val/chrf", "scheduler.patience=0", "scheduler.warmup_steps=2")
+    options = options if "scheduler=cosine" in options else (*plateau, *options)
+    whole = run_command(tmp_path / "whole", tmp_path / "cache", *options)
+    run_command(tmp_path / "parts", tmp_path / "cache", *options, "trainer.max_steps=4")
+    parts = run_command(tmp_path / "parts", tmp_path / "cache", *options, "resume=auto")
+    assert parts["global_step"] == whole["global_step"] == 8
+    assert_same_bits(parts, whole)
+    assert parts["lr_schedulers"] == whole["lr_schedulers"]
+    figures = read_metrics(tmp_path / "whole")
+    assert figures["test/loss"] == read_metrics(tmp_path / "parts")["test/loss"] > 0
