@@ -45,7 +45,12 @@ def test_a_run_folder_holds_what_the_contract_says(trained: Path) -> None:
     assert any(row["tokens/s"] for row in rows)
     samples = (trained / "samples" / "step-8.txt").read_text(encoding="utf-8")
     assert samples.count("reference") == samples.count("translation") == 8
-    assert {path.name for path in (trained / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt"}
+    assert {path.name for path in (trained / "checkpoints").iterdir()} == {
+        "best.ckpt",
+        "last.ckpt",
+        "step-4.ckpt",
+        "step-8.ckpt",
+    }
 
 
 def test_evaluate_repeats_the_test_of_the_run(trained: Path, tmp_path: Path) -> None:

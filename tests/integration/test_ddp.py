@@ -3,10 +3,19 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
+import lightning
+import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 
+from softsearch.app.build import build_data, build_model
+from softsearch.app.instantiate import build
+from softsearch.app.main import register_resolvers
+from softsearch.data.sampler import BucketBatchSampler
+from softsearch.text.vocabulary import PAD
 from softsearch.training.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL, run
 from tests.unit.data.pairs import write_pair
@@ -14,15 +23,20 @@ from tests.unit.data.pairs import write_pair
 PAIRS, SENTENCES, STEPS = 70, 10, 10  # seven batches, which two processes share as eight: two and a half epochs
 
 
-@pytest.mark.slow
-@pytest.mark.multiprocess
-@pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine")
-def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
-    train, val = (write_pair(tmp_path, name, pairs) for name, pairs in (("train", PAIRS), ("val", 5)))
-    options = [option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.multiprocess,
+    pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine"),
+]
+
+
+def train_in_two(folder: Path, *options: str) -> tuple[str, list[dict[str, str]]]:
+    """Trains in ``folder / "run"``; what it printed, and the rows of metrics.csv with a training loss."""
+    train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", PAIRS), ("val", 5)))
+    small = [option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))]
     done = run(
         "train.py",
-        *options,
+        *small,
         "data=parallel",
         f"data.train=[{train[0]},{train[1]}]",
         f"data.val=[{val[0]},{val[1]}]",
@@ -33,22 +47,67 @@ def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
         "trainer=ddp",
         "trainer.precision=32-true",
         f"trainer.max_steps={STEPS}",
-        "trainer.val_check_interval=5",
         "trainer.log_every_n_steps=1",
-        f"hydra.run.dir={tmp_path / 'run'}",
-        f"cache_dir={tmp_path / 'cache'}",
+        f"hydra.run.dir={folder / 'run'}",
+        f"cache_dir={folder / 'cache'}",
+        *options,
     )
     assert done.returncode == 0, done.stderr
-    assert "4 batches a process" in done.stdout + done.stderr
+    with (folder / "run" / "metrics.csv").open(newline="") as file:
+        return done.stdout + done.stderr, [row for row in csv.DictReader(file) if row["train/loss"]]
+
+
+def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
+    printed, rows = train_in_two(tmp_path, "trainer.val_check_interval=5")
+    assert "4 batches a process" in printed
     assert list(tmp_path.rglob("metrics.json")) == [tmp_path / "run" / "metrics.json"]
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["train/steps"] == STEPS
     assert 0 < metrics["val/loss"] < 20
     assert len((tmp_path / "run" / "val.hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 5
-    with (tmp_path / "run" / "metrics.csv").open(newline="") as file:
-        steps = [int(row["step"]) for row in csv.DictReader(file) if row["train/loss"]]
-    assert steps == list(range(STEPS))
+    assert [int(row["step"]) for row in rows] == list(range(STEPS))
     last = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")
     assert last["global_step"] == STEPS
     state = last["ParallelDataModule"]
     assert (state["batches_trained"], state["world_size"]) == (STEPS, 2)
+
+
+def test_two_processes_have_the_loss_curve_of_one_with_twice_the_batch(tmp_path: Path) -> None:
+    options = ("model.encoder.dropout=0", "model.decoder.dropout=0", "trainer.val_check_interval=1000")
+    _, rows = train_in_two(tmp_path, *options)
+    register_resolvers()
+    expected = one_process(OmegaConf.load(tmp_path / "run" / "config.yaml"))
+    assert [float(row["train/loss"]) for row in rows] == pytest.approx(expected, rel=1e-4)
+
+
+def one_process(config: Any) -> list[float]:
+    """The losses of plain training on the batches of both processes put together, without Lightning."""
+    lightning.seed_everything(config.seed, verbose=False)
+    data = build_data(config)
+    data.prepare_data()
+    model = build_model(
+        config.model, *(t.vocab_size for t in (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer))
+    )
+    dataset, loss_of = data.prepared.dataset("train"), build(config.loss)
+    lengths = dataset.src.lengths(), dataset.tgt.lengths()
+    sampler = BucketBatchSampler(
+        data.batching.cut(*lengths), *lengths, position=lambda: 0, seed=config.seed, world_size=2
+    )
+    optimizer = build(config.optimizer)(model.parameters())
+    scheduler = build(config.scheduler)(optimizer)
+    losses: list[float] = []
+    for step in range(STEPS):
+        epoch, turn = divmod(step, len(sampler))
+        pair = np.concatenate(sampler.plan(epoch)[2 * turn : 2 * turn + 2])
+        batch = dataset.__getitems__(pair.tolist())
+        targets = batch.tgt_tokens[:, 1:]
+        real = targets != PAD
+        features = model.features(batch.src_tokens, batch.tgt_tokens[:, :-1])
+        loss = loss_of(features[real], targets[real], model.decoder.output).smoothed / real.sum()
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.trainer.gradient_clip_val)
+        optimizer.step()
+        scheduler.step()
+    return losses

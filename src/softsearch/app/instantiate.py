@@ -19,7 +19,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.errors import ConfigError, SoftsearchError
 
-ALLOWED = ("softsearch.", "torch.optim.", "lightning.pytorch.")
+_OPTUNA = ("optuna.distributions.", "optuna.pruners.", "optuna.samplers.")
+ALLOWED = ("softsearch.", "torch.optim.", "lightning.pytorch.", *_OPTUNA)
 _HYDRA_KEYS = ("_target_", "_partial_")
 
 

@@ -8,24 +8,36 @@ from typing import Any
 import lightning
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.build import build_data, build_model, load_vectors
+from softsearch.app.git_state import git_state
 from softsearch.app.instantiate import build, check, plain
+from softsearch.app.main import CONFIGS
 from softsearch.app.results import report
+from softsearch.app.resume import compare
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.allocator import keep_compiled_kernels, keep_freed_memory
+from softsearch.training.boards import log_folder
+from softsearch.training.callbacks.dashboard import Dashboard
+from softsearch.training.callbacks.faulty_steps import FaultySteps
 from softsearch.training.callbacks.throughput import Throughput
+from softsearch.training.checkpoint_folder import BEST, LAST, load_resumable, newest_resumable
 from softsearch.training.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.evaluation import evaluate
 from softsearch.training.module import TranslationModule
+from softsearch.training.run_folder import read_metrics
 from softsearch.training.saved import SaveOrigin, read_saved
+from softsearch.training.wandb_run import closing_run, forget_id
 
 log = logging.getLogger(__name__)
 GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 
 
+@closing_run()
 def train(config: DictConfig) -> None:
     """Trains a model and tests its best checkpoint; everything ends up in the run's folder.
 
@@ -47,11 +59,15 @@ def train(config: DictConfig) -> None:
     if checkpoint is None:
         load_vectors(config.vectors, model, tokenizers)
     module = TranslationModule(
-        model=model, loss=build(config.loss), optimizer=build(config.optimizer), scheduler=build(config.scheduler)
+        model=model,
+        loss=build(config.loss),
+        optimizer=build(config.optimizer),
+        scheduler=build(config.scheduler),
+        method=build(config.method),
     )
     search = build(config.search)
     callbacks = [build(callback) for callback in config.callbacks.values()]
-    loggers = [build(logger) for logger in config.logger.values()]
+    loggers = _build_loggers(config, run_dir)
     trainer: lightning.Trainer = build(
         config.trainer,
         callbacks=[*callbacks, SaveOrigin(resolved, tokenizers)],
@@ -59,31 +75,27 @@ def train(config: DictConfig) -> None:
         plugins=[AtomicCheckpointIO()],
     )
     _refuse_sweep_of_processes(trainer)
+    data.check(trainer.world_size)
     if trainer.is_global_zero:
         _open_folder(run_dir, resolved, new=checkpoint is None)
+        _describe(loggers, resolved)
     log.info("%s with %s parameters", config.name, f"{sum(p.numel() for p in model.parameters()):,}")
     if checkpoint is not None:
         log.info("continuing from %s", checkpoint)
+        compare(checkpoint, resolved, module.state_dict())
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
     if any(isinstance(c, ModelCheckpoint) and c.monitor and c.best_model_path for c in callbacks):
         model.load_state_dict(read_saved(run_dir / "checkpoints" / "best.ckpt").weights)
     model.to(trainer.strategy.root_device)
-    training = {k: v for c in callbacks if isinstance(c, Throughput) for k, v in c.summary.items()}
+    training = {k: v for c in callbacks if isinstance(c, Throughput | FaultySteps) for k, v in c.summary.items()}
+    training["model/parameters"] = sum(p.numel() for p in model.parameters())
     split = "test" if "test" in data.prepared.splits else "val"
-    source = data.source
-    tested = evaluate(
-        model,
-        tokenizers,
-        search,
-        data.lines(split),
-        text_form=source.text_form,
-        tgt_lang=source.tgt_lang,
-    )
-    for logger in loggers:
-        logger.log_metrics({f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
-        logger.finalize("success")
+    lines, form = data.lines(split), data.source.text_form
+    tested = evaluate(model, tokenizers, search, lines, text_form=form, tgt_lang=data.source.tgt_lang)
+    _log_test(loggers, {f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
     report(run_dir, split, tested, training)
+    _log_bundle(callbacks, loggers, config, run_dir)
     if trainer.world_size > 1:
         trainer.strategy.barrier()
 
@@ -98,6 +110,46 @@ def _prepare_process() -> None:
         logging.getLogger("softsearch").setLevel(logging.WARNING)
 
 
+def _build_loggers(config: DictConfig, run_dir: Path) -> list[Logger]:
+    """The loggers; a run that resumes goes on with what the folder's first start began."""
+    if config.resume is None:
+        forget_id(run_dir)
+    return [build(logger) for logger in config.logger.values()]
+
+
+def _describe(loggers: list[Logger], config: dict[str, Any]) -> None:
+    """Tells the loggers and the log what runs: the config, and the state of the code."""
+    git = git_state(CONFIGS.parent)
+    if git["commit"]:
+        log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])
+    for logger in loggers:
+        logger.log_hyperparams({**config, "git": git})
+
+
+def _log_test(loggers: list[Logger], figures: dict[str, float], step: int) -> None:
+    for logger in loggers:
+        logger.log_metrics(figures, step)
+        logger.finalize("success")
+
+
+@rank_zero_only
+def _log_bundle(callbacks: list[Callback], loggers: list[Logger], config: DictConfig, run_dir: Path) -> None:
+    """Exports what was trained, where ``callbacks.dashboard.bundle`` asks for it."""
+    if not any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks):
+        return
+    from softsearch.app.export import export
+
+    found = [path for name in (BEST, LAST) if (path := run_dir / "checkpoints" / name).is_file()]
+    if not found:
+        log.warning("no bundle: the run ended before its first validation, and so without a checkpoint")
+        return
+    bundle = run_dir / "bundle"
+    ckpt, search = str(found[0]), plain(config)["search"]
+    options = {"ckpt": ckpt, "average": None, "out": str(bundle), "search": search, "max_src_tokens": 512}
+    export(OmegaConf.create(options))
+    log_folder(loggers, bundle, f"{config.name}-bundle", read_metrics(run_dir))
+
+
 def _refuse_sweep_of_processes(trainer: lightning.Trainer) -> None:
     """Lightning starts its processes with the command line of this one, and with it the whole sweep.
 
@@ -107,7 +159,7 @@ def _refuse_sweep_of_processes(trainer: lightning.Trainer) -> None:
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(
             f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
-            "whole sweep; sweep with trainer.devices=1, or start one command for each job"
+            "whole sweep; use src/sweep.py, whose trials are commands of their own, or sweep with trainer.devices=1"
         )
 
 
@@ -123,13 +175,13 @@ def _checkpoint_to_resume(resume: str | None, run_dir: Path) -> Path | None:
     """The checkpoint that ``resume`` asks for.
 
     Raises:
-        CheckpointError: it does not exist.
+        CheckpointError: it does not exist, or none can be read.
     """
     if resume is None:
         return None
     if resume == "auto":
-        last = run_dir / "checkpoints" / "last.ckpt"
-        return last if last.is_file() else None
+        return newest_resumable(run_dir / "checkpoints")
     if not Path(resume).is_file():
         raise CheckpointError(f"resume={resume}: no such file; give a checkpoint's path, auto or null")
+    load_resumable(Path(resume))
     return Path(resume)

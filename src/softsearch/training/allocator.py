@@ -10,8 +10,8 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 def keep_freed_memory() -> None:
     """Tells glibc to take memory in large steps and never to give it back; does nothing on other systems.
 
-    Half of a training step may go to page faults otherwise. Call it before PyTorch allocates. The resident size stays at
-    its peak.
+    Half of a training step may go to page faults otherwise. Call it before PyTorch allocates. The resident size stays
+    at its peak.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -1,33 +1,43 @@
 """The one LightningModule, for every architecture."""
 
+import math
 from collections.abc import Callable, Iterable
 from time import perf_counter
+from typing import Any
 
 import lightning
 import torch
-from lightning.pytorch.plugins.precision import MixedPrecision
+from lightning.pytorch.strategies import FSDPStrategy
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
 
 from softsearch.data.batch import Batch
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
-from softsearch.text.vocabulary import PAD
+from softsearch.models.loss import CrossEntropy
 from softsearch.training.lazy_adam import check_takes_sparse, clip_by_norm
+from softsearch.training.methods.interface import TrainingMethod
+from softsearch.training.methods.teacher_forcing import teacher_forcing
+from softsearch.training.schedules import Plateau
+from softsearch.training.step_guard import Seen, StepGuard, describe, free_memory, out_of_memory, stand_in
 
 
 class TranslationModule(lightning.LightningModule):
     """Trains a :class:`Seq2Seq` on batches of sentence pairs.
+
+    An optimizer step with a loss or a gradient that is not finite, or for which memory does not suffice, is skipped on
+    all processes: the optimizer finds no gradients, and leaves weights and its own state alone.
 
     Args:
         model: the architecture.
         loss: what to minimise, for each target token.
         optimizer: called with the parameters.
         scheduler: called with the optimizer, stepped after each optimizer step.
+        method: what the decoder reads while training, and what is made of the loss; validation is teacher forcing.
     """
 
     def __init__(
@@ -37,31 +47,59 @@ class TranslationModule(lightning.LightningModule):
         loss: CrossEntropy,
         optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
         scheduler: Callable[[Optimizer], LRScheduler],
+        method: TrainingMethod = teacher_forcing,
     ) -> None:
         super().__init__()
         self.model, self.loss = model, loss
-        self.optimizer, self.scheduler = optimizer, scheduler
+        self.optimizer, self.scheduler, self.method = optimizer, scheduler, method
         self.val_nll = MeanMetric()
         self.step_started = 0.0  # seconds, of the running step's forward pass
-        self.last_loss = torch.zeros(())  # of the last training step
+        self.last_loss = torch.zeros(())  # of the last training step; NaN where memory ran out
+        self.guard = StepGuard()
+        self.options: list[dict[str, Any]] = []  # of the optimizer's groups, as this run's config has them
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
         """The mean loss of a target token, over the batches of all processes."""
         self.step_started = perf_counter()
-        loss, tokens = self._loss(batch)
+        smoothed, tokens, exhausted = self._forward(batch)
+        found = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(tokens, exhausted).float()))
         mean_tokens = tokens
         if self.trainer.world_size > 1:  # gradients are averaged over processes, so each counts by its tokens
-            reduced = self.trainer.strategy.reduce(tokens.float(), reduce_op="mean")
+            reduced = self.trainer.strategy.reduce(torch.cat((tokens.float()[None], found)), reduce_op="mean")
             assert isinstance(reduced, Tensor)
-            mean_tokens = reduced
-        value = loss.smoothed / mean_tokens
+            mean_tokens, found = reduced[0], reduced[1:]
+        value = smoothed / mean_tokens
         # A callback writes it to the loggers, so that a step costs no synchronisation.
-        self.last_loss = value.detach()
+        self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
+        self.guard.note(Seen(batch, self.last_loss.clone(), exhausted), found)  # a reduction writes into its argument
         return value
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Lightning's backward pass; when memory runs out in it, the step will be skipped.
+
+        Raises:
+            SoftsearchError: it runs out and there are other processes, which already wait for this one's gradients.
+        """
+        try:
+            super().backward(loss, *args, **kwargs)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            if self.trainer.world_size > 1:
+                raise self._ends_all("backward", self.guard.seen[-1].batch) from error
+        else:
+            return
+        self.guard.note_exhausted()
+        self.last_loss = self.guard.seen[-1].loss
+        for parameter in self.model.parameters():
+            parameter.grad = None
+        free_memory()
+        for parameter in self.model.parameters():  # a scaler of gradients needs some
+            parameter.grad = torch.zeros_like(parameter)
 
     def validation_step(self, batch: Batch, _: int) -> None:
         """Adds up -log p of the references."""
-        loss, tokens = self._loss(batch)
+        loss, tokens = teacher_forcing(self.model, self.loss, batch)
         self.val_nll.update(loss.nll / tokens, weight=tokens)
 
     def on_validation_epoch_end(self) -> None:
@@ -69,6 +107,10 @@ class TranslationModule(lightning.LightningModule):
         nll = self.val_nll.compute()
         self.val_nll.reset()
         self.log_dict({"val/loss": nll, "val/perplexity": nll.exp()}, prog_bar=True, rank_zero_only=True)
+        if not self.trainer.sanity_checking:
+            for config in self.trainer.lr_scheduler_configs:
+                if isinstance(config.scheduler, Plateau):
+                    config.scheduler.observe(self.trainer.callback_metrics)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """The optimizer, and the schedule by steps.
@@ -81,10 +123,20 @@ class TranslationModule(lightning.LightningModule):
         except (TypeError, ValueError) as error:
             raise ConfigError(f"optimizer: {error}; change the option of optimizer that this is about") from error
         check_takes_sparse(optimizer, self.model)
+        self.options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         return {
             "optimizer": optimizer,
             "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"},
         }
+
+    def on_train_start(self) -> None:
+        """Gives the optimizer the options of this run, where a checkpoint has brought others."""
+        for optimizer, config in zip(self.trainer.optimizers, self.trainer.lr_scheduler_configs, strict=True):
+            config.scheduler.base_lrs = [options["lr"] for options in self.options]
+            for group, options in zip(optimizer.param_groups, self.options, strict=True):
+                if group["initial_lr"] != options["lr"]:
+                    group["lr"] *= options["lr"] / group["initial_lr"]
+                group |= options | {"lr": group["lr"], "initial_lr": options["lr"]}
 
     def configure_gradient_clipping(
         self,
@@ -92,23 +144,67 @@ class TranslationModule(lightning.LightningModule):
         gradient_clip_val: int | float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Clips; Lightning refuses to with a fused optimizer, for fear of scaled gradients, which only float16 has."""
-        precision = self.trainer.precision_plugin
-        if not gradient_clip_val:
-            return
-        if any(p.grad is not None and p.grad.is_sparse for p in self.model.parameters()):
-            clip_by_norm(self.model.parameters(), gradient_clip_val)  # PyTorch's clips dense ones only
-        elif isinstance(precision, MixedPrecision) and precision.scaler is None and gradient_clip_algorithm != "value":
-            precision.clip_grad_by_norm(optimizer, gradient_clip_val)
-        else:
-            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+        """Clips, or takes the gradients away if the step is to be skipped.
 
-    def _loss(self, batch: Batch) -> tuple[Loss, Tensor]:
-        """The loss summed over the target tokens, and their number."""
-        read, targets = batch.tgt_tokens[:, :-1], batch.tgt_tokens[:, 1:]
-        features = self.model.features(batch.src_tokens, read)
-        real = targets != PAD
-        return self.loss(features[real], targets[real], self.model.decoder.output), real.sum()
+        Lightning's own clipping keeps the norm to itself and refuses fused optimizers, for fear of scaled gradients,
+        which only float16 has.
+        """
+        scaler = getattr(self.trainer.precision_plugin, "scaler", None)
+        if scaler is not None and getattr(optimizer, "_step_supports_amp_scaling", False):
+            scaler.unscale_(optimizer)  # Lightning leaves it to such an optimizer
+        norm = self._clip(gradient_clip_val, gradient_clip_algorithm)
+        if scaler is not None and scaler.get_scale() > 1:
+            norm = torch.zeros_like(norm)  # an infinite gradient is how it finds its scale; it skips the step by itself
+        if not self.guard.may_step(norm):
+            optimizer.zero_grad(set_to_none=True)
+
+    def _clip(self, value: int | float | None, algorithm: str | None) -> Tensor:
+        """The norm of all gradients, which are clipped if there is a ``value``."""
+        parameters, strategy = list(self.model.parameters()), self.trainer.strategy
+        limit = value if value and algorithm != "value" else math.inf
+        if isinstance(strategy, FSDPStrategy):  # each process holds a share of the gradients
+            norm: Tensor = strategy.model.clip_grad_norm_(limit)  # type: ignore[union-attr, operator]
+        elif any(p.grad is not None and p.grad.is_sparse for p in parameters):
+            return clip_by_norm(parameters, value or math.inf)  # PyTorch's clips dense ones only
+        elif limit < math.inf:
+            norm = clip_grad_norm_(parameters, limit)
+        else:
+            norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+        if value and algorithm == "value":
+            clip_grad_value_(parameters, value)
+        return norm
+
+    def _forward(self, batch: Batch) -> tuple[Tensor, Tensor, bool]:
+        """The loss summed over the target tokens, their number, and whether memory ran out.
+
+        If it did, a pass with the beginning of the batch takes the place of the failed one, and its loss is zero: the
+        gradients' reduction, in which all processes must take part, goes on as ever.
+
+        Raises:
+            SoftsearchError: memory runs out while other processes wait for this one's share of the weights.
+        """
+        step = self.trainer.global_step
+        try:
+            loss, tokens = self.method(self.model, self.loss, batch, step)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            if isinstance(self.trainer.strategy, FSDPStrategy):
+                raise self._ends_all("forward", batch) from error
+        else:
+            return loss.smoothed, tokens, False
+        free_memory()  # here, for the error kept what the failed pass had computed
+        loss, tokens = self.method(self.model, self.loss, stand_in(batch), step)
+        return 0 * loss.smoothed, tokens, True
+
+    def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
+        """The error for when the other processes wait for this one and cannot be told."""
+        trainer = self.trainer
+        return SoftsearchError(
+            f"memory ran out in the {which} pass of step {trainer.global_step + 1} on process {trainer.global_rank}, "
+            f"with {describe(batch)}; the other processes wait for it there, so that the run must end. Set "
+            "batching.tokens to less; resume=auto continues from the last checkpoint"
+        )
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:

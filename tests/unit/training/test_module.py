@@ -5,16 +5,22 @@ from functools import partial
 import lightning
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.plugins.precision import MixedPrecision
 from torch.nn import functional
-from torch.optim import SGD
+from torch.optim import SGD, Adam
 from torch.utils.data import DataLoader
 
 from softsearch.data.batch import Batch
 from softsearch.errors import ConfigError
-from softsearch.models.loss import CrossEntropy
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.methods.interface import TrainingMethod
+from softsearch.training.methods.teacher_forcing import teacher_forcing
 from softsearch.training.module import TranslationModule, seed_step
 from softsearch.training.schedules import constant
+from softsearch.training.step_guard import Fault
 from tests.contract.models import small_model
 
 BATCHES = [
@@ -122,3 +128,70 @@ def test_an_optimizer_that_takes_no_sparse_gradients_is_refused_before_training(
     module.optimizer = torch.optim.Adam
     with pytest.raises(ConfigError, match="Adam takes no sparse gradients"):
         module.configure_optimizers()
+
+
+def spoiled(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, torch.Tensor]:
+    """Teacher forcing with a loss that is NaN at the second step."""
+    found, tokens = teacher_forcing(model, loss, batch, step)
+    return (found._replace(smoothed=found.smoothed * torch.nan) if step == 1 else found), tokens
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gradient_clip_val": 0.1},
+        {"gradient_clip_val": 0.1, "gradient_clip_algorithm": "value"},
+        {"gradient_clip_val": 0.1, "precision": "bf16-mixed"},
+    ],
+    ids=["free", "norm", "value", "bf16"],
+)
+def test_a_loss_that_is_not_finite_leaves_everything_alone(options: dict[str, object], sparse: bool) -> None:
+    """Two steps around a spoiled one are two steps: momentum would show any change of the optimizer's state."""
+
+    def weights(batches: list[Batch], method: TrainingMethod) -> tuple[int, list[torch.Tensor]]:
+        module = make_module()
+        module.model = small_model("rnnsearch", "model.embeddings.tie=none").float().train()
+        module.optimizer, module.method = partial(SGD, lr=0.1, momentum=0.9), method
+        for part in module.model.modules():
+            if isinstance(part, torch.nn.Embedding):
+                part.sparse = sparse
+        trainer = make_trainer(max_steps=len(batches), num_sanity_val_steps=0, **options)
+        trainer.fit(module, loader(batches), loader(BATCHES))
+        return trainer.global_step, [parameter.detach() for parameter in module.model.parameters()]
+
+    first, second = BATCHES
+    step, found = weights([first, second, second], spoiled)
+    assert step == 3
+    assert all(map(torch.equal, found, weights([first, second], teacher_forcing)[1]))
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of .lr_scheduler.step")  # the scaler skips the first step
+@pytest.mark.parametrize("fused", [False, True])
+def test_a_scaler_of_gradients_finds_its_scale_and_a_spoiled_loss_is_still_skipped(fused: bool) -> None:
+    """float16 on the CPU, where Lightning offers none: a first scale that is too large is halved until it fits."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40, growth_interval=1000)
+    module, faults = make_module(), []
+    module.optimizer = partial(Adam, lr=0.01, fused=fused)
+
+    class Watch(Callback):
+        def on_train_batch_end(self, *_: object) -> None:
+            faults.append(module.guard.fault)
+
+    before = [parameter.detach().clone() for parameter in module.model.parameters()]
+    trainer = make_trainer(
+        max_steps=30,
+        num_sanity_val_steps=0,
+        gradient_clip_val=1.0,
+        plugins=[MixedPrecision("16-mixed", "cpu", scaler)],
+        callbacks=[Watch()],
+    )
+    module.method = spoiled
+    trainer.fit(module, loader(BATCHES[:1] * 30), loader(BATCHES))
+    assert [step for step, fault in enumerate(faults) if fault] == [1]
+    assert faults[1] == Fault(loss=True, gradient=False, exhausted=False)
+    assert 1 < scaler.get_scale() < 2.0**30
+    after = list(module.model.parameters())
+    assert all(bool(parameter.isfinite().all()) for parameter in after)
+    assert not all(map(torch.equal, before, after))

@@ -2,25 +2,36 @@
 
 import logging
 import os
+import shutil
 import signal
+import subprocess
+import threading
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import lightning
-from lightning.pytorch.callbacks import Callback
+import torch
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.plugins.environments import SLURMEnvironment
+from lightning.pytorch.trainer.states import TrainerFn
 
 log = logging.getLogger(__name__)
+_PARENT_LOOK = 2.0  # seconds
 
 
 class Preempted(SystemExit):
     """Ends the process with 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C."""
 
 
-class Preemption(Callback):
+class Preemption(Checkpoint):
     """On SIGTERM or SIGINT, all processes save a checkpoint at the next optimizer step and stop.
 
-    A second signal ends the process at once.
+    A validation that is due at that step is done before, so that a resumed run has nothing to make up for, and so are
+    the step's metrics. A second signal ends the process at once. Under SLURM, the signal that announces the end of the
+    job's time (``--signal=SIGUSR1@90``) does the same and puts the job into the queue again; Lightning's own handler
+    would save in the middle of a step. It stands last among the callbacks, so that it saves what all have done.
 
     Args:
         path: the checkpoint to write.
@@ -30,10 +41,18 @@ class Preemption(Callback):
         self.path = Path(path)
         self.received = 0
         self.previous: dict[int, Any] = {}
+        self.requeue_signal = 0
 
-    def setup(self, *_: Any, **__: Any) -> None:
+    def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
         """Remembers who handled the signals before Lightning did."""
-        self.previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+        environment = trainer._accelerator_connector.cluster_environment
+        numbers: list[int] = [signal.SIGTERM, signal.SIGINT]
+        if isinstance(environment, SLURMEnvironment) and environment.auto_requeue and environment.requeue_signal:
+            self.requeue_signal = environment.requeue_signal
+            numbers.append(self.requeue_signal)
+        self.previous = {number: signal.getsignal(number) for number in numbers}
+        if _has_parent(trainer):
+            threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
 
     def on_train_start(self, *_: Any) -> None:
         """Takes over the signals; the handler only notes them, for a collective inside it would hang."""
@@ -42,12 +61,35 @@ class Preemption(Callback):
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops at an optimizer step, when any process was asked to."""
-        if trainer.fit_loop.epoch_loop._should_accumulate():  # in the middle of a window, gradients would be lost
+        loop = trainer.fit_loop.epoch_loop
+        if loop._should_accumulate():  # in the middle of a window, gradients would be lost
             return
-        if trainer.strategy.reduce_boolean_decision(bool(self.received), all=False):
-            trainer.save_checkpoint(self.path)
-            log.info("terminated: saved %s; continue with resume=auto", self.path)
-            raise Preempted(128 + (self.received or signal.SIGTERM))
+        fetcher = trainer.fit_loop._data_fetcher
+        if fetcher is not None and loop._should_check_val_fx(fetcher):
+            return
+        number = self._agreed(trainer)
+        if number:
+            # Lightning writes a step's metrics after the hook that ends the run.
+            trainer._logger_connector.on_batch_end()
+            trainer._logger_connector.update_train_step_metrics()
+            self._save_and_stop(trainer, number)
+
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Stops after a validation."""
+        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking:
+            return
+        if trainer.fit_loop.epoch_loop._should_accumulate():
+            return
+        number = self._agreed(trainer)
+        if number:
+            trainer.training = True  # what Lightning closes now is the training's
+            self._save_and_stop(trainer, number)
+
+    def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Stops before the test; what is resumed from is the checkpoint that there is."""
+        number = self._agreed(trainer)
+        if number:
+            self._stop(trainer, number)
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Gives the signals back."""
@@ -59,3 +101,54 @@ class Preemption(Callback):
         if self.received:
             os._exit(128 + number)
         self.received = number
+
+    def _agreed(self, trainer: lightning.Trainer) -> int:
+        """The signal that a process has received, which may not have reached this one yet; 0 for none."""
+        if trainer.world_size == 1:
+            return self.received
+        received = torch.tensor(self.received, device=trainer.strategy.root_device)
+        return int(trainer.strategy.reduce(received, reduce_op="max"))
+
+    def _save_and_stop(self, trainer: lightning.Trainer, number: int) -> None:
+        trainer.save_checkpoint(self.path)
+        log.info("terminated: saved %s; continue with resume=auto", self.path)
+        self._stop(trainer, number)
+
+    def _stop(self, trainer: lightning.Trainer, number: int) -> None:
+        if number == self.requeue_signal and trainer.is_global_zero:
+            _requeue()
+        # Lightning kills the process that started the others when one of them fails, before it has closed its logs.
+        raise Preempted(0 if _has_parent(trainer) else 128 + number)
+
+
+def _has_parent(trainer: lightning.Trainer) -> bool:
+    """Whether Lightning has started this process from another one."""
+    launcher = trainer.strategy.launcher
+    return trainer.local_rank > 0 and launcher is not None and not _external(trainer)
+
+
+def _external(trainer: lightning.Trainer) -> bool:
+    environment = trainer._accelerator_connector.cluster_environment
+    return bool(environment and environment.creates_processes_externally)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Ends this process when its parent is gone: it may be waiting for it in a collective that has no end."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_LOOK)
+    os._exit(1)
+
+
+def _requeue() -> None:
+    """Puts the running SLURM job into the queue again, under its own number."""
+    array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
+    job = f"{array}_{task}" if array else os.environ["SLURM_JOB_ID"]
+    scontrol = shutil.which("scontrol")
+    if scontrol is None:
+        log.warning("SLURM job %s is not requeued: there is no scontrol on PATH; start it again by hand", job)
+        return
+    done = subprocess.run([scontrol, "requeue", job], capture_output=True, text=True, check=False)
+    if done.returncode:
+        log.warning("SLURM job %s is not requeued: %s; start it again by hand", job, done.stderr.strip())
+    else:
+        log.info("requeued SLURM job %s", job)

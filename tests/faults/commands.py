@@ -1,0 +1,79 @@
+"""The training command with faults, alone or as two processes, on a corpus of 70 pairs."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from tests.integration.commands import ROOT, SMALL
+from tests.unit.data.pairs import write_pair
+
+OPTIONS = (
+    *(option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))),
+    "data=parallel",
+    "data.src_lang=en",
+    "data.tgt_lang=de",
+    "tokenizer.kind=char",
+    "batching.sentences=10",  # seven batches, which two processes share as eight
+    "model.encoder.dropout=0.3",
+    "model.decoder.dropout=0.3",
+    "trainer.precision=32-true",
+    "trainer.max_steps=10",
+    "trainer.val_check_interval=5",
+    "trainer.log_every_n_steps=1",
+    "search=greedy",
+    "resume=auto",
+)
+Faults = Mapping[int, Mapping[int, str]]  # process -> its batch -> kinds
+TWO_CPU_PROCESSES = pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine")
+
+
+class TwoProcesses(NamedTuple):
+    """A finished run of two processes, in ``folder/whole``."""
+
+    folder: Path
+    faults: Faults
+    output: str
+
+
+def train(
+    folder: Path, run: str, *options: str, faults: Faults | None = None, timeout: int = 240, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Trains into ``folder/run``."""
+    train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", 70), ("val", 5)))
+    return subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "tests" / "faults" / "injected.py"),
+            *OPTIONS,
+            *options,
+            f"data.train=[{train[0]},{train[1]}]",
+            f"data.val=[{val[0]},{val[1]}]",
+            f"hydra.run.dir={folder / run}",
+            f"cache_dir={folder / 'cache'}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        env=os.environ
+        | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults or {})}
+        | environment,
+    )
+
+
+def rows(run: Path) -> list[dict[str, str]]:
+    """metrics.csv, but for what depends on the machine."""
+    with (run / "metrics.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    for row in found:
+        for name in ("tokens/s", "train/peak_memory_mb"):
+            del row[name]
+    return found

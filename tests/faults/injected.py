@@ -1,0 +1,121 @@
+"""Faults of a training step, and src/train.py with them: FAULTS='{"1": {"5": "nan"}}' is process 1 at its batch 5."""
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback
+from omegaconf import DictConfig
+from torch import Tensor
+
+from softsearch.app.main import command
+from softsearch.data.batch import Batch
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.methods.teacher_forcing import teacher_forcing
+
+HUGE = 1 << 50  # bytes: a petabyte is more than any machine maps
+
+
+def exhaust(*_: Any) -> None:
+    """Raises what PyTorch raises when memory runs out."""
+    torch.empty(HUGE, dtype=torch.uint8)
+
+
+def _nan(smoothed: Tensor, *_: Any) -> Tensor:
+    return smoothed * torch.nan
+
+
+def _infinite(smoothed: Tensor, *_: Any) -> Tensor:
+    return smoothed + torch.inf  # whose gradient is finite
+
+
+def _gradient(smoothed: Tensor, model: Seq2Seq, _: Batch) -> Tensor:
+    return smoothed + torch.sqrt(0 * next(model.parameters()).sum())  # adds 0, with a gradient of 0 / 0
+
+
+def _forward_memory(smoothed: Tensor, _: Seq2Seq, batch: Batch) -> Tensor:
+    if len(batch.src_tokens) > 1:
+        exhaust()
+    return smoothed
+
+
+def _backward_memory(smoothed: Tensor, *_: Any) -> Tensor:
+    smoothed.register_hook(exhaust)
+    return smoothed
+
+
+LOSSES: dict[str, Callable[[Tensor, Seq2Seq, Batch], Tensor]] = {
+    "nan": _nan,
+    "infinite": _infinite,
+    "gradient": _gradient,
+    "forward-memory": _forward_memory,
+    "backward-memory": _backward_memory,
+}
+
+
+def _exit() -> None:
+    print(f"exits at {time.time()}", file=sys.stderr, flush=True)
+    os._exit(7)
+
+
+DEEDS: dict[str, Callable[[], Any]] = {
+    "sigterm": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "sigint": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "sigusr1": lambda: os.kill(os.getpid(), signal.SIGUSR1),
+    "exit": _exit,
+    "hang": lambda: time.sleep(600),
+}
+
+
+def faulty(kind: str) -> Any:
+    """A training method with a fault of :data:`LOSSES`."""
+
+    def method(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
+        found, tokens = teacher_forcing(model, loss, batch, step)
+        return found._replace(smoothed=LOSSES[kind](found.smoothed, model, batch)), tokens
+
+    return method
+
+
+class Inject(Callback):
+    """Has faults happen at batches of this process, by their numbers from 0."""
+
+    def __init__(self, faults: Mapping[int, str]) -> None:
+        self.faults = faults
+
+    def on_train_batch_start(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
+        kinds = self.faults.get(trainer.datamodule.batches_trained, "").split()  # type: ignore[attr-defined]
+        pl_module.method = teacher_forcing
+        for kind in kinds:
+            if kind in DEEDS:
+                DEEDS[kind]()
+            else:
+                pl_module.method = faulty(kind)
+
+
+@command("train")
+def main(config: DictConfig) -> None:
+    from softsearch.app.run import train
+
+    train(config)
+
+
+if __name__ == "__main__":
+    plan = json.loads(os.environ["FAULTS"])
+    ours = ExactResume.on_train_batch_start
+
+    def start(self: ExactResume, trainer: lightning.Trainer, *rest: Any) -> None:
+        ours(self, trainer, *rest)
+        faults = {int(batch): kind for batch, kind in plan.get(str(trainer.global_rank), {}).items()}
+        Inject(faults).on_train_batch_start(trainer, *rest)
+
+    ExactResume.on_train_batch_start = start  # type: ignore[method-assign]
+    main()

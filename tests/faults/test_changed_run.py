@@ -1,0 +1,57 @@
+"""Resuming with something changed: what cannot go on is refused with what changed, what can is applied and logged."""
+
+import csv
+import logging
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.run import train
+from softsearch.errors import CheckpointError
+from tests.integration.commands import SMALL
+
+pytestmark = pytest.mark.slow
+
+
+def run_again(folder: Path, *options: str) -> None:
+    """Trains in ``folder / "run"``, from its last checkpoint if there is one."""
+    register_resolvers()
+    places = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [*SMALL, "scheduler=constant", "resume=auto", *places, *options])
+    train(config)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("changed")
+    run_again(folder, "trainer.max_steps=4")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("model.decoder.hidden_dim=24", "model.decoder.hidden_dim 16 -> 24"),
+        ("model.decoder.reset=after", "model.decoder.reset before -> after"),
+        ("data.train_size=290", "other data"),
+        ("data.tgt_lang=fr", "other data"),
+        ("tokenizer.vocab_size=110", "tokenizer.vocab_size 120 -> 110"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused(folder: Path, option: str, told: str) -> None:
+    with pytest.raises(CheckpointError, match=told):
+        run_again(folder, option, "trainer.max_steps=8")
+
+
+def test_another_rate_is_used_and_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        run_again(folder, "optimizer.lr=0.0005", "trainer.max_steps=8")
+    assert "optimizer.lr 0.003 -> 0.0005" in caplog.text
+    assert "trainer.max_steps 4 -> 8" in caplog.text
+    with (folder / "run" / "metrics.csv").open(newline="") as file:
+        rates = {int(row["step"]): float(row["lr"]) for row in csv.DictReader(file) if row["lr"]}
+    assert {step: rate for step, rate in rates.items() if step >= 4} == pytest.approx({5: 0.0005, 7: 0.0005})
+    assert all(rate == pytest.approx(0.003) for step, rate in rates.items() if step < 4)

@@ -1,0 +1,30 @@
+"""Every choice of the groups that steer training does a few steps and the test at the end."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.run import train
+from softsearch.training.run_folder import read_metrics
+from tests.integration.commands import SMALL
+
+GROUPS = ("batching", "loss", "optimizer", "scheduler", "search", "tokenizer")
+CHOICES = [f"{group}={path.stem}" for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
+NEEDED = {
+    "optimizer=lazy_adam": ("model.embeddings.sparse=true",),
+    "scheduler=halving": ("scheduler.start=1", "scheduler.every=1"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", CHOICES)
+def test_every_choice_trains(choice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    register_resolvers()
+    options = [choice, *NEEDED.get(choice, ()), "trainer.max_steps=2", "trainer.val_check_interval=2"]
+    folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [*SMALL, *options, *folders])
+    train(config)
+    assert read_metrics(tmp_path / "run")["train/steps"] == 2
