@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 	else \
 	  echo "bringing $(VENV) up to date ..."; \
 	fi; \
-	if ! $(PY) -m pip install --no-input --disable-pip-version-check -c constraints.txt -e '.[lab,serve,dev]' \
+	if ! $(PY) -m pip install --no-input --disable-pip-version-check -c constraints.txt -e '.[lab,sweep,serve,dev]' \
 	    </dev/null >$(VENV)/setup.log 2>&1; then \
 	  tail -n 60 $(VENV)/setup.log >&2; \
 	  echo "make: pip failed; its whole output is in $(VENV)/setup.log. Run make again once the cause is gone." >&2; \

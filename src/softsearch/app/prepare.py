@@ -27,12 +27,13 @@ def prepare(config: DictConfig) -> None:
     processes = os.cpu_count() or 1 if resolved["processes"] is None else resolved["processes"]
     require_int("processes", processes, at_least=1)
     cache_dir = Path(config.cache_dir).expanduser()
-    options = {"processes": processes}
     if sys.stderr.isatty():
         with _Bars() as bars:
-            prepared = prepare_data(build(config.data), build(config.tokenizer), cache_dir, progress=bars, **options)
+            prepared = prepare_data(
+                build(config.data), build(config.tokenizer), cache_dir, processes=processes, progress=bars
+            )
     else:
-        prepared = prepare_data(build(config.data), build(config.tokenizer), cache_dir, **options)
+        prepared = prepare_data(build(config.data), build(config.tokenizer), cache_dir, processes=processes)
     _show(prepared)
 
 

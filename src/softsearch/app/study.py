@@ -15,6 +15,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import BasePruner, NopPruner
 from optuna.samplers import BaseSampler
 from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback, fail_stale_trials
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -129,7 +130,7 @@ def opened(plan: Plan) -> Iterator[optuna.Study]:
         study = optuna.create_study(
             storage=storage,
             study_name=plan.study,
-            directions=list(plan.objectives.values()),
+            directions=[StudyDirection[way.upper()] for way in plan.objectives.values()],
             sampler=SeededByTrial(plan.sampler, plan.seed),
             pruner=plan.pruner or NopPruner(),
             load_if_exists=True,

@@ -127,7 +127,6 @@ class Worker:
             sleep(1)
 
     def _do_one(self) -> None:
-        self.current = None
         try:
             self.study.optimize(self._objective, n_trials=1, catch=(TrialFailed,), callbacks=[self._say])
         except (KeyboardInterrupt, SystemExit):
@@ -138,6 +137,8 @@ class Worker:
             if self.current is None or self._state(self.current) is TrialState.RUNNING:
                 raise
             log.warning("trial %d: its heartbeats were late, and it has been queued again", self.current)
+        finally:
+            self.current = None
 
     def _state(self, number: int) -> TrialState:
         return self.study.get_trials(deepcopy=False)[number].state

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import compress, islice, pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,8 @@ class Spool:
 
     def hashes(self) -> Hashes:
         """The hash of each pair that was written."""
-        return self._array("hashes", np.uint64)
+        hashes: Hashes = self._array("hashes", np.uint64)
+        return hashes
 
     def drop_repeated(self) -> None:
         """Leaves pairs out that have come before."""
@@ -76,7 +77,7 @@ class Spool:
 
     def numbers(self) -> Iterator[NDArray[np.int64]]:
         """Yields where in its corpus each of these pairs stands, from 1."""
-        numbers = self._array("numbers", np.int64)
+        numbers: NDArray[np.int64] = self._array("numbers", np.int64)
         for begin in range(0, len(numbers), _CHUNK_PAIRS):
             chunk = numbers[begin : begin + _CHUNK_PAIRS]
             yield chunk if self._kept is None else chunk[self._kept[begin : begin + _CHUNK_PAIRS]]
@@ -90,5 +91,5 @@ class Spool:
                     yield line.rstrip(b"\n").decode()
                 index += 1
 
-    def _array(self, name: str, dtype: type[np.generic]) -> NDArray[np.generic]:
+    def _array(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
         return np.memmap(self._folder / name, dtype, "r")

@@ -6,6 +6,7 @@ Figures are made without pyplot, which would keep each of them until it is close
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -31,7 +32,7 @@ _REPLACEMENT = "\ufffd"
 @contextmanager
 def style() -> Iterator[None]:
     """Draws text as it is: a piece with dollar signs is no formula."""
-    options = {
+    options: Any = {  # matplotlib types each name
         "font.family": list(_families()),
         "text.parse_math": False,
         "text.usetex": False,

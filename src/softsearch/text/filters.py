@@ -31,7 +31,7 @@ class Filters:
         require_choice("data.filters.on_error", self.on_error, ("raise", "skip"))
         require_bool("data.filters.identical", self.identical)
         require_bool("data.filters.duplicates", self.duplicates)
-        ratio = self.max_ratio
+        ratio: object = self.max_ratio  # whatever YAML had
         if ratio is not None and (isinstance(ratio, bool) or not isinstance(ratio, int | float) or not ratio >= 1):
             raise ConfigError(
                 f"data.filters.max_ratio is {ratio!r}, expected null or a number of at least 1; "

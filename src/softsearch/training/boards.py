@@ -73,8 +73,13 @@ class TensorBoardBoard:
 
 def boards(loggers: Iterable[Logger]) -> list[Board]:
     """The loggers that show tables and pictures."""
-    kinds = ((WandbLogger, WandbBoard), (TensorBoardLogger, TensorBoardBoard))
-    return [board(logger) for logger in loggers for kind, board in kinds if isinstance(logger, kind)]
+    found: list[Board] = []
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            found.append(WandbBoard(logger))
+        elif isinstance(logger, TensorBoardLogger):
+            found.append(TensorBoardBoard(logger))
+    return found
 
 
 def log_folder(loggers: Iterable[Logger], folder: Path, name: str, facts: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ import os
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
@@ -40,7 +40,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             target.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as file:
                 hashed = _HashedFile(file)
-                torch.save(checkpoint, hashed)
+                torch.save(checkpoint, cast(IO[bytes], hashed))
                 hashed.add_comment()
                 file.flush()
                 os.fsync(file.fileno())

@@ -57,7 +57,7 @@ class WandbRun(WandbLogger):
         super().__init__(
             name=name,
             save_dir=run_dir,
-            id=kept_id(Path(run_dir)) if rank_zero_only.rank == 0 else None,
+            id=kept_id(Path(run_dir)) if getattr(rank_zero_only, "rank", 0) == 0 else None,
             project=project,
             offline=offline,
             log_model=log_model,

@@ -13,8 +13,8 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.pytorch.callbacks import Checkpoint
-from lightning.pytorch.plugins.environments import SLURMEnvironment
 from lightning.pytorch.trainer.states import TrainerFn
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def _has_parent(trainer: lightning.Trainer) -> bool:
 
 def _external(trainer: lightning.Trainer) -> bool:
     environment = trainer._accelerator_connector.cluster_environment
-    return bool(environment and environment.creates_processes_externally)
+    return getattr(environment, "creates_processes_externally", False)  # there is none for one device
 
 
 def _end_with_parent(parent: int) -> None:
