@@ -12,7 +12,12 @@ from softsearch.app.run import train
 from softsearch.errors import CheckpointError
 from tests.integration.commands import SMALL
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty"),
+]
+
+CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 
 
 def run_again(folder: Path, *options: str) -> None:
@@ -20,7 +25,7 @@ def run_again(folder: Path, *options: str) -> None:
     register_resolvers()
     places = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*SMALL, "scheduler=constant", "resume=auto", *places, *options])
+        config = compose("train", [*SMALL, *CONSTANT, "resume=auto", *places, *options])
     train(config)
 
 

@@ -72,7 +72,7 @@ def test_the_bundle_translates_token_for_token_as_torch_does(trained: Path, bund
     ids = [[*saved.tokenizers[0].encode(line), EOS] for line in lines]
     search = BeamSearch(beam=5, max_length_factor=2.0, max_length_offset=10)
     torch_says = translate_ids(TorchStepFunction(rebuild_model(saved)), search, ids, batch_tokens=1024)
-    onnx_says = Translator(bundle, beam=5).translate(lines)
+    onnx_says = Translator(bundle).translate(lines)
     assert [t[0].text for t in onnx_says] == [saved.tokenizers[1].decode(h[0].tokens) for h in torch_says]
 
 

@@ -1,80 +1,193 @@
-"""Translating and scoring a test set with a checkpoint."""
+"""Translating and scoring a test set with checkpoints, bundles and ensembles of them, into a report's folder."""
 
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from rich.console import Console
 
-from softsearch.app.build import rebuild_model
-from softsearch.app.instantiate import build, check, plain
-from softsearch.app.results import report
-from softsearch.data.lexicon import shortlist_tables
-from softsearch.data.sources.base import ParallelSource
-from softsearch.errors import CorpusError
+import softsearch
+from softsearch.app.alignments import align_translations, check_alignment_options, error_rate, write_alignments
+from softsearch.app.instantiate import check, plain
+from softsearch.app.machine import describe_machine
+from softsearch.app.overlap import find_overlap
+from softsearch.app.reranking import build_search
+from softsearch.app.results import show_report
+from softsearch.app.system_report import curve_searches, measure, with_curve
+from softsearch.app.systems import System, combine, open_any, open_systems
+from softsearch.app.test_set import HeldOutText, read_test_set
+from softsearch.app.training_text import training_shortlist
+from softsearch.app.tuned import with_tuned
+from softsearch.errors import ConfigError
+from softsearch.report.bootstrap import compare
+from softsearch.report.contents import Report, SystemReport
+from softsearch.report.folder import all_or_nothing, file_name, write_report
+from softsearch.report.word_alignment import Aligned
 from softsearch.search.shortlist import Shortlist
-from softsearch.text.corpus import read_parallel
+from softsearch.search.shortlisted import Shortlisted
+from softsearch.text.checks import require_bool, require_choice
 from softsearch.training.allocator import keep_freed_memory
-from softsearch.training.average import read_weights
-from softsearch.training.evaluation import evaluate as evaluate_lines
-from softsearch.training.saved import Saved
+from softsearch.training.evaluation import score_lines
+from softsearch.training.metrics import corpus_metrics
+from softsearch.training.run_folder import write_hypotheses, write_metrics
+from softsearch.training.saved import read_saved
+from softsearch.training.step_function import TorchStepFunction
+
+
+@dataclass(frozen=True)
+class _Work:
+    """All that was computed, to be written together."""
+
+    report: Report
+    text: HeldOutText
+    aligned: list[list[Aligned] | None]  # of each system's translations
 
 
 def evaluate(config: DictConfig) -> None:
-    """Translates a split, or the two files of ``test``, and writes scores and translations to the run's folder.
+    """Translates a split, or the two files of ``test``, with each system, and writes a report to the run's folder.
 
     Raises:
-        SoftsearchError: the checkpoint or the text cannot be read, or an option is wrong.
+        SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
     keep_freed_memory()
-    resolved = plain(config)
-    check(resolved["search"], "search")
-    saved = read_weights(resolved["ckpt"], resolved["average"])
-    own = OmegaConf.create({"data": saved.config["data"]}).data
-    source: ParallelSource = build(config.data if "data" in config else own)
-    lines = _lines(source, resolved)
-    model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
-    Console().print(f"translating {len(lines[0])} sentences with {saved.describe()}", soft_wrap=True)
-    tested = evaluate_lines(
-        model,
-        saved.tokenizers,
-        build(config.search),
-        lines,
-        text_form=source.text_form,
-        tgt_lang=source.tgt_lang,
-        shortlist=_shortlist(saved, own, resolved),
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # else it tells each step of a test
+    config = with_tuned(config)
+    options = plain(config)
+    _check_options(options, config)
+    opened = open_systems(options["ckpt"], options["bundle"], options["average"])
+    text = read_test_set(config, options, opened)
+    for system in opened:
+        Console().print(
+            f"translating {len(text.sources)} sentences with {system.described}", soft_wrap=True, highlight=False
+        )
+    systems = _with_ensemble(opened, options)
+    work = _work(config, options, opened, [_with_shortlist(system, options) for system in systems], text)
+    _write(work, options)
+
+
+def _check_options(options: dict[str, Any], config: DictConfig) -> None:
+    """Finds mistakes before hours of translating."""
+    check(options["search"], "search")
+    for key in ("overlap", "alignments", "members"):
+        require_bool(key, options[key])
+    if options["ensemble"] is not None:
+        require_choice("ensemble", options["ensemble"], ("log_probs", "probs"))
+    for key in ("weights", "language_model"):
+        if options[key] is not None and options["ensemble"] is None:
+            raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
+    if options["curve"] is not None:
+        if not isinstance(options["curve"], list):
+            raise ConfigError(f"curve is {options['curve']!r}, expected a list, as in '[greedy,2,5,10,50,exact]'")
+        curve_searches(options["curve"], config.search)
+
+
+def _with_ensemble(opened: list[System], options: dict[str, Any]) -> list[System]:
+    if options["ensemble"] is None:
+        return opened
+    name = "ensemble" if all(system.name != "ensemble" for system in opened) else f"ensemble of {len(opened)}"
+    path = options["language_model"]
+    language_model = None if path is None else open_any([path])[0]
+    together = combine(
+        opened, options["ensemble"], options["weights"], language_model, options["language_model_weight"]
     )
-    report(Path(resolved["run_dir"]), resolved["split"], tested, {})
+    alone = len(opened) == 1 and language_model is None
+    return [replace(together, name=name), *(opened if options["members"] and not alone else [])]
 
 
-def _lines(source: ParallelSource, config: dict[str, object]) -> tuple[list[str], list[str]]:
-    if config["test"] is not None:
-        pair = config["test"]
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise CorpusError(f"test={pair}: expected two files, as in test='[a.en,a.de]'")
-        src, tgt = map(Path, pair)
-    else:
-        files = source.files(Path(str(config["cache_dir"])))
-        split = str(config["split"])
-        if split not in files:
-            raise CorpusError(f"the data has no split {split!r}, found {', '.join(files)}; set split or test")
-        src, tgt = files[split]
-    corpus = read_parallel(src, tgt, keep_empty=True)
-    return corpus.src, corpus.tgt
+def _with_shortlist(system: System, options: dict[str, Any]) -> System:
+    """The system with a shortlist of the text that it was trained on, where one is asked for."""
+    if options["shortlist"]["frequent"] is None:
+        return system
+    if system.config is None:
+        raise ConfigError(f"shortlist: {system.origin} is a bundle, which lacks its training text; use its checkpoint")
+    saved = read_saved(Path(system.origin.split(", ")[0]))
+    shortlist = Shortlist(*training_shortlist(saved, Path(options["cache_dir"]), **options["shortlist"]))
+    step_fn = system.step_fn
+    if isinstance(step_fn, TorchStepFunction):
+        return replace(system, step_fn=TorchStepFunction(step_fn.model, shortlist))
+    return replace(system, step_fn=Shortlisted(step_fn, shortlist))
 
 
-def _shortlist(saved: Saved, data: DictConfig, config: dict[str, Any]) -> Shortlist | None:
-    """The shortlist of the text that the model was trained on, ``data``, where one is asked for."""
-    options = config["shortlist"]
-    if options["frequent"] is None:
-        return None
-    source: ParallelSource = build(data)
-    files = source.train_files(Path(config["cache_dir"]))
-    corpora = [read_parallel(*pair, on_error=source.dropped.on_error) for pair in files]
-    src, tgt = (
-        [np.asarray(tokenizer.encode(line)) for corpus in corpora for line in getattr(corpus, side)]
-        for tokenizer, side in zip(saved.tokenizers, ("src", "tgt"), strict=True)
+def _work(
+    config: DictConfig, options: dict[str, Any], opened: list[System], systems: list[System], text: HeldOutText
+) -> _Work:
+    gold = check_alignment_options(options, text)
+    reports: list[SystemReport] = []
+    aligned: list[list[Aligned] | None] = []
+    warnings = _form_warnings(opened, text)
+    for system in systems:
+        measured = measure(system, config.search, build_search(config.search, system.tokenizers), text)
+        report = measured.report
+        if options["curve"] is not None:
+            report = with_curve(report, system, options["curve"], config.search, text)
+        if gold is not None:
+            report = replace(report, aer=error_rate(system, gold, text))
+        if cut := sum(hypothesis.truncated for hypothesis in measured.found):
+            warnings.append(
+                f"{system.name}: {cut:,} translations were cut at the length limit, before the model ended them"
+            )
+        found = (
+            align_translations(system, measured, text, options["alignment_units"]) if options["alignments"] else None
+        )
+        if options["alignments"] and found is None:
+            warnings.append(f"{system.name}: no alignments, for the model does not attend to the source")
+        reports.append(report)
+        aligned.append(found)
+    overlap: dict[str, int] = {}
+    if options["overlap"]:
+        overlap, found_there = find_overlap(opened, config.get("data"), text, Path(options["cache_dir"]))
+        warnings += found_there
+    metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
+    report_of_all = Report(
+        test_set=text.name,
+        src_lang=text.src_lang,
+        tgt_lang=text.tgt_lang,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        softsearch_version=softsearch.__version__,
+        machine=describe_machine(),
+        sources=text.sources,
+        references=text.references,
+        systems=reports,
+        comparisons=compare({report.name: report.hypotheses for report in reports}, metrics, text.references),
+        overlap=overlap,
+        warnings=warnings,
     )
-    return Shortlist(*shortlist_tables(src, tgt, src_vocab_size=saved.tokenizers[0].vocab_size, **options))
+    return _Work(report_of_all, text, aligned)
+
+
+def _form_warnings(systems: Sequence[System], text: HeldOutText) -> list[str]:
+    return [
+        f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
+        for system in systems
+        if system.text_form != text.text_form
+    ]
+
+
+def _write(work: _Work, options: dict[str, Any]) -> None:
+    from softsearch.report.page import write_page
+
+    folder, split = Path(options["run_dir"]), str(options["split"])
+    with all_or_nothing(folder) as new:
+        systems = [
+            report if found is None else write_alignments(new, report, found, options)
+            for report, found in zip(work.report.systems, work.aligned, strict=True)
+        ]
+        report = replace(work.report, systems=systems)
+        for system in systems:
+            name = split if len(systems) == 1 else f"{split}.{file_name(system.name)}"
+            write_hypotheses(new, name, system.hypotheses)
+        first, text = systems[0], work.text
+        scores = score_lines(first.hypotheses, text.lines, text_form=text.text_form, tgt_lang=text.tgt_lang)
+        figures = scores.values | ({} if first.nll is None else {"loss": first.nll})
+        write_metrics(
+            new,
+            {f"{split}/{name}": value for name, value in figures.items()},
+            {f"{split}/{name}": signature for name, signature in scores.signatures.items()},
+        )
+        write_report(report, new)
+        write_page(report, new)
+    show_report(report, folder)

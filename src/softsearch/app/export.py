@@ -1,14 +1,17 @@
 """From a checkpoint to a bundle."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
 from softsearch.app.build import rebuild_model
 from softsearch.app.instantiate import build, check, plain
+from softsearch.app.training_text import training_shortlist
+from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.training.average import read_weights
 from softsearch.training.run_folder import read_metrics
@@ -26,11 +29,15 @@ def export(config: DictConfig) -> None:
     check(resolved["search"], "search")
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
+    evaluation = {} if resolved["report"] is None else {"evaluation": _evaluation(resolved["report"], resolved["ckpt"])}
     saved = read_weights(resolved["ckpt"], resolved["average"])
     model = rebuild_model(saved)
     options = getattr(build(config.search), "options", None)
     if options is None or resolved["max_src_tokens"] < 8:
         raise ConfigError("search must be greedy or beam, and max_src_tokens at least 8")
+    count, cache_dir = resolved["shortlist"], Path(resolved["cache_dir"])
+    everything = saved.tokenizers[1].vocab_size
+    shortlist = None if count is None else training_shortlist(saved, cache_dir, frequent=everything, translations=count)
     bundle, parity = export_bundle(
         model,
         TorchStepFunction(model),
@@ -38,7 +45,8 @@ def export(config: DictConfig) -> None:
         Path(resolved["out"]),
         options=options,
         max_src_tokens=min(resolved["max_src_tokens"], model.encoder.max_src_len or resolved["max_src_tokens"]),
-        facts=_facts(saved, sum(p.numel() for p in model.parameters())),
+        facts=_facts(saved, sum(p.numel() for p in model.parameters())) | evaluation,
+        shortlist=shortlist,
     )
     table = Table("file", "bytes", title=str(bundle.path))
     for name, entry in bundle.manifest.files.items():
@@ -60,13 +68,46 @@ def _facts(saved: Saved, parameters: int) -> dict[str, Any]:
     }
     config["data"] = {k: v for k, v in config["data"].items() if k not in ("root", "train", "val", "test", "pairs")}
     data = saved.config["data"]
+    source: ParallelSource = build(OmegaConf.create({"data": data}).data)
+    src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     return {
         "model": saved.config["name"],
         "parameters": f"{parameters:,}",
         "data": data["_target_"].rpartition(".")[2],
         "languages": f"{data['src_lang']} to {data['tgt_lang']}",
+        "text": "lower-cased and tokenised" if source.text_form == "lc_tok" else "as it is written",
+        "tokenizer": f"{saved.config['tokenizer']['kind']}, {src:,} pieces" + (f" and {tgt:,}" if tgt != src else ""),
         "steps": saved.step,
         "averaged": saved.averaged,
         "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # of one checkpoint
         "config": config,
     }
+
+
+def _evaluation(report: str, ckpt: str) -> dict[str, Any]:
+    """What the model card tells of an evaluation of ``ckpt``, from the ``report.json`` of ``src/evaluate.py``.
+
+    Raises:
+        ConfigError: the file cannot be read, or is about other systems.
+    """
+    try:
+        content = json.loads(Path(report).read_text(encoding="utf-8"))
+        systems = {str(Path(system["origin"]).resolve()): system for system in content["systems"]}
+        found = systems.get(str(Path(ckpt).resolve()))
+        if found is None:
+            raise ConfigError(f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate it first")
+        return {
+            "test_set": str(content["test_set"]),
+            "sentences": len(content["sources"]),
+            "search": str(found["search"]),
+            "scores": {
+                str(key): {name: float(score[name]) for name in ("value", "low", "high")}
+                | {"signature": str(score["signature"])}
+                for key, score in found["scores"].items()
+            },
+            "overlap": {str(kind): int(count) for kind, count in content["overlap"].items() if count},
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"report={report} cannot be read ({type(error).__name__}: {error}); name the report.json of evaluate.py"
+        ) from error

@@ -1,4 +1,8 @@
-"""What the machine has: the answers behind ``trainer=`` and ``precision`` defaults."""
+"""What the machine has: the answers behind ``trainer=`` and ``precision`` defaults, and its name."""
+
+import os
+import platform
+from pathlib import Path
 
 import torch
 
@@ -6,6 +10,18 @@ import torch
 def accelerators() -> int:
     """Number of GPUs."""
     return torch.cuda.device_count()
+
+
+def describe_machine() -> str:
+    """The processor, its cores and the GPU, for reports of speed."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(errors="replace").splitlines() if cpuinfo.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor() or platform.machine()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    gpu = f", {torch.cuda.get_device_name()}" if accelerators() else ""
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    return f"{processor}, {cores} {'core' if cores == 1 else 'cores'}{gpu}, {versions}"
 
 
 def devices_for_ddp() -> int:

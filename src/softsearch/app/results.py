@@ -1,12 +1,15 @@
 """Final figures: files for programs, a table for people."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lightning.pytorch.utilities import rank_zero_only
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from softsearch.report.contents import Report, Score, SystemReport
+from softsearch.report.folder import REPORT
 from softsearch.training.evaluation import Evaluation
 from softsearch.training.run_folder import METRICS, write_hypotheses, write_metrics
 
@@ -28,6 +31,68 @@ def report(folder: Path, split: str, tested: Evaluation, training: Mapping[str, 
     for name, text in signatures.items():
         console.print(f"{name}: {text}", soft_wrap=True, highlight=False)
     console.print(f"translations: {hypotheses}\nfigures: {folder / METRICS}", soft_wrap=True, highlight=False)
+
+
+def show_report(report: Report, folder: Path) -> None:
+    """Prints an evaluation's tables, warnings and where its files are."""
+    console = Console()
+    console.print(_score_table(report))
+    for system in report.systems:
+        if system.search_curve:
+            console.print(_curve_table(system))
+    if report.comparisons:
+        table = Table("system", "against", "figure", "difference", "p", title="paired bootstrap")
+        for c in report.comparisons:
+            table.add_row(c.system, c.baseline, c.metric, f"{c.difference:+.2f}", f"{c.p_value:.3f}")
+        console.print(table)
+    for name, score in report.systems[0].scores.items():
+        console.print(f"{name}: {score.signature}", soft_wrap=True, highlight=False)
+    for warning in report.warnings:
+        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
+    for what, file in (("page", "report.html"), ("the same for programs", REPORT), ("figures", METRICS)):
+        console.print(f"{what}: {escape(str(folder / file))}", soft_wrap=True, highlight=False)
+
+
+def _score_table(report: Report) -> Table:
+    table = Table("figure", *(escape(system.name) for system in report.systems), title="with 95 % intervals")
+    for name in dict.fromkeys(name for system in report.systems for name in system.scores):
+        table.add_row(name, *(_interval(name, system.scores.get(name)) for system in report.systems))
+    facts: dict[str, Callable[[SystemReport], float | None]] = {
+        "sentences without unknown words": lambda s: s.no_unk_sentences,
+        "-log p of a reference token": lambda s: s.nll,
+        "length ratio": lambda s: s.length_ratio,
+        "alignment error rate": lambda s: s.aer,
+        "sentences/s": lambda s: s.sentences_per_second,
+        "tokens/s": lambda s: s.tokens_per_second,
+        "parameters": lambda s: s.parameters,
+        "bytes": lambda s: s.size_bytes,
+    }
+    for name, value in facts.items():
+        values = [value(system) for system in report.systems]
+        if any(v is not None for v in values):
+            table.add_row(name, *("" if v is None else _plain(v) for v in values))
+    return table
+
+
+def _curve_table(system: SystemReport) -> Table:
+    columns = ("search", "BLEU", "log p", "score", "seconds", "search errors")
+    table = Table(*columns, title=f"searches with {escape(system.name)}")
+    for point in system.search_curve:
+        errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
+        figures = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
+        table.add_row(point.name, *figures, errors)
+    return table
+
+
+def _interval(name: str, score: Score | None) -> str:
+    if score is None:
+        return ""
+    factor, unit = (100, " %") if name.endswith(_PERCENT) else (1, "")
+    return f"{score.value * factor:.2f}{unit} ({score.low * factor:.2f} to {score.high * factor:.2f})"
+
+
+def _plain(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
 
 
 def _show(name: str, value: float) -> str:

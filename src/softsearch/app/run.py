@@ -17,6 +17,7 @@ from softsearch.app.build import build_data, build_model, load_vectors
 from softsearch.app.git_state import git_state
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.main import CONFIGS
+from softsearch.app.reranking import build_search
 from softsearch.app.results import report
 from softsearch.app.resume import compare
 from softsearch.errors import CheckpointError, ConfigError
@@ -65,7 +66,7 @@ def train(config: DictConfig) -> None:
         scheduler=build(config.scheduler),
         method=build(config.method),
     )
-    search = build(config.search)
+    search = build_search(config.search, tokenizers)
     callbacks = [build(callback) for callback in config.callbacks.values()]
     loggers = _build_loggers(config, run_dir)
     trainer: lightning.Trainer = build(

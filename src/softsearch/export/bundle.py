@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import Parity, compare
 from softsearch.models.interface import Seq2Seq
@@ -10,6 +13,7 @@ from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
 from softsearch.search.interface import SearchOptions, StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -23,6 +27,7 @@ def export_bundle(
     options: SearchOptions,
     max_src_tokens: int,
     facts: dict[str, Any],
+    shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
 ) -> tuple[Bundle, Parity]:
     """Writes the bundle of a model in evaluation mode, after its graphs were seen to compute what the model does.
 
@@ -34,6 +39,7 @@ def export_bundle(
         options: the search that the runtime does by default.
         max_src_tokens: longer sentences are translated in parts.
         facts: about the training, plain values for the manifest and the model card.
+        shortlist: target ids, the most frequent first, and likely ones of each source id, for ``--shortlist``.
 
     Raises:
         BundleError: the graphs differ from the model, or ``path`` holds something else; nothing was written.
@@ -57,6 +63,9 @@ def export_bundle(
         "search": {"beam": options.beam, "length_penalty": options.length_penalty},
         "training": facts,
     }
+    if shortlist is not None:
+        files |= shortlist_files(*shortlist)
+        manifest["shortlist"] = shortlist_facts()
     files["README.md"] = model_card(path.name, facts, {name: len(content) for name, content in files.items()}).encode()
 
     def check(bundle: Bundle) -> None:

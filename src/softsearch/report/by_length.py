@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sacrebleu.metrics import BLEU
 
+from softsearch.report.bootstrap import score_with_interval
+from softsearch.report.contents import LengthRange
 from softsearch.report.drawing import pixels, style
 
 _LONGEST = (5, 10, 15, 20, 30, 40, 50)  # words of the longest sentence of each range; a last range has the others
@@ -21,6 +24,24 @@ def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
     for place, source in enumerate(sources):
         places.setdefault(bisect_left(_LONGEST, len(source.split())), []).append(place)
     return {_name(number): places[number] for number in sorted(places)}
+
+
+def score_by_length(
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bleu: BLEU
+) -> list[LengthRange]:
+    """The BLEU of each range with its interval, and how long its translations are."""
+    found = []
+    for name, places in length_ranges(sources).items():
+        ours, theirs = ([side[place] for place in places] for side in (hypotheses, references))
+        score = score_with_interval(bleu, ours, theirs)
+        found.append(LengthRange(name, len(places), score, length_ratio(ours, theirs, bleu)))
+    return found
+
+
+def length_ratio(hypotheses: Sequence[str], references: Sequence[str], bleu: BLEU) -> float:
+    """Words of the translations for each word of the references, as ``bleu`` tokenises them; 0 without references."""
+    found = bleu.corpus_score(list(hypotheses), [list(references)])
+    return float(found.sys_len / found.ref_len) if found.ref_len else 0.0
 
 
 def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: str) -> NDArray[np.uint8]:

@@ -65,6 +65,7 @@ class SystemReport:
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Picture] = field(default_factory=list)
+    no_unk_sentences: int | None = None  # those that bleu_no_unk is of: no unknown word in the source and the reference
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from softsearch.report.drawing import drawable, pixels, style
 
+_MARGIN, _CHARACTER = 1.1, 0.09  # inches; of a label
+_LONGEST = 24  # characters of a label
+
 
 def draw_alignments(
     alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str], path: Path
@@ -35,13 +38,20 @@ def alignment_image(
 
 
 def _figure(alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str]) -> Figure:
-    size = (1.6 + 0.34 * len(src_pieces), 1.6 + 0.30 * len(tgt_pieces))
-    figure = Figure(figsize=size, layout="constrained")
+    columns, rows = ([_label(piece) for piece in side] for side in (src_pieces, tgt_pieces))
+    width = _MARGIN + _CHARACTER * max(map(len, rows), default=0) + 0.34 * len(columns)
+    height = _MARGIN + _CHARACTER * max(map(len, columns), default=0) + 0.30 * len(rows)
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(alignments, cmap="gray", vmin=0, vmax=1, aspect="auto")
     axes.xaxis.tick_top()
-    axes.set_xticks(range(len(src_pieces)), list(map(drawable, src_pieces)), rotation=60, ha="left")
-    axes.set_yticks(range(len(tgt_pieces)), list(map(drawable, tgt_pieces)))
+    axes.set_xticks(range(len(src_pieces)), columns, rotation=60, ha="left")
+    axes.set_yticks(range(len(tgt_pieces)), rows)
     axes.tick_params(length=0)
     figure.colorbar(image, ax=axes, label="alignment weight", shrink=0.8)
     return figure
+
+
+def _label(piece: str) -> str:
+    text = drawable(piece)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -77,7 +77,7 @@ def draw_pareto(
     with style():
         figure = Figure(figsize=(5.2 * len(pairs), 4.6), layout="constrained")
         for axes, (y, x) in zip(np.ravel(figure.subplots(1, len(pairs))), pairs, strict=True):
-            axes.scatter(*points[~best][:, (x, y)].T, color="#9aa0a6", label="beaten by another trial")
+            axes.scatter(*points[~best][:, (x, y)].T, color="#9aa0a6", label="beaten by another")
             axes.scatter(*points[best][:, (x, y)].T, color="#c5221f", label="on the Pareto front")
             for number, place in zip(np.asarray(numbers)[best], points[best][:, (x, y)], strict=True):
                 axes.annotate(str(number), place, xytext=(5, 5), textcoords="offset points")

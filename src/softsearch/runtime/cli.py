@@ -1,4 +1,4 @@
-"""The ``softsearch`` command: translate lines and verify bundles, without torch.
+"""The ``softsearch`` command: translate lines, score translations and verify bundles, without torch.
 
 Exit codes: 0 done, 1 an error with its message on standard error, 2 wrong usage, 143 terminated.
 """
@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import softsearch
 from softsearch.errors import SoftsearchError
+from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,32 +36,74 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _translate(arguments: argparse.Namespace) -> None:
+    check_translate_options(arguments.parser, arguments)
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
+    from softsearch.runtime.bundle import Bundle
+    from softsearch.runtime.models import Members, limited, open_step_function
+    from softsearch.runtime.searches import banned_tokens, make_search
     from softsearch.runtime.streaming import StreamOptions, translate_stream
+    from softsearch.runtime.tokenizers import open_tokenizers
     from softsearch.runtime.translator import BATCH_TOKENS, Translator
+    from softsearch.text.dictionary import read_dictionary
 
+    bundles = [Bundle.open(path) for path in arguments.bundles]
+    keywords = search_keywords(arguments)
+    if arguments.ban:
+        keywords["banned"] = banned_tokens(open_tokenizers(bundles[0])[1], arguments.ban)
+    unknown = arguments.replace_unknown
+    looks = arguments.alignments is not None or unknown is not None
+    if looks:
+        keywords["alignments"] = True
+    search = make_search(bundles[0].manifest, arguments.search, **keywords)
+    members = Members(
+        bundles,
+        arguments.weights,
+        arguments.average or "log_probs",
+        arguments.lm and Bundle.open(arguments.lm),
+        arguments.lm_weight or 0.0,
+        arguments.shortlist,
+    )
     translator = Translator(
-        arguments.bundle,
-        beam=arguments.beam,
-        n_best=arguments.n_best or 1,
-        max_length=arguments.max_length,
+        limited(bundles),
+        search,
+        step_fn=open_step_function(members, alignments=looks or bool(arguments.coverage_penalty)),
+        dictionary=None if unknown is None else read_dictionary(Path(unknown)) if unknown else {},
         batch_tokens=arguments.batch_tokens or BATCH_TOKENS,
         threads=arguments.threads,
-        alignments=arguments.alignments is not None,
     )
-    translate_stream(
-        translator,
-        StreamOptions(arguments.input, arguments.output, arguments.alignments, n_best=arguments.n_best is not None),
+    options = StreamOptions(
+        arguments.input,
+        arguments.output,
+        arguments.alignments,
+        n_best=arguments.n_best is not None,
+        prefixes=arguments.prefix,
     )
+    unproven = translate_stream(translator, options)
+    if unproven:
+        print(f"softsearch: {unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
+
+
+def _score(arguments: argparse.Namespace) -> None:
+    from softsearch.runtime.bundle import Bundle
+    from softsearch.runtime.scoring import score_files
+
+    bundle = Bundle.open(arguments.bundle)
+    summary = score_files(bundle, arguments.src, arguments.tgt, output=arguments.output, tokens=arguments.tokens)
+    print(summary, file=sys.stderr)
 
 
 def _verify(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.bundle import Bundle
+    from softsearch.runtime.searches import make_search
+    from softsearch.runtime.shortlist_files import open_shortlist
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
-    Translator(bundle, max_length=2).translate(["."])
+    search = make_search(bundle.manifest, max_length_factor=0.0, max_length_offset=2)
+    Translator(bundle, search).translate(["."])
     manifest = bundle.manifest
+    if manifest.frequent is not None:
+        open_shortlist(bundle, 1)
     for name, entry in manifest.files.items():
         print(f"{entry.sha256}  {entry.size:>12,} bytes  {name}")
     print(
@@ -75,26 +118,25 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     translate = commands.add_parser(
-        "translate", help="translate lines", description="Translate standard input line by line to standard output."
+        "translate",
+        help="translate lines",
+        usage="%(prog)s [OPTION ...] BUNDLE [BUNDLE ...]",
+        description="Translate standard input line by line to standard output.",
     )
-    translate.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
-    translate.add_argument("--input", type=Path, metavar="FILE", help="read this file (default: standard input)")
-    translate.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
-    translate.add_argument(
-        "--beam", type=_positive, metavar="N", help="hypotheses per sentence (default: the bundle's)"
+    add_translate_options(translate)
+    translate.set_defaults(run=_translate, parser=translate)
+
+    score = commands.add_parser(
+        "score",
+        help="score translations",
+        description="For each line of TGT, write log p(TGT, end | SRC), natural log, and its tokens, the end counted.",
     )
-    translate.add_argument(
-        "--n-best", type=_positive, metavar="N", help="write up to N translations a line, as `line ||| text ||| score`"
-    )
-    translate.add_argument(
-        "--alignments", type=Path, metavar="FILE", help="write the attention weights to this file as JSON lines"
-    )
-    translate.add_argument(
-        "--max-length", type=_positive, metavar="N", help="most target tokens a sentence (default: the bundle's rule)"
-    )
-    translate.add_argument("--batch-tokens", type=_positive, metavar="N", help="most source tokens at once")
-    translate.add_argument("--threads", type=_positive, metavar="N", help="batches side by side (default: all cores)")
-    translate.set_defaults(run=_translate)
+    score.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
+    score.add_argument("src", type=Path, metavar="SRC", help="source sentences, one a line (plain, gzip or xz)")
+    score.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
+    score.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
+    score.add_argument("--tokens", action="store_true", help="write the log probability of each token too")
+    score.set_defaults(run=_score)
 
     verify = commands.add_parser(
         "verify", help="check a bundle", description="Check every byte of a bundle, load it and translate one token."
@@ -102,13 +144,6 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
     verify.set_defaults(run=_verify)
     return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return value
 
 
 def _terminate(_signal: int, _frame: object) -> NoReturn:

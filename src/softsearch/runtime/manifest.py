@@ -45,6 +45,8 @@ class Manifest:
     max_length_offset: int
     beam: int
     length_penalty: float
+    frequent: str | None  # file name; None of a bundle without a shortlist
+    translations: str | None  # file name
     training: dict[str, Any]  # free facts
 
     @classmethod
@@ -71,10 +73,13 @@ class Manifest:
             max_length_offset=values.integer("limits.max_length_offset", at_least=1, at_most=1 << 20),
             beam=values.integer("search.beam", at_least=1, at_most=1000),
             length_penalty=values.number("search.length_penalty"),
+            frequent=values.optional_text("shortlist.frequent"),
+            translations=values.optional_text("shortlist.translations"),
             training=values.table("training"),
         )
-        for name in (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer):
-            if name not in manifest.files:
+        needed = (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer)
+        for name in (*needed, manifest.frequent, manifest.translations):
+            if name is not None and name not in manifest.files:
                 raise BundleError(f"manifest.json: files lists {sorted(manifest.files)}, expected {name!r} among them")
         if values.table("special_ids") != SPECIAL_IDS:
             raise BundleError(f"manifest.json: special_ids is {values.table('special_ids')}, expected {SPECIAL_IDS}")
@@ -105,6 +110,10 @@ class _Values:
         if not isinstance(value, str):
             raise self._error(key, value, "a string")
         return value
+
+    def optional_text(self, key: str) -> str | None:
+        """A string, or None where the manifest has nothing there."""
+        return None if self._get(key) is None else self.text(key)
 
     def flag(self, key: str) -> bool:
         """A value that older bundles lack, which means false."""

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO
 
@@ -29,28 +30,63 @@ class StreamOptions:
     output: Path | None
     alignments: Path | None  # JSON lines, one for each translation
     n_best: bool  # write `line ||| text ||| score`, lines counted from 0 as Moses does
+    prefixes: Path | None = None  # what each translation begins with, line by line
 
 
-def translate_stream(translator: Translator, options: StreamOptions) -> None:
+def translate_stream(translator: Translator, options: StreamOptions) -> int:
     """Translates line by line: each line in gives one line out (or its n best), in order, block after block.
 
     Files named in ``options`` appear when all is done, or not at all.
 
+    Returns:
+        How many lines have a translation that exact search could not prove to be the best.
+
     Raises:
-        InputError: the input is missing or not UTF-8, or a line cannot be translated; the blocks before it are written.
+        InputError: the input is missing or not UTF-8, or a line cannot be translated, or there is not one prefix for
+            each line; the blocks before it are written.
     """
     with ExitStack() as stack:
         source = stack.enter_context(_open_input(options.input))
-        output = stack.enter_context(_open_output(options.output)) if options.output else sys.stdout.buffer
-        alignments = stack.enter_context(_open_output(options.alignments)) if options.alignments else None
-        number = 0
+        output = stack.enter_context(open_output(options.output)) if options.output else sys.stdout.buffer
+        alignments = stack.enter_context(open_output(options.alignments)) if options.alignments else None
+        prefixes = _Prefixes(options.prefixes, stack) if options.prefixes else None
+        number = unproven = 0
         for block in _blocks(source, str(options.input or "standard input")):
-            for translations in translator.translate(block, first_line=number + 1):
+            begins = None if prefixes is None else prefixes.take(len(block))
+            for translations in translator.translate(block, prefixes=begins, first_line=number + 1):
                 output.write(_format(translations, number, n_best=options.n_best).encode())
                 number += 1
+                unproven += translations[0].optimal is False
                 if alignments:
                     alignments.write(_format_alignments(translations, number).encode())
             output.flush()
+        if prefixes is not None:
+            prefixes.check_end()
+    return unproven
+
+
+class _Prefixes:
+    """The lines of a file of prefixes, read as far as the input is."""
+
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        self._path, self._read = path, 0
+        self._lines = chain.from_iterable(_blocks(stack.enter_context(_open_input(path)), str(path)))
+
+    def take(self, count: int) -> list[str]:
+        lines = list(islice(self._lines, count))
+        self._read += len(lines)
+        if len(lines) < count:
+            raise InputError(
+                f"{self._path} has {self._read} lines and the input more; expected one prefix, which may be empty, for "
+                "each line"
+            )
+        return lines
+
+    def check_end(self) -> None:
+        if next(self._lines, None) is not None:
+            raise InputError(
+                f"{self._path} has more lines than the input's {self._read}; expected one prefix for each line"
+            )
 
 
 def _format(translations: list[Translation], index: int, *, n_best: bool) -> str:
@@ -120,7 +156,7 @@ def _open_input(path: Path | None) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _open_output(path: Path) -> Iterator[IO[bytes]]:
+def open_output(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes its name only once it is complete; pipes and devices are written as they are."""
     if path.exists() and not path.is_file():
         with path.open("wb") as stream:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
+from softsearch.search.interface import Hypothesis, PrefixStrategy, SearchStrategy, StepFunction
 
 
 def translate_ids(
@@ -13,6 +13,7 @@ def translate_ids(
     sources: Sequence[Sequence[int]],
     *,
     batch_tokens: int,
+    prefixes: Sequence[Sequence[int]] | None = None,
     workers: int = 1,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
@@ -23,6 +24,7 @@ def translate_ids(
         strategy: how to search.
         sources: token ids with EOS.
         batch_tokens: the most source tokens, padding included, of a batch; a longer sentence goes alone.
+        prefixes: what the translation of each source begins with, see :class:`PrefixStrategy`.
         workers: threads that search batches side by side; which batches there are does not depend on it.
         on_done: told after each batch how many sentences it had.
 
@@ -30,17 +32,24 @@ def translate_ids(
         One n-best list for each source, in the order of ``sources``.
 
     Raises:
-        ConfigError: ``batch_tokens`` or ``workers`` is below 1.
-        InputError: a source is empty, or the model returned NaN.
+        ConfigError: ``batch_tokens`` or ``workers`` is below 1, or the strategy takes no prefixes.
+        InputError: a source is empty, the model returned NaN, or a prefix cannot be written.
     """
     for name, value in (("batch_tokens", batch_tokens), ("workers", workers)):
         if value < 1:
             raise ConfigError(f"{name} is {value}, expected at least 1; change {name}")
+    if prefixes is not None and len(prefixes) != len(sources):
+        raise InputError(f"{len(prefixes)} target prefixes for {len(sources)} sources, expected one for each")
     results: list[list[Hypothesis]] = [[] for _ in sources]
     batches = plan_batches([len(ids) for ids in sources], batch_tokens)
 
     def translate(batch: list[int]) -> list[list[Hypothesis]]:
-        return strategy(step_fn, [sources[index] for index in batch])
+        src = [sources[index] for index in batch]
+        if prefixes is None:
+            return strategy(step_fn, src)
+        if not isinstance(strategy, PrefixStrategy):
+            raise ConfigError(f"{type(strategy).__name__} cannot be told how translations begin; leave prefixes out")
+        return strategy(step_fn, src, prefixes=[prefixes[index] for index in batch])
 
     pool = ThreadPoolExecutor(workers)
     try:

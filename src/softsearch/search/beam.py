@@ -1,78 +1,59 @@
 """Beam search with length normalisation, vectorised over the batch."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.search.history import History, check_candidates
-from softsearch.search.interface import Candidates, Hypothesis, SearchOptions, StepFunction
+from softsearch.errors import InputError
+from softsearch.search.constraints import Constraints
+from softsearch.search.history import History, check_candidates, no_token_left
+from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, SearchOptions, StepFunction
 from softsearch.text.vocabulary import BOS, EOS
 
 
-class BeamSearch:
+@dataclass(frozen=True, kw_only=True)
+class BeamSearch(SearchOptions, PrefixStrategy):
     """Keeps the ``beam`` best unfinished hypotheses of each sentence and returns its ``n_best`` finished ones.
 
     EOS ends a hypothesis only where it is among the ``beam`` best continuations of the sentence, and never takes a
-    place in the beam. A sentence is done when ``beam`` hypotheses have ended, when no live one can still enter its
-    n-best list (log probabilities only fall, so ``log_prob / max_length ** alpha`` bounds the score), or at the length
-    limit; only then, and only if fewer than ``n_best`` have ended, live ones are returned behind them, flagged
-    ``truncated``. Ties go to the lower row, then to the model's order. ``beam=1`` is greedy search.
+    place in the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one
+    can still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit; only then, and only if fewer
+    than ``n_best`` have ended, live ones are returned behind them, flagged ``truncated``. Penalties count for what has
+    ended: live hypotheses are compared by their log probabilities. Ties go to the lower row, then to the model's order.
+    ``beam=1`` is greedy search.
 
-    Args:
-        beam: hypotheses kept per sentence.
-        n_best: translations returned per sentence, at most ``beam``; fewer come back where fewer exist.
-        length_penalty: ``alpha`` of score = log_prob / length ** alpha (Wu et al. 2016, arXiv:1609.08144, simplified).
-        max_length_factor: the length limit is ``max_length_factor * src_len + max_length_offset`` tokens.
-        max_length_offset: see ``max_length_factor``.
-        alignments: collect the attention weights of each hypothesis.
+    With ``groups`` it is diverse beam search (Vijayakumar et al. 2016, arXiv:1610.02424, section 3, algorithm 1): the
+    groups choose one after the other, each ranks its continuations by log probability minus ``diversity`` for each
+    earlier group's hypothesis that has just taken the same token (Hamming diversity; EOS is free), and is done when its
+    share of ``beam`` has ended. Neither log probabilities nor scores contain that term. What several groups find comes
+    back once.
 
-    Raises:
-        ConfigError: a value is out of range.
+    Takes every option of :class:`SearchOptions`; ``n_best`` lists are shorter where fewer translations exist.
     """
 
-    def __init__(
+    @property
+    def options(self) -> SearchOptions:
+        """How it searches."""
+        return self
+
+    def __call__(
         self,
+        step_fn: StepFunction,
+        src: Sequence[Sequence[int]],
         *,
-        beam: int = 5,
-        n_best: int = 1,
-        length_penalty: float = 1.0,
-        max_length_factor: float = 2.0,
-        max_length_offset: int = 10,
-        alignments: bool = False,
-    ) -> None:
-        self.options = SearchOptions(
-            beam=beam,
-            n_best=n_best,
-            length_penalty=length_penalty,
-            max_length_factor=max_length_factor,
-            max_length_offset=max_length_offset,
-            alignments=alignments,
-        )
-
-    def __call__(self, step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """Translates one batch.
-
-        Args:
-            step_fn: the model.
-            src: token ids with EOS.
-
-        Returns:
-            One n-best list for each source, best first.
-
-        Raises:
-            InputError: the model returned NaN.
-        """
+        prefixes: Sequence[Sequence[int]] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """See PrefixStrategy."""
         if not src:
             return []
-        # One candidate more than the beam: each row has one EOS at most, so `beam` others are always among them.
-        k = min(self.options.beam + 1, step_fn.vocab_size)
-        batch = _Batch(src, self.options)
+        batch = _Batch(src, self, Constraints(self, src, prefixes, step_fn.vocab_size))
         tokens = np.full(len(src), BOS, dtype=np.int64)
         state = step_fn.start(src)
         while True:
-            candidates, state = step_fn.step(tokens, state, k)
+            candidates, state = step_fn.step(tokens, state, batch.candidates_needed())
             going, rows, tokens = batch.advance(candidates)
             if not going.size:
                 return batch.results()
@@ -92,7 +73,7 @@ class _Ended(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    """One step's continuations of each live sentence, best first, ``[sentences, continuations]``."""
+    """One step's continuations of each live sentence, best first within a group, ``[sentences, continuations]``."""
 
     log_probs: NDArray[np.float64]
     parents: NDArray[np.int64]
@@ -102,17 +83,26 @@ class _Choice(NamedTuple):
 class _Batch:
     """The hypotheses of one batch while it is being searched."""
 
-    def __init__(self, src: Sequence[Sequence[int]], options: SearchOptions) -> None:
-        self.options = options
+    def __init__(self, src: Sequence[Sequence[int]], options: SearchOptions, constraints: Constraints) -> None:
+        self.options, self.constraints = options, constraints
+        self.group_size = options.beam // options.groups
+        self.src_lengths = [len(ids) for ids in src]
         self.length = 0
         self.stepped = len(src)  # sentences that took part in the last step
         self.live = np.arange(len(src))
         self.log_probs = np.zeros((len(src), 1))  # [live sentences, beams]
-        self.limits = np.array([options.max_length(len(ids) - 1) for ids in src])
-        self.history = History(len(src), [len(ids) for ids in src], alignments=options.alignments)
+        self.attended = np.zeros((len(src), 1, max(self.src_lengths)))  # [live sentences, beams, src_len]
+        self.history = History(len(src), self.src_lengths, alignments=options.alignments)
         self.ended: list[list[_Ended]] = [[] for _ in src]
-        self.ended_count = np.zeros(len(src), dtype=np.int64)
+        self.written: list[set[tuple[int, ...]]] = [set() for _ in src]  # what has ended, if several groups may find it
+        self.ended_count = np.zeros((len(src), options.groups), dtype=np.int64)
         self.to_beat = np.full(len(src), -np.inf)  # score of the last of a sentence's full n-best list
+
+    def candidates_needed(self) -> int:
+        """How many candidates of each row the next step must return."""
+        # One more than the beam: each row has one EOS at most, so `beam` others are always among them. Several groups
+        # need no more: what they avoid are the earlier groups' tokens, fewer than `beam` by a group's size.
+        return self.constraints.width(self.options.beam + 1, self.live, self.length)
 
     def advance(self, candidates: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Takes one step's candidates.
@@ -122,53 +112,101 @@ class _Batch:
             kept; and the tokens of the selected rows.
         """
         check_candidates(candidates, self.length)
+        candidates = self.constraints.apply(candidates, self.live, self.length)
         self.length += 1
         self.history.add_alignments(self.live, candidates.alignments)
-        best = self._best(candidates)
-        self._end(best)
-        survivors = self._survivors(best)
+        self._attend(candidates.alignments)
+        survivors = self._choose(candidates)
         self.history.add_choices(self.live, survivors.parents, survivors.tokens)
         done = self._done(survivors)
         self._truncate(survivors, done)
 
         beams = self.log_probs.shape[1]
         going = np.flatnonzero(~done)
+        parents, tokens = survivors.parents[going], survivors.tokens[going]
+        self.constraints.advance(going, parents, tokens)
         self.stepped = self.live.size
         self.live, self.log_probs = self.live[going], survivors.log_probs[going]
-        rows = np.arange(going.size)[:, None] * beams + survivors.parents[going]
-        return going, rows.reshape(-1), survivors.tokens[going].reshape(-1)
+        if self.options.coverage_penalty:
+            self.attended = self.attended[going[:, None], parents]
+        rows = np.arange(going.size)[:, None] * beams + parents
+        return going, rows.reshape(-1), tokens.reshape(-1)
 
-    def _best(self, candidates: Candidates) -> _Choice:
-        """The ``2 * beam`` best continuations of each sentence: half of them at most are EOS."""
+    def _attend(self, alignments: NDArray[np.float32] | None) -> None:
+        """Adds up where the rows looked, for a coverage penalty."""
+        if not self.options.coverage_penalty:
+            return
+        if alignments is None:
+            raise InputError("a coverage penalty needs alignments but this model computes none; search without it")
+        looked = alignments.reshape(self.live.size, -1, alignments.shape[1])
+        self.attended = self.attended[:, :, : looked.shape[2]] + looked
+
+    def _choose(self, candidates: Candidates) -> _Choice:
+        """Ends hypotheses and returns those that may go on, group by group."""
+        groups: list[_Choice] = []
+        for group in range(self.options.groups):
+            best = self._best(candidates, group, groups)
+            self._end(best, group)
+            groups.append(self._survivors(best, group))
+        return groups[0] if len(groups) == 1 else _Choice(*(np.concatenate(p, axis=1) for p in zip(*groups, strict=True)))
+
+    def _best(self, candidates: Candidates, group: int, earlier: list[_Choice]) -> _Choice:
+        """The ``2 * group_size`` best continuations of each sentence in a group: half of them at most are EOS."""
         sentences, beams = self.log_probs.shape
         k = candidates.tokens.shape[1]
-        totals = (self.log_probs[:, :, None] + candidates.log_probs.reshape(sentences, beams, k)).reshape(sentences, -1)
+        # At first there is one row, which all groups continue.
+        first = min(group * self.group_size, beams - 1)
+        rows = slice(first, first + self.group_size)
+        tokens = candidates.tokens.reshape(sentences, beams, k)[:, rows].reshape(sentences, -1)
+        log_probs = candidates.log_probs.reshape(sentences, beams, k)[:, rows]
+        totals = (self.log_probs[:, rows, None] + log_probs).reshape(sentences, -1)
+        ranking = totals
+        for other in earlier:
+            for taken, alive in zip(other.tokens.T, np.isfinite(other.log_probs).T, strict=True):
+                ranking = ranking - self.options.diversity * ((tokens == taken[:, None]) & alive[:, None])
         # Stable, so that equal ones stay in the order of their rows and then of their rank.
-        order = np.argsort(-totals, axis=1, kind="stable")[:, : 2 * self.options.beam]
+        order = np.argsort(-ranking, axis=1, kind="stable")[:, : 2 * self.group_size]
         sentence = np.arange(sentences)[:, None]
-        return _Choice(totals[sentence, order], order // k, candidates.tokens.reshape(sentences, -1)[sentence, order])
+        return _Choice(totals[sentence, order], first + order // k, tokens[sentence, order])
 
-    def _end(self, best: _Choice) -> None:
+    def _end(self, best: _Choice, group: int) -> None:
         """Stores the hypotheses that end now."""
-        beam, n_best = self.options.beam, self.options.n_best
-        ends = (best.tokens[:, :beam] == EOS) & np.isfinite(best.log_probs[:, :beam])
+        size, n_best = self.group_size, self.options.n_best
+        ends = (best.tokens[:, :size] == EOS) & np.isfinite(best.log_probs[:, :size])
         for index, rank in zip(*np.nonzero(ends), strict=True):
+            sentence, row = int(self.live[index]), int(best.parents[index, rank])
             log_prob = float(best.log_probs[index, rank])
-            score = self.options.score(log_prob, self.length)
-            sentence = int(self.live[index])
-            self.ended[sentence].append(_Ended(score, log_prob, self.length, int(best.parents[index, rank]), False))
-            self.ended_count[sentence] += 1
-            if self.ended_count[sentence] >= n_best:
+            self._store(sentence, _Ended(self._score(index, row, log_prob), log_prob, self.length, row, False))
+            self.ended_count[sentence, group] += 1
+            if len(self.ended[sentence]) >= n_best:
                 self.to_beat[sentence] = sorted((e.score for e in self.ended[sentence]), reverse=True)[n_best - 1]
 
-    def _survivors(self, best: _Choice) -> _Choice:
-        """The ``beam`` best continuations other than EOS; rows of -inf fill up where there are fewer."""
+    def _score(self, index: int, row: int, log_prob: float) -> float:
+        """The score of a hypothesis of the live sentence ``index`` whose last token ``row`` predicted."""
+        if not self.options.coverage_penalty:
+            return self.options.score(log_prob, self.length)
+        src_length = self.src_lengths[self.live[index]]
+        return self.options.score(log_prob, self.length, self.attended[index, row, :src_length])
+
+    def _store(self, sentence: int, end: _Ended) -> None:
+        """Adds a hypothesis to the sentence's, once."""
+        if self.options.groups > 1:
+            tokens, _ = self.history.trace(sentence, end.length - (not end.truncated), end.row)
+            if tokens in self.written[sentence]:
+                return
+            self.written[sentence].add(tokens)
+        self.ended[sentence].append(end)
+
+    def _survivors(self, best: _Choice, group: int) -> _Choice:
+        """The ``group_size`` best continuations other than EOS; rows of -inf fill up where there are fewer."""
         is_eos = best.tokens == EOS
-        order = np.argsort(is_eos, axis=1, kind="stable")[:, : self.options.beam]  # False first, order kept
+        order = np.argsort(is_eos, axis=1, kind="stable")[:, : self.group_size]  # False first, order kept
         log_probs = np.where(is_eos, -np.inf, best.log_probs)
+        if not self.options.exact_stop:
+            log_probs[self.ended_count[self.live, group] >= self.group_size] = -np.inf
         sentence = np.arange(order.shape[0])[:, None]
         live = _Choice(log_probs[sentence, order], best.parents[sentence, order], best.tokens[sentence, order])
-        missing = self.options.beam - order.shape[1]
+        missing = self.group_size - order.shape[1]
         if missing <= 0:
             return live
         fill = ((0, 0), (0, missing))
@@ -179,24 +217,32 @@ class _Batch:
         )
 
     def _done(self, survivors: _Choice) -> NDArray[np.bool_]:
-        limits = self.limits[self.live]
-        enough = self.ended_count[self.live] >= self.options.beam
-        bounds = survivors.log_probs[:, 0] / limits**self.options.length_penalty
-        hopeless = bounds <= self.to_beat[self.live]
-        return enough | hopeless | (self.length >= limits)
+        limits = self.constraints.limits[self.live]
+        # Nothing live, not even -inf, beats the -inf of a list that is not full.
+        hopeless = self.options.bound(survivors.log_probs.max(axis=1), limits) <= self.to_beat[self.live]
+        return hopeless | (self.length >= limits)
 
     def _truncate(self, survivors: _Choice, done: NDArray[np.bool_]) -> None:
         """Fills the n-best lists of sentences at their limit from the hypotheses that are still live."""
-        for index in np.flatnonzero(done & (self.length >= self.limits[self.live])):
-            ended = self.ended[int(self.live[index])]
-            for row in range(self.options.n_best - len(ended)):
+        for index in np.flatnonzero(done & (self.length >= self.constraints.limits[self.live])):
+            sentence, ends = int(self.live[index]), []
+            for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])
-                if np.isfinite(log_prob):
-                    score = self.options.score(log_prob, self.length)
-                    ended.append(_Ended(score, log_prob, self.length, row, True))
+                score = self._score(index, int(survivors.parents[index, row]), log_prob)
+                ends.append(_Ended(score, log_prob, self.length, int(row), True))
+            for end in sorted(ends, key=lambda end: -end.score):
+                if len(self.ended[sentence]) < self.options.n_best:
+                    self._store(sentence, end)
 
     def results(self) -> list[list[Hypothesis]]:
-        """The n-best lists: ended hypotheses by score, then truncated ones, whose scores lack EOS's share."""
+        """The n-best lists: ended hypotheses by score, then truncated ones, whose scores lack EOS's share.
+
+        Raises:
+            InputError: the constraints left a sentence no token to go on with.
+        """
+        for ended in self.ended:
+            if not ended:
+                raise no_token_left()
         return [
             [
                 self._read(sentence, end)

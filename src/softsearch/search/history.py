@@ -68,11 +68,19 @@ def check_candidates(candidates: Candidates, step: int) -> None:
     Raises:
         InputError: a row has NaN or no candidate of finite log probability.
     """
-    bad = np.isnan(candidates.log_probs).any(axis=1) | ~np.isfinite(candidates.log_probs[:, 0])
+    bad = ~np.isfinite(candidates.log_probs.max(axis=1))  # NaN where one is NaN
     if bad.any():
         row = int(bad.argmax())
-        found = candidates.log_probs[row].tolist()
+        found = candidates.log_probs[row, :10].tolist()
         raise InputError(
             f"the model's log probabilities at target position {step}, row {row} are {found}, "
             "expected finite numbers: the model's weights are broken; use another checkpoint"
         )
+
+
+def no_token_left() -> InputError:
+    """The error of a sentence in which the constraints forbid whatever the model could write next."""
+    return InputError(
+        "the constraints forbid all tokens that may come next before the sentence may end; "
+        "ban fewer tokens, or lower search.min_length_factor, min_length_offset or no_repeat_ngram"
+    )

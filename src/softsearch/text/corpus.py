@@ -218,8 +218,8 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
             src_count = number + (src_line is not None) + sum(1 for _ in src_lines)
             tgt_count = number + (tgt_line is not None) + sum(1 for _ in tgt_lines)
             raise CorpusError(
-                f"the line counts differ: {src} has {src_count} lines, {tgt} has {tgt_count}; "
-                f"expected one translation per line, so remove or add lines until both match"
+                f"the line counts differ: {src} has {src_count} lines, {tgt} has {tgt_count}; line {number + 1} is in "
+                "one of them only; expected one translation per line, so remove or add lines until both match"
             )
         yield src_line, tgt_line
 

@@ -104,6 +104,25 @@ class SentencePieceTokenizer:
         ordered = [tokens[place] for place in self.text_order(tokens)]
         return [SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token) for token in ordered]
 
+    @property
+    def has_words(self) -> bool:
+        """Whether the pieces are whole words: each begins with a space."""
+        return all(
+            self._processor.id_to_piece(token).startswith(_SPACE) for token in range(len(SPECIALS), self.vocab_size)
+        )
+
+    def words(self, text: str) -> list[str]:
+        """Returns the text behind each id of ``encode(text)``, also where that is UNK, without the spaces around.
+
+        Unknown pieces that stand side by side have one UNK together, and come as one string.
+
+        Raises:
+            InputError: the text holds a lone surrogate.
+        """
+        surfaces: list[str] = self._processor.encode(_without_surrogates(text), out_type=str)
+        spaced = [surface.replace(_SPACE, " ").strip(" ") for surface in surfaces]
+        return list(reversed(spaced)) if self.reverse else spaced
+
     def vocabulary(self) -> dict[str, tuple[int, float]]:
         """Returns the id and the score (log-probability, or place in the order of merges) of each piece of text."""
         names = {token: self._processor.id_to_piece(token) for token in range(len(SPECIALS), self.vocab_size)}

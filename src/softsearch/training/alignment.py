@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.models.interface import Seq2Seq
+from softsearch.search.forced import forced_alignments as search_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import BOS, EOS
+from softsearch.text.vocabulary import EOS
 from softsearch.training.evaluation import evaluating
 from softsearch.training.step_function import TorchStepFunction
 
@@ -54,15 +55,8 @@ def forced_alignments(
     Returns:
         For each sentence ``[tgt_len, src_len]``.
     """
-    looked = []
     with evaluating(model):
-        step_fn = TorchStepFunction(model)
-        state = step_fn.start(sources)
-        read = np.full(len(sources), BOS, dtype=np.int64)
-        for position in range(max(map(len, targets))):
-            candidates, state = step_fn.step(read, state, 1)
-            assert candidates.alignments is not None
-            looked.append(candidates.alignments)
-            read = np.array([ids[position] if position < len(ids) else EOS for ids in targets], dtype=np.int64)
-    together = np.stack(looked, axis=1)  # [sentences, longest target, longest source]
-    return [matrix[: len(tgt), : len(src)] for matrix, src, tgt in zip(together, sources, targets, strict=True)]
+        everything = max(1, sum(map(len, sources)) + sum(map(len, targets))) * len(sources)  # one batch
+        found = search_alignments(TorchStepFunction(model), sources, targets, batch_tokens=everything)
+    assert found is not None
+    return found

@@ -42,14 +42,22 @@ def evaluate(
 ) -> Evaluation:
     """Translates ``lines`` (sources, references) and scores them, for each language too where sources have tags."""
     hypotheses = translate_lines(model, tokenizers, search, lines[0], shortlist)
+    scores = score_lines(hypotheses, lines, text_form=text_form, tgt_lang=tgt_lang)
+    scores.values["loss"] = reference_nll(model, tokenizers, lines)
+    return Evaluation(hypotheses, scores)
+
+
+def score_lines(
+    hypotheses: Sequence[str], lines: tuple[Sequence[str], Sequence[str]], *, text_form: TextForm, tgt_lang: str
+) -> Scores:
+    """Scores translations of ``lines`` (sources, references), for each language too where sources have tags."""
     values, signatures = corpus_scores(hypotheses, lines[1], text_form=text_form, tgt_lang=tgt_lang)
     for lang, places in _by_language(lines[0]).items():
         sides = ([side[i] for i in places] for side in (hypotheses, lines[1]))
         part = corpus_scores(*sides, text_form=text_form, tgt_lang=lang)
         values |= {f"{lang}/{name}": value for name, value in part.values.items()}
         signatures |= {f"{lang}/{name}": text for name, text in part.signatures.items()}
-    nll = reference_nll(model, tokenizers, lines)
-    return Evaluation(hypotheses, Scores(values | {"loss": nll}, signatures))
+    return Scores(values, signatures)
 
 
 def _by_language(sources: Sequence[str]) -> dict[str, list[int]]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.base import Metric
 
 from softsearch.data.sources.base import TextForm
 
@@ -15,6 +16,23 @@ class Scores(NamedTuple):
 
     values: dict[str, float]  # bleu, chrf, ter (each 0 to 100; lower is better for ter), exact_match (0 to 1)
     signatures: dict[str, str]
+
+
+def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
+    """BLEU, chrF and TER as :func:`corpus_scores` has them; each remembers what it last scored for its signature."""
+    metrics: dict[str, Metric] = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
+    return metrics | ({"ter": TER()} if ter else {})
+
+
+def bleu_metric(*, text_form: TextForm, tgt_lang: str) -> BLEU:
+    """BLEU as :func:`corpus_scores` has it."""
+    tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
+    return BLEU(tokenize=tokenize, force=True)
+
+
+def lower_cased_bleu(tgt_lang: str) -> BLEU:
+    """BLEU of plain text after lower-casing and tokenising it, as older papers have it."""
+    return BLEU(lowercase=True, tokenize=_TOKENIZE.get(tgt_lang, "13a"), force=True)
 
 
 def corpus_scores(
@@ -29,10 +47,8 @@ def corpus_scores(
         tgt_lang: ISO code of the target language; decides how plain text is tokenised.
         ter: compute the translation edit rate too, which takes longer than the others.
     """
-    tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
-    metrics = {"bleu": BLEU(tokenize=tokenize, force=True), "chrf": CHRF()} | ({"ter": TER()} if ter else {})
     values, signatures = {}, {}
-    for name, metric in metrics.items():
+    for name, metric in corpus_metrics(text_form=text_form, tgt_lang=tgt_lang, ter=ter).items():
         values[name] = metric.corpus_score(list(hypotheses), [list(references)]).score
         signatures[name] = str(metric.get_signature())
     same = sum(h == r for h, r in zip(hypotheses, references, strict=True))

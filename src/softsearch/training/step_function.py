@@ -64,10 +64,14 @@ class TorchStepFunction:
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
             logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
-        best = logits.log_softmax(-1).topk(min(k, logits.shape[-1]))
-        ids = best.indices if words is None else words.tokens[best.indices]
+        log_probs, size = logits.log_softmax(-1), logits.shape[-1]
+        if words is None and k >= size:  # all of them: to sort them would take several times as long as the rest
+            best, ids = log_probs, torch.arange(size).expand(log_probs.shape)
+        else:
+            best, places = log_probs.topk(min(k, size))
+            ids = places if words is None else words.tokens[places]
         alignments = output.alignments.float().cpu().numpy()
-        return Candidates(best.values.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
+        return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
 
     @torch.inference_mode()
     def select(self, state: TorchState, rows: NDArray[np.int64]) -> TorchState:

@@ -1,8 +1,10 @@
 """Scores by the length of the source."""
 
 import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
 
-from softsearch.report.by_length import length_chart, length_ranges
+from softsearch.report.by_length import length_chart, length_ranges, length_ratio, score_by_length
 
 
 def words(count: int) -> str:
@@ -40,3 +42,21 @@ def test_a_bar_is_as_high_as_its_score() -> None:
 
 def test_a_model_that_knows_nothing_has_a_chart_too() -> None:
     assert length_chart({"01-05": 0.0}, {"01-05": 2}, "BLEU").shape == (432, 720, 3)
+
+
+def test_each_range_is_scored_by_itself() -> None:
+    sources = [words(3), words(8), words(4)]
+    references = ["a b c d", "e f g h", "i j k l"]
+    hypotheses = ["a b c d", "e f x", "i j k l"]
+    short, longer = score_by_length(sources, hypotheses, references, BLEU(tokenize="none"))
+    assert (short.name, short.sentences, short.bleu.value) == ("01-05", 2, pytest.approx(100))
+    assert (short.bleu.low, short.bleu.high, short.length_ratio) == pytest.approx((100, 100, 1))
+    assert (longer.name, longer.sentences, longer.length_ratio) == ("06-10", 1, 0.75)
+    expected = BLEU(tokenize="none").corpus_score(hypotheses[1:2], [references[1:2]]).score
+    assert longer.bleu.value == pytest.approx(expected)
+
+
+def test_length_ratios_by_hand() -> None:
+    bleu = BLEU(tokenize="none")
+    assert length_ratio(["a b c", "d"], ["a b", "c d e f g h"], bleu) == 4 / 8
+    assert length_ratio(["a"], [""], bleu) == 0

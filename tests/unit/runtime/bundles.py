@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.searches import Kind, Search, make_search
 from softsearch.runtime.session import describe_onnx
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
@@ -141,9 +142,18 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
     )
 
 
-def bundle_parts(seed: int = 0, scale: float = 0.5) -> tuple[dict[str, bytes], dict[str, Any]]:
+@functools.cache
+def word_tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    """Of the few most frequent words, so that much is unknown."""
+    return (
+        train_tokenizer(SRC_LINES, kind="word", vocab_size=10),
+        train_tokenizer(TGT_LINES, kind="word", vocab_size=8),
+    )
+
+
+def bundle_parts(seed: int = 0, scale: float = 0.5, *, words: bool = False) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The files of the bundle, and its manifest as an exporter gives it."""
-    src, tgt = tokenizers()
+    src, tgt = word_tokenizers() if words else tokenizers()
     files = {
         "encoder.onnx": encoder_graph(src.vocab_size, seed),
         "decoder_step.onnx": decoder_step_graph(tgt.vocab_size, seed, scale),
@@ -162,7 +172,12 @@ def bundle_parts(seed: int = 0, scale: float = 0.5) -> tuple[dict[str, bytes], d
     return files, manifest
 
 
-def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, **changes: Any) -> Bundle:
+def search(bundle: Path, kind: Kind = "beam", **options: Any) -> Search:
+    """The search that a bundle recommends, with these options changed."""
+    return make_search(Bundle.open(bundle).manifest, kind, **options)
+
+
+def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = False, **changes: Any) -> Bundle:
     """Writes the bundle, with these top-level manifest keys changed."""
-    files, manifest = bundle_parts(seed, scale)
+    files, manifest = bundle_parts(seed, scale, words=words)
     return write_bundle(path, files, manifest | changes)

@@ -11,6 +11,7 @@ import pytest
 
 import softsearch
 from softsearch.runtime.translator import Translator
+from tests.unit.runtime.bundles import search
 
 BLOCKED = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "hydra", "omegaconf", "onnx", "onnxscript")
 # Blocks the lab's packages as a host without them would, then runs the command line.
@@ -46,7 +47,7 @@ def test_every_option_is_heeded(bundle_dir: Path, tmp_path: Path) -> None:
     files = ["--input", tmp_path / "in", "--output", tmp_path / "out", "--threads", 2]
     done = softsearch_run("translate", bundle_dir, *options, *files)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    translator = Translator(bundle_dir, beam=4, n_best=2, max_length=3)
+    translator = Translator(bundle_dir, search(bundle_dir, beam=4, n_best=2, max_length_factor=0, max_length_offset=3))
     expected = [
         f"{index} ||| {found.text} ||| {found.score:.6f}"
         for index, n_best in enumerate(translator.translate(["one two", "ten"]))

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +11,7 @@ import pytest
 from softsearch.errors import InputError
 from softsearch.runtime.streaming import StreamOptions, translate_stream
 from softsearch.runtime.translator import Translation, Translator
-from tests.unit.runtime.bundles import SRC_LINES
+from tests.unit.runtime.bundles import SRC_LINES, search
 
 
 class Recorder(Translator):
@@ -21,10 +21,12 @@ class Recorder(Translator):
         super().__init__(bundle, threads=1)
         self.blocks: list[int] = []
 
-    def translate(self, lines: Iterable[str], *, first_line: int = 1) -> list[list[Translation]]:
+    def translate(
+        self, lines: Iterable[str], *, prefixes: Sequence[str] | None = None, first_line: int = 1
+    ) -> list[list[Translation]]:
         block = list(lines)
         self.blocks.append(len(block))
-        return super().translate(block, first_line=first_line)
+        return super().translate(block, prefixes=prefixes, first_line=first_line)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,7 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory(translator: Trans
 
 
 def test_n_best_lists_are_in_moses_format(bundle_dir: Path, run) -> None:
-    translator = Translator(bundle_dir, beam=3, n_best=2)
+    translator = Translator(bundle_dir, search(bundle_dir, beam=3, n_best=2))
     rows = run(translator, b"one\n\nten\n", n_best=True).decode().splitlines()
     assert [row.split(" ||| ")[0] for row in rows] == ["0", "0", "1", "2", "2"]
     assert rows[2] == "1 |||  ||| 0.000000"
@@ -123,7 +125,7 @@ def test_n_best_lists_are_in_moses_format(bundle_dir: Path, run) -> None:
 def test_files_hold_what_streams_would(translator: Translator, bundle_dir: Path, run, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one two\n\nten\n")
     options = {name: tmp_path / f"{name}.txt" for name in ("output", "alignments")}
-    looking = Translator(bundle_dir, alignments=True)
+    looking = Translator(bundle_dir, search(bundle_dir, alignments=True))
     assert run(looking, b"", input=tmp_path / "in.txt", **options) == b""
     assert (tmp_path / "output.txt").read_bytes() == run(translator, b"one two\n\nten\n")
     records = [json.loads(line) for line in (tmp_path / "alignments.txt").read_text().splitlines()]
@@ -174,3 +176,39 @@ def test_someone_who_types_gets_an_answer_to_each_line(bundle_dir: Path, monkeyp
     monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
     translate_stream(recorder, StreamOptions(None, None, None, n_best=False))
     assert recorder.blocks == [1, 1]
+
+
+def test_prefixes_go_with_their_lines_across_blocks(
+    translator: Translator, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "begins").write_text("vier\n\neine\nvier\n")
+    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_LINES", 3)
+    out = run(translator, b"one\ntwo\nten\none\n", prefixes=tmp_path / "begins").decode().splitlines()
+    expected = translator.translate(["one", "two", "ten", "one"], prefixes=["vier", "", "eine", "vier"])
+    assert out == [n_best[0].text for n_best in expected]
+    assert [line[:4] for line in out[::2]] == ["vier", "eine"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "message"),
+    [
+        (b"eins\n", r"begins has 1 lines and the input more; expected one prefix"),
+        (b"eins\n\n\n", r"begins has more lines than the input's 2"),
+        (b"eins\n\xff\n", r"begins:2:1 is not UTF-8"),
+    ],
+)
+def test_there_is_one_prefix_for_each_line(
+    translator: Translator, run, tmp_path: Path, begins: bytes, message: str
+) -> None:
+    (tmp_path / "begins").write_bytes(begins)
+    with pytest.raises(InputError, match=message):
+        run(translator, b"one\ntwo\n", prefixes=tmp_path / "begins", output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_lines_without_a_proof_are_counted(bundle_dir: Path, translator: Translator, monkeypatch) -> None:
+    strategy = search(bundle_dir, "exact", max_nodes=1, max_length_factor=0.0, max_length_offset=3)
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
+    for exact, expected in ((Translator(bundle_dir, strategy), 2), (translator, 0)):
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two\n\nten\n")))
+        assert translate_stream(exact, StreamOptions(None, None, None, n_best=False)) == expected

@@ -10,17 +10,20 @@ from hypothesis import strategies as st
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.splitting import split_text
 from softsearch.runtime.translator import Translation, Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.text.tokenizer import train_tokenizer
-from softsearch.text.vocabulary import EOS
+from softsearch.text.vocabulary import EOS, SPECIALS
 from tests.unit.runtime.bundles import (
     MAX_SRC_TOKENS,
     SRC_LINES,
     bundle_parts,
     encoder_graph,
     make_bundle,
+    search,
     tokenizers,
+    word_tokenizers,
 )
 
 LINES = [*dict.fromkeys(SRC_LINES), "two cats", "ten", "one, two, three, four"]
@@ -117,7 +120,7 @@ def test_a_long_line_is_split_and_joined(translator: Translator) -> None:
 
 
 def test_alignments_of_a_split_line_stay_within_their_parts(bundle_dir: Path) -> None:
-    ((found,),) = Translator(bundle_dir, alignments=True).translate([" ".join(LINES)])
+    ((found,),) = Translator(bundle_dir, search(bundle_dir, alignments=True)).translate([" ".join(LINES)])
     assert found.alignments is not None
     assert found.alignments.shape == (len(found.tgt_pieces), len(found.src_pieces))
     np.testing.assert_allclose(found.alignments.sum(axis=1), 1.0, atol=1e-5)
@@ -142,19 +145,21 @@ def test_a_line_of_a_million_characters_is_refused_with_its_number(translator: T
 
 
 def test_n_best_lists_are_ordered(bundle_dir: Path) -> None:
-    for n_best in Translator(bundle_dir, beam=4, n_best=4).translate(LINES):
+    for n_best in Translator(bundle_dir, search(bundle_dir, beam=4, n_best=4)).translate(LINES):
         assert len(n_best) == 4
         finished = [found.score for found in n_best if not found.truncated]
         assert finished == sorted(finished, reverse=True)
 
 
 def test_n_best_of_a_split_line_joins_equal_ranks(bundle_dir: Path) -> None:
-    (n_best,) = Translator(bundle_dir, beam=3, n_best=3).translate([" ".join(LINES)])
+    (n_best,) = Translator(bundle_dir, search(bundle_dir, beam=3, n_best=3)).translate([" ".join(LINES)])
     assert len({found.tgt_pieces for found in n_best}) == len(n_best) == 3
 
 
 def test_a_length_limit_is_kept_and_flagged(bundle_dir: Path) -> None:
-    for (best,) in Translator(bundle_dir, max_length=2).translate(LINES):
+    for (best,) in Translator(bundle_dir, search(bundle_dir, max_length_factor=0, max_length_offset=2)).translate(
+        LINES
+    ):
         assert len(best.tgt_pieces) <= 2
         assert best.truncated == (best.tgt_pieces[-1] != "</s>")
 
@@ -168,12 +173,12 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
     [
         ({"beam": 2, "n_best": 3}, r"n_best is 3, expected at most beam \(2\)"),
         ({"beam": 0}, "beam is 0"),
-        ({"max_length": 0}, "max_length_offset is 0"),
+        ({"max_length_offset": 0}, "max_length_offset is 0"),
     ],
 )
 def test_options_out_of_range_are_refused(bundle_dir: Path, options: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Translator(bundle_dir, **options)  # type: ignore[arg-type]
+        search(bundle_dir, **options)
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -199,12 +204,12 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
     """Against search over ids that the test turns itself; alignments are turned with the words, EOS staying last."""
     bundle = make_bundle(tmp_path / "b", reversed={"src": src, "tgt": tgt})
     src_tokenizer, tgt_tokenizer = tokenizers()
-    search = BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10, alignments=True)
-    translator = Translator(bundle, alignments=True, threads=1)
+    strategy = BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10, alignments=True)
+    translator = Translator(bundle, search(bundle.path, alignments=True), threads=1)
     for line in LINES[:3]:
         ids = src_tokenizer.encode(line)
         step_fn = OnnxStepFunction(bundle, alignments=True)
-        ((hypothesis, *_),) = search(step_fn, [[*(ids[::-1] if src else ids), EOS]])
+        ((hypothesis, *_),) = strategy(step_fn, [[*(ids[::-1] if src else ids), EOS]])
         tokens = list(hypothesis.tokens)[:: -1 if tgt else 1]
         weights = hypothesis.alignments
         assert weights is not None
@@ -223,7 +228,7 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
 
 def test_reversed_parts_of_a_long_line_stay_in_the_order_of_the_text(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path / "b", reversed={"src": True, "tgt": True})
-    translator = Translator(bundle, alignments=True, threads=1)
+    translator = Translator(bundle, search(bundle.path, alignments=True), threads=1)
     ((found,),) = translator.translate([" ".join(LINES)])
     without_ends = "".join(piece for piece in found.src_pieces if piece != "</s>")
     assert without_ends.replace("\u2581", " ").strip() == " ".join(LINES)
@@ -250,5 +255,93 @@ def test_every_part_of_a_long_line_gets_its_language_tag(tmp_path: Path) -> None
 
 def test_what_the_bundle_recommends_is_the_default(bundle_dir: Path) -> None:
     bundle = Bundle.open(bundle_dir)
-    assert Translator(bundle)._search.options == Translator(bundle, beam=3)._search.options
-    assert Translator(bundle)._search.options.max_length(10) == 25
+    assert Translator(bundle)._search == search(bundle_dir, beam=3)
+    assert search(bundle_dir) == BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10)
+
+
+def test_prefixes_begin_the_translations_of_their_lines(bundle_dir: Path, translator: Translator) -> None:
+    lines = [*LINES, "", " ".join(LINES)]
+    prefixes = ["eine Kat", "", "vier", "", "eins zwei", "", "", "", "sieben"][: len(lines)]
+    prefixes += [""] * (len(lines) - len(prefixes))
+    free = translator.translate(lines)
+    for kind in ("beam", "greedy", "sample"):
+        one, other = (Translator(bundle_dir, search(bundle_dir, kind), batch_tokens=n, threads=1) for n in (1000, 1))
+        found = one.translate(lines, prefixes=prefixes)
+        assert texts(found) == texts(other.translate(lines, prefixes=prefixes))
+        for prefix, (best, *_), line, (unforced, *_) in zip(prefixes, found, lines, free, strict=True):
+            assert best.text.startswith(prefix) or not line
+            if not prefix and kind == "beam":
+                assert best.text == unforced.text
+
+
+def test_a_prefix_that_cannot_be_written_names_its_line(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"line 12: the model's vocabulary has not all of the prefix 'Ω'"):
+        translator.translate(["one", "two"], prefixes=["eins", "\u03a9"], first_line=11)
+
+
+def test_prefixes_need_a_model_that_writes_from_left_to_right(bundle_dir: Path, tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "b", reversed={"src": False, "tgt": True})
+    with pytest.raises(ConfigError, match="writes from the end of a text"):
+        Translator(bundle, threads=1).translate(["one"], prefixes=["eins"])
+    with pytest.raises(ConfigError, match="ExactSearch cannot be told how translations begin"):
+        Translator(bundle_dir, search(bundle_dir, "exact"), threads=1).translate(["one"], prefixes=["eins"])
+
+
+def units(line: str, known: set[str]) -> list[str]:
+    """The words of a line as its pieces have them: unknown words side by side are one."""
+    found: list[tuple[bool, str]] = []
+    for word in line.split():
+        if word not in known and found and not found[-1][0]:
+            found[-1] = (False, f"{found[-1][1]} {word}")
+        else:
+            found.append((word in known, word))
+    return [text for _, text in found]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_unknown_words_are_replaced_by_what_was_looked_at(tmp_path: Path, turned: bool) -> None:
+    bundle = make_bundle(tmp_path / "b", words=True, reversed={"src": turned, "tgt": turned})
+    drawn = search(bundle.path, "sample", n_best=4, alignments=True)
+    plain, replacing = (Translator(bundle, drawn, dictionary=d, threads=1) for d in (None, {"two": "zwei"}))
+    lines = [*LINES, "a cat ten Rex one"]
+    replaced: list[str] = []
+    for line, n_best, again in zip(lines, plain.translate(lines), replacing.translate(lines), strict=True):
+        for before, after in zip(n_best, again, strict=True):
+            assert (before.tgt_pieces, before.score) == (after.tgt_pieces, after.score)
+            assert before.alignments is not None
+            words = units(line, {name.removeprefix("\u2581") for name in before.src_pieces})
+            assert len(words) == len(before.src_pieces) - 1
+            expected: list[str] = []
+            for piece, weights in zip(before.tgt_pieces, before.alignments, strict=True):
+                if piece == "<unk>":
+                    looked_at = words[int(weights[:-1].argmax())].split()
+                    replaced += looked_at
+                    expected += ["zwei" if word == "two" else word for word in looked_at]
+                elif piece not in SPECIALS:
+                    expected.append(piece.removeprefix("\u2581"))
+            assert after.text == " ".join(expected)
+            assert "\u2047" not in after.text
+    assert "two" in replaced
+    assert len(set(replaced)) > 3
+
+
+def test_each_part_of_a_long_line_is_looked_at_by_itself(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "b", words=True)
+    drawn = search(bundle.path, "sample", n_best=9, alignments=True)
+    known = next(iter(word_tokenizers()[0].vocabulary())).removeprefix("\u2581")
+    line = " ".join(f"{known} x{number}" for number in range(40))
+    translator = Translator(bundle, drawn, dictionary={}, threads=1)
+    encode = word_tokenizers()[0].encode
+    parts = translator.translate(split_text(line, lambda part: len(encode(part)) < MAX_SRC_TOKENS))
+    assert len(parts) > 2
+    (n_best,) = translator.translate([line])
+    assert any("<unk>" in found.tgt_pieces for found in n_best)
+    assert [found.text for found in n_best] == [" ".join(p.text for p in ranked) for ranked in zip(*parts, strict=True)]
+
+
+def test_replacing_needs_words_and_attention(bundle_dir: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="needs a model over words"):
+        Translator(bundle_dir, search(bundle_dir, alignments=True), dictionary={})
+    bundle = make_bundle(tmp_path / "b", words=True)
+    with pytest.raises(ConfigError, match="needs a model with attention and a search that collects it"):
+        Translator(bundle, dictionary={})

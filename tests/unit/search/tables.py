@@ -1,12 +1,13 @@
 """A model small enough to search by hand: a fixed random table over five tokens, and a brute-force search of it."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.search.interface import Candidates, SearchOptions
+from softsearch.search.interface import Candidates, OutputOptions, SearchOptions
 from softsearch.text.vocabulary import BOS, EOS
 
 VOCAB = 5
@@ -21,6 +22,11 @@ class Row(NamedTuple):
 
 def log_probs_of(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
     """The next token's distribution: a different one for every source and prefix."""
+    return _log_probs(row, seed, eos_bias).copy()
+
+
+@lru_cache(maxsize=1 << 16)
+def _log_probs(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
     logits = np.random.default_rng([seed, *row.src, 99, *row.prefix]).normal(scale=1.5, size=VOCAB)
     logits[EOS] += eos_bias
     return (logits - np.log(np.exp(logits).sum())).astype(np.float32)
@@ -28,10 +34,15 @@ def log_probs_of(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
 
 def alignment_of(row: Row, width: int) -> NDArray[np.float32]:
     """Made-up attention that tells the prefixes apart; padding gets none."""
-    weights = np.random.default_rng([7, *row.src, 99, *row.prefix]).random(len(row.src))
     padded = np.zeros(width, dtype=np.float32)
-    padded[: len(row.src)] = weights / weights.sum()
+    padded[: len(row.src)] = _weights(row)
     return padded
+
+
+@lru_cache(maxsize=1 << 16)
+def _weights(row: Row) -> NDArray[np.float64]:
+    weights = np.random.default_rng([7, *row.src, 99, *row.prefix]).random(len(row.src))
+    return weights / weights.sum()
 
 
 class TableModel:
@@ -107,10 +118,41 @@ def everything(model: TableModel, src: tuple[int, ...], limit: int) -> Iterator[
         level = longer
 
 
-def brute_force(model: TableModel, src: tuple[int, ...], options: SearchOptions) -> list[Found]:
+def keeps(found: Found, src: tuple[int, ...], options: OutputOptions, prefix: tuple[int, ...] = ()) -> bool:
+    """Whether a translation begins with the prefix and, from there on, breaks none of the constraints."""
+    written = found.tokens if found.truncated else (*found.tokens, EOS)
+    if written[: len(prefix)] != prefix:
+        return False
+    if not found.truncated and len(written) < options.min_length(len(src) - 1):
+        return False
+    n = options.no_repeat_ngram
+    for end in range(len(prefix) + 1, len(found.tokens) + 1):
+        if found.tokens[end - 1] in options.banned:
+            return False
+        if n and end > n and found.tokens[end - n : end] in [found.tokens[at : at + n] for at in range(end - n)]:
+            return False
+    return True
+
+
+def score_of(found: Found, src: tuple[int, ...], options: SearchOptions) -> float:
+    """The score by its definition, with the attention of every step."""
+    written = found.tokens if found.truncated else (*found.tokens, EOS)
+    norm = len(written) if options.length_norm == "power" else (5 + len(written)) / 6
+    score = found.log_prob / norm**options.length_penalty
+    looks = [alignment_of(Row(src, (BOS, *written[:at])), len(src)) for at in range(len(written))]
+    for share in np.sum(looks, axis=0, dtype=np.float64):
+        score += options.coverage_penalty * np.log(min(share, 1.0))
+    return score
+
+
+def brute_force(
+    model: TableModel, src: tuple[int, ...], options: SearchOptions, prefix: tuple[int, ...] = ()
+) -> list[Found]:
     """The n best translations: finished ones by score, then truncated ones."""
 
     def rank(found: Found) -> tuple[bool, float]:
-        return found.truncated, -options.score(found.log_prob, len(found.tokens) + (not found.truncated))
+        return found.truncated, -score_of(found, src, options)
 
-    return sorted(everything(model, src, options.max_length(len(src) - 1)), key=rank)[: options.n_best]
+    limit = max(options.max_length(len(src) - 1), len(prefix) + 1)
+    allowed = [found for found in everything(model, src, limit) if keeps(found, src, options, prefix)]
+    return sorted(allowed, key=rank)[: options.n_best]

@@ -1,5 +1,7 @@
 """Beam search against a brute-force search of the same model, and its promises at the edges."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import EOS
-from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of
+from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of, score_of
 
 SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
 
@@ -21,19 +23,28 @@ SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
     seed=st.integers(0, 10_000),
     eos_bias=st.sampled_from([-3.0, 0.0, 1.5]),
     length_penalty=st.sampled_from([0.0, 0.6, 1.0]),
+    length_norm=st.sampled_from(["power", "gnmt"]),
+    coverage_penalty=st.sampled_from([0.0, 0.2, 2.0]),
     n_best=st.integers(1, 4),
 )
 def test_a_beam_as_wide_as_the_search_space_equals_brute_force(
-    seed: int, eos_bias: float, length_penalty: float, n_best: int
+    seed: int, eos_bias: float, length_penalty: float, length_norm: str, coverage_penalty: float, n_best: int
 ) -> None:
     model = TableModel(seed, eos_bias)
     search = BeamSearch(
-        beam=400, n_best=n_best, length_penalty=length_penalty, max_length_factor=0.5, max_length_offset=3
+        beam=300,
+        n_best=n_best,
+        length_penalty=length_penalty,
+        length_norm=length_norm,  # type: ignore[arg-type]
+        coverage_penalty=coverage_penalty,
+        max_length_factor=0.5,
+        max_length_offset=2,
     )
     for src, found in zip(SOURCES, search(model, SOURCES), strict=True):
         expected = brute_force(model, src, search.options)
         assert [(h.tokens, h.truncated) for h in found] == [(f.tokens, f.truncated) for f in expected]
         assert [h.log_prob for h in found] == pytest.approx([f.log_prob for f in expected])
+        assert [h.score for h in found] == pytest.approx([score_of(f, src, search) for f in expected])
 
 
 @settings(max_examples=25, deadline=None)
@@ -91,6 +102,51 @@ def test_score_is_the_length_normalised_log_prob() -> None:
     (found,) = BeamSearch(beam=4, length_penalty=0.6)(TableModel(1, 1.0), [SOURCES[0]])[0]
     assert not found.truncated
     assert found.score == pytest.approx(found.log_prob / (len(found.tokens) + 1) ** 0.6)
+
+
+class Patient(BeamSearch):
+    """Believes of every live hypothesis that it may still become the best: goes on to the length limit."""
+
+    def bound(self, log_probs: NDArray[np.float64], limits: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.where(np.isfinite(log_probs), np.inf, -np.inf)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    eos_bias=st.sampled_from([-1.0, 0.0, 2.0]),
+    penalties=st.fixed_dictionaries(
+        {
+            "length_penalty": st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+            "length_norm": st.sampled_from(["power", "gnmt"]),
+            "coverage_penalty": st.sampled_from([0.0, 0.5]),
+            "exact_stop": st.booleans(),
+            "groups": st.sampled_from([1, 2]),
+        }
+    ),
+    n_best=st.integers(1, 3),
+)
+def test_stopping_early_changes_nothing(seed: int, eos_bias: float, penalties: dict[str, Any], n_best: int) -> None:
+    options = {"beam": 4, "n_best": n_best, "max_length_factor": 1.0, "max_length_offset": 5, **penalties}
+    early, late = TableModel(seed, eos_bias), TableModel(seed, eos_bias)
+    assert BeamSearch(**options)(early, SOURCES) == Patient(**options)(late, SOURCES)
+    assert sum(early.stepped) <= sum(late.stepped)
+
+
+def test_early_stopping_saves_steps() -> None:
+    early, late = TableModel(1, 2.0), TableModel(1, 2.0)
+    options = {"beam": 4, "exact_stop": True, "max_length_factor": 0.0, "max_length_offset": 12}
+    assert BeamSearch(**options)(early, SOURCES) == Patient(**options)(late, SOURCES)
+    assert len(early.stepped) < len(late.stepped) == 12
+
+
+def test_an_exact_stop_finds_what_comes_after_as_many_ends_as_the_beam_is_wide() -> None:
+    gains = []
+    for seed in range(30):
+        stops = [BeamSearch(beam=2, exact_stop=exact)(TableModel(seed, 1.0), SOURCES) for exact in (False, True)]
+        gains += [late[0].score - early[0].score for early, late in zip(*stops, strict=True) if not late[0].truncated]
+    assert min(gains) == 0.0
+    assert max(gains) > 0.1
 
 
 def test_a_model_that_never_ends_is_stopped_at_the_limit_and_flagged() -> None:
@@ -163,6 +219,11 @@ def test_alignments_from_a_model_without_any_are_an_error(search: BeamSearch | G
         search(TableModel(has_alignments=False), SOURCES)
 
 
+def test_a_coverage_penalty_needs_alignments() -> None:
+    with pytest.raises(InputError, match="a coverage penalty needs alignments"):
+        BeamSearch(coverage_penalty=0.2)(TableModel(has_alignments=False), SOURCES)
+
+
 def test_no_sentences_give_no_results() -> None:
     assert BeamSearch()(TableModel(), []) == []
 
@@ -174,10 +235,22 @@ def test_no_sentences_give_no_results() -> None:
         ({"beam": 2, "n_best": 3}, r"search.n_best is 3, expected at most beam \(2\)"),
         ({"n_best": 0}, "search.n_best is 0"),
         ({"length_penalty": -1.0}, "search.length_penalty is -1.0"),
+        ({"length_penalty": float("nan")}, "search.length_penalty is nan, expected at least 0"),
+        ({"length_norm": "average"}, "search.length_norm is average, expected one of power, gnmt"),
+        ({"coverage_penalty": -0.2}, "search.coverage_penalty is -0.2, expected at least 0"),
+        ({"groups": 0}, "search.groups is 0, expected at least 1"),
+        ({"beam": 5, "groups": 2}, r"search.groups is 2, expected a divisor of beam \(5\)"),
+        ({"diversity": -1.0}, "search.diversity is -1.0"),
         ({"max_length_factor": -1.0}, "search.max_length_factor is -1.0"),
+        ({"max_length_factor": float("inf")}, "search.max_length_factor is inf"),
         ({"max_length_offset": 0}, "search.max_length_offset is 0"),
+        ({"min_length_factor": -0.5}, "search.min_length_factor is -0.5"),
+        ({"min_length_offset": -1}, "search.min_length_offset is -1"),
+        ({"no_repeat_ngram": -1}, "search.no_repeat_ngram is -1"),
+        ({"banned": ["the"]}, r"search.banned is \['the'\], expected token ids"),
+        ({"banned": [4, EOS]}, r"search.banned is \[4, 3\], expected no EOS \(3\)"),
     ],
 )
-def test_options_out_of_range_are_refused(bad: dict[str, float], message: str) -> None:
+def test_options_out_of_range_are_refused(bad: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        BeamSearch(**bad)  # type: ignore[arg-type]
+        BeamSearch(**bad)

@@ -86,12 +86,16 @@ def test_candidates_are_the_best_first(model: Seq2Seq) -> None:
     step_fn = TorchStepFunction(model)
     assert step_fn.vocab_size == TGT_VOCAB
     state = step_fn.start(SOURCES)
-    candidates, _ = step_fn.step(torch.full((len(SOURCES),), BOS).numpy(), state, TGT_VOCAB)
-    assert candidates.log_probs.shape == candidates.tokens.shape == (len(SOURCES), TGT_VOCAB)
-    assert (candidates.log_probs[:, :-1] >= candidates.log_probs[:, 1:]).all()
-    assert [sorted(row) for row in candidates.tokens.tolist()] == [list(range(TGT_VOCAB))] * len(SOURCES)
-    totals = torch.from_numpy(candidates.log_probs).exp().sum(-1)
+    tokens = torch.full((len(SOURCES),), BOS).numpy()
+    every, _ = step_fn.step(tokens, state, TGT_VOCAB)
+    assert every.log_probs.shape == every.tokens.shape == (len(SOURCES), TGT_VOCAB)
+    assert [sorted(row) for row in every.tokens.tolist()] == [list(range(TGT_VOCAB))] * len(SOURCES)
+    totals = torch.from_numpy(every.log_probs).exp().sum(-1)
     torch.testing.assert_close(totals, torch.ones(len(SOURCES)))
+    best, _ = step_fn.step(tokens, state, 5)
+    order = np.argsort(-every.log_probs, axis=1)[:, :5]
+    np.testing.assert_array_equal(best.tokens, np.take_along_axis(every.tokens, order, axis=1))
+    np.testing.assert_array_equal(best.log_probs, np.take_along_axis(every.log_probs, order, axis=1))
 
 
 SHORTLIST = Shortlist(np.array([EOS, 5, 6]), np.array([[t % TGT_VOCAB, (3 * t) % TGT_VOCAB] for t in range(SRC_VOCAB)]))

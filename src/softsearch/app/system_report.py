@@ -1,0 +1,189 @@
+"""One system on one test set: its translations, and what there is to say about them."""
+
+import inspect
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import hydra.utils
+import numpy as np
+from numpy.typing import NDArray
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.app.instantiate import build
+from softsearch.app.reranking import is_rerank
+from softsearch.app.systems import System
+from softsearch.app.test_set import HeldOutText
+from softsearch.errors import ConfigError
+from softsearch.report.bootstrap import score_with_interval, sentence_chrf, share_with_interval
+from softsearch.report.by_length import length_ratio, score_by_length
+from softsearch.report.contents import Score, SystemReport
+from softsearch.report.search_curve import Searched, search_points
+from softsearch.search.batching import translate_ids
+from softsearch.search.ensemble import Ensemble
+from softsearch.search.interface import Hypothesis, SearchOptions, SearchStrategy
+from softsearch.search.scoring import score_pairs
+from softsearch.text.vocabulary import EOS, UNK
+from softsearch.training.evaluation import BATCH_TOKENS, reference_nll
+from softsearch.training.metrics import bleu_metric, corpus_metrics, lower_cased_bleu
+from softsearch.training.step_function import TorchStepFunction
+
+_SEARCHES = {
+    "greedy": "softsearch.search.greedy.Greedy",
+    "beam": "softsearch.search.beam.BeamSearch",
+    "exact": "softsearch.search.exact.ExactSearch",
+}
+
+
+_NO_UNK = "bleu_no_unk"
+
+
+class Measured(NamedTuple):
+    """What a system did."""
+
+    report: SystemReport
+    found: list[Hypothesis]  # the best of each sentence
+
+
+def measure(system: System, search: DictConfig, strategy: SearchStrategy, text: HeldOutText) -> Measured:
+    """Translates the test set and scores it.
+
+    Args:
+        system: what translates.
+        search: the config of ``strategy``, for the report.
+        strategy: how to search.
+        text: the test set.
+
+    Raises:
+        SoftsearchError: the search does not fit the system.
+    """
+    found, seconds = translate(system, strategy, text.sources)
+    hypotheses = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found]
+    bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
+    known = known_sentences(system, text)
+    scores = _scores(hypotheses, known, text)
+    report = SystemReport(
+        name=system.name,
+        origin=system.origin,
+        backend=system.backend,
+        architecture=system.architecture,
+        search=describe_search(search),
+        parameters=system.parameters,
+        size_bytes=system.size_bytes,
+        sentences_per_second=len(found) / seconds,
+        tokens_per_second=sum(map(_length, found)) / seconds,
+        scores=scores,
+        nll=_nll(system, text),
+        length_ratio=length_ratio(hypotheses, text.references, bleu),
+        by_length=score_by_length(text.sources, hypotheses, text.references, bleu),
+        hypotheses=hypotheses,
+        sentence_chrf=sentence_chrf(hypotheses, text.references),
+        no_unk_sentences=int(known.sum()) if _NO_UNK in scores else None,
+    )
+    return Measured(report, found)
+
+
+def with_curve(
+    report: SystemReport, system: System, curve: Sequence[object], search: DictConfig, text: HeldOutText
+) -> SystemReport:
+    """Adds other searches of the same sentences: ``curve`` has ``greedy``, ``exact`` and the widths of beams.
+
+    Raises:
+        ConfigError: ``curve`` has something else.
+    """
+    bleu, searches = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang), []
+    for name, node in curve_searches(curve, search).items():
+        found, seconds = translate(system, build(node), text.sources)
+        hypotheses = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found]
+        score = float(bleu.corpus_score(hypotheses, [text.references]).score)
+        searches.append(Searched(name, found, seconds, score))
+    keys = ("length_penalty", "length_norm")
+    options = SearchOptions(**{key: search[key] for key in keys if key in search})
+    return replace(report, search_curve=search_points(searches, options))
+
+
+def curve_searches(curve: Sequence[object], search: DictConfig) -> dict[str, DictConfig]:
+    """The searches of ``curve`` with the options of ``search`` that they have too, by name.
+
+    Raises:
+        ConfigError: an entry is no search.
+    """
+    options = OmegaConf.to_container(search.search if is_rerank(search) else search, resolve=True)
+    assert isinstance(options, dict)
+    nodes = {}
+    for entry in curve:
+        is_beam = isinstance(entry, int) and not isinstance(entry, bool) and entry >= 1
+        if not is_beam and entry not in ("greedy", "exact"):
+            raise ConfigError(
+                f"curve has {entry!r}, expected greedy, exact or a beam width, as in '[greedy,2,5,exact]'"
+            )
+        target = _SEARCHES["beam" if is_beam else str(entry)]
+        known = inspect.signature(hydra.utils.get_class(target)).parameters
+        own = {str(key): value for key, value in options.items() if key in known and key != "n_best"}
+        if is_beam:
+            own["beam"] = entry
+        nodes[f"beam {entry}" if is_beam else str(entry)] = OmegaConf.create({**own, "_target_": target})
+    return nodes
+
+
+def known_sentences(system: System, text: HeldOutText) -> NDArray[np.bool_]:
+    """Which sentences have no unknown word in the source and in the reference (Bahdanau et al. 2015, table 1)."""
+    sides = zip(system.tokenizers, text.lines, strict=True)
+    unknown = [[UNK in tokenizer.encode(line) for line in lines] for tokenizer, lines in sides]
+    return np.array([not any(pair) for pair in zip(*unknown, strict=True)])
+
+
+def describe_search(search: Mapping[str, Any]) -> str:
+    """A search's config in words, as in "beam 5, length penalty 1.0", without limits and usual values."""
+    target = str(search["_target_"])
+    kind = next((name for name, path in _SEARCHES.items() if path == target), target.rpartition(".")[2])
+    usual = {name: p.default for name, p in inspect.signature(hydra.utils.get_method(target)).parameters.items()}
+    words = [f"{kind} {search['beam']}" if kind == "beam" else kind]
+    for key, value in search.items():
+        left_out = key in ("_target_", "beam", "max_length_factor", "max_length_offset") or isinstance(value, Mapping)
+        if not left_out and (value != usual.get(key) or key == "length_penalty"):
+            words.append(f"{str(key).replace('_', ' ')} {value}")
+    return ", ".join(words)
+
+
+def translate(system: System, strategy: SearchStrategy, lines: Sequence[str]) -> tuple[list[Hypothesis], float]:
+    """The best hypothesis of each line, and the seconds that search took."""
+    ids = [[*system.tokenizers[0].encode(line), EOS] for line in lines]
+    # A bundle computes each batch on one core; PyTorch shares out the work of one batch itself.
+    workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
+    start = time.perf_counter()
+    found = translate_ids(system.step_fn, strategy, ids, batch_tokens=BATCH_TOKENS, workers=workers)
+    return [n_best[0] for n_best in found], time.perf_counter() - start
+
+
+def _length(hypothesis: Hypothesis) -> int:
+    return len(hypothesis.tokens) + (not hypothesis.truncated)
+
+
+def _scores(hypotheses: list[str], known: NDArray[np.bool_], text: HeldOutText) -> dict[str, Score]:
+    metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
+    scores = {name: score_with_interval(metric, hypotheses, text.references) for name, metric in metrics.items()}
+    if text.text_form == "plain":
+        scores["bleu_lc"] = score_with_interval(lower_cased_bleu(text.tgt_lang), hypotheses, text.references)
+    places = np.flatnonzero(known)
+    if 0 < len(places) < len(hypotheses):
+        ours, theirs = ([side[place] for place in places] for side in (hypotheses, text.references))
+        scores[_NO_UNK] = score_with_interval(metrics["bleu"], ours, theirs)
+    same = [h == r for h, r in zip(hypotheses, text.references, strict=True)]
+    return scores | {"exact_match": share_with_interval(same)}
+
+
+def _nll(system: System, text: HeldOutText) -> float | None:
+    """Mean -log p of a token of the references, EOS included, in nats; None where scores are no probabilities."""
+    if isinstance(system.step_fn, Ensemble) and system.step_fn.language_model is not None:
+        return None
+    if isinstance(system.step_fn, TorchStepFunction):
+        return reference_nll(system.step_fn.model, system.tokenizers, text.lines)
+    src, tgt = (
+        [tokenizer.encode(line) for line in lines]
+        for tokenizer, lines in zip(system.tokenizers, text.lines, strict=True)
+    )
+    scored = score_pairs(system.step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+    return -sum(pair.log_prob for pair in scored) / sum(len(pair.token_log_probs) for pair in scored)

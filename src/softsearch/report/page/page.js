@@ -1,0 +1,182 @@
+"use strict";
+// The browsable list: order, filter, pages, and the words in which texts differ.
+{
+  const PER_PAGE = 20;
+  const LARGEST = 4e6; // cells of a table of common words; texts beyond it are compared as sets
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const { sources, references, systems } = data;
+  const control = (id) => document.getElementById(id);
+  const list = control("sentences");
+  const lengths = sources.map((text) => text.split(/\s+/).filter(Boolean).length);
+  const searched = sources.map((text, at) =>
+    [text, references[at], ...systems.map((system) => system.hypotheses[at])].join("\n").toLowerCase(),
+  );
+  let found = [];
+  let page = 0;
+
+  // Scripts without spaces are compared by character, all others by word, punctuation apart.
+  const TOKEN = /\s+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}]\p{M}*|[\p{L}\p{M}\p{N}]+|./gsu;
+  const tokens = (text) => text.match(TOKEN) ?? [];
+  const isSpace = (token) => /^\s/.test(token);
+
+  function common(left, right) {
+    const a = left.filter((token) => !isSpace(token));
+    const b = right.filter((token) => !isSpace(token));
+    const inA = new Array(a.length).fill(false);
+    const inB = new Array(b.length).fill(false);
+    if (a.length * b.length > LARGEST) {
+      const [setA, setB] = [new Set(a), new Set(b)];
+      return [a.map((token) => setB.has(token)), b.map((token) => setA.has(token))];
+    }
+    const width = b.length + 1;
+    const best = new Uint32Array((a.length + 1) * width); // longest common subsequence of the rests
+    for (let i = a.length - 1; i >= 0; i--) {
+      for (let j = b.length - 1; j >= 0; j--) {
+        const at = i * width + j;
+        best[at] = a[i] === b[j] ? best[at + width + 1] + 1 : Math.max(best[at + width], best[at + 1]);
+      }
+    }
+    for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+      if (a[i] === b[j]) {
+        inA[i++] = inB[j++] = true;
+      } else if (best[(i + 1) * width + j] >= best[i * width + j + 1]) {
+        i++;
+      } else {
+        j++;
+      }
+    }
+    return [inA, inB];
+  }
+
+  // Text whose words that are not `kept` stand in elements of their own, neighbours together.
+  function marked(text, kept, name, className) {
+    const parts = document.createDocumentFragment();
+    let run = null;
+    let space = "";
+    let word = 0;
+    for (const token of tokens(text)) {
+      if (isSpace(token)) {
+        space += token;
+        continue;
+      }
+      if (kept[word++]) {
+        parts.append(space + token);
+        run = null;
+      } else if (run) {
+        run.append(space + token);
+      } else {
+        run = element(name, token, className);
+        parts.append(space, run);
+      }
+      space = "";
+    }
+    return parts;
+  }
+
+  function element(name, content, className) {
+    const made = document.createElement(name);
+    made.append(content);
+    if (className) made.className = className;
+    return made;
+  }
+
+  function entry(label, value, text, language) {
+    const term = element("dt", label);
+    if (value !== null) term.append(" ", element("span", value.toFixed(1), "value"));
+    const shown = element("dd", text);
+    if (!shown.textContent.trim()) {
+      shown.replaceChildren(element("span", "empty", "none"));
+    } else {
+      shown.lang = language;
+      shown.dir = "auto";
+    }
+    return [term, shown];
+  }
+
+  function sentence(at) {
+    const base = control("compare")?.value ?? "reference";
+    const text = base === "reference" ? references[at] : systems[base].hypotheses[at];
+    const baseTokens = tokens(text);
+    const matched = baseTokens.filter((token) => !isSpace(token)).map(() => false);
+    const [from, to] = data.languages;
+    const shown = systems.map((system, place) => {
+      if (String(place) === base) return null;
+      const [inBase, inText] = common(baseTokens, tokens(system.hypotheses[at]));
+      inBase.forEach((is, word) => (matched[word] ||= is));
+      return marked(system.hypotheses[at], inText, "mark");
+    });
+    const underlined = marked(text, matched, "span", "missed");
+    const entries = element("dl", "");
+    entries.append(...entry("source", null, sources[at], from));
+    entries.append(...entry("reference", null, base === "reference" ? underlined : references[at], to));
+    systems.forEach((system, place) => {
+      entries.append(...entry(system.name, system.chrf[at], shown[place] ?? underlined, to));
+    });
+    const words = lengths[at] === 1 ? "1 word" : `${lengths[at]} words`;
+    const item = element("li", element("h3", `Sentence ${at + 1}, ${words}`), "sentence");
+    item.append(entries);
+    return item;
+  }
+
+  const pages = () => Math.max(1, Math.ceil(found.length / PER_PAGE));
+
+  function show() {
+    list.replaceChildren(...found.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map(sentence));
+    for (const pager of document.querySelectorAll(".pager")) {
+      pager.querySelector(".where").textContent = `Page ${page + 1} of ${pages()}`;
+      for (const button of pager.querySelectorAll("button")) {
+        const forward = ["next", "last"].includes(button.dataset.go);
+        button.ariaDisabled = (forward ? page + 1 >= pages() : page === 0) ? "true" : "false"; // keeps the focus
+      }
+    }
+  }
+
+  function order() {
+    const [kind, place] = control("sort").value.split("-");
+    const gain = (at) => systems[place].chrf[at] - systems[0].chrf[at];
+    const key = {
+      chrf: (at) => systems[place].chrf[at],
+      worse: gain,
+      better: (at) => -gain(at),
+      long: (at) => -lengths[at],
+      short: (at) => lengths[at],
+      file: (at) => at,
+    }[kind];
+    return (left, right) => key(left) - key(right) || left - right;
+  }
+
+  function choose() {
+    const wanted = control("filter").value.trim().toLowerCase();
+    const differing = control("differing")?.checked;
+    const differs = (at) => systems.some((system) => system.hypotheses[at] !== systems[0].hypotheses[at]);
+    found = [...sources.keys()].filter((at) => searched[at].includes(wanted) && (!differing || differs(at)));
+    found.sort(order());
+    page = 0;
+    const [part, all] = [found.length, sources.length].map((count) => count.toLocaleString("en"));
+    control("found").textContent = part === all ? `${all} sentences` : `${part} of ${all} sentences`;
+    show();
+  }
+
+  function go(where) {
+    page = { first: 0, previous: page - 1, next: page + 1, last: pages() - 1 }[where];
+    show();
+  }
+
+  for (const id of ["sort", "differing"]) control(id)?.addEventListener("change", choose);
+  control("compare")?.addEventListener("change", show);
+  let waiting;
+  control("filter").addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(choose, 120);
+  });
+  document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
+  for (const pager of document.querySelectorAll(".pager")) {
+    pager.addEventListener("click", (event) => {
+      if (!event.target.dataset.go || event.target.ariaDisabled === "true") return;
+      go(event.target.dataset.go);
+      if (pager !== document.querySelector(".pager")) control("found").scrollIntoView();
+    });
+  }
+  choose();
+  control("browser").hidden = false;
+}

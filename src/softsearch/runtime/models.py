@@ -1,0 +1,74 @@
+"""What computes: a bundle, or several as an ensemble, with a language model or a shortlist."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.shortlist_files import open_shortlist
+from softsearch.runtime.tokenizers import open_tokenizers
+from softsearch.search.ensemble import Average, Ensemble, Recoded
+from softsearch.search.interface import StepFunction
+from softsearch.search.shortlisted import Shortlisted
+from softsearch.text.recode import recoder, same_pieces
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+
+class Members(NamedTuple):
+    """The models that write together."""
+
+    bundles: Sequence[Bundle]  # the first one's tokenizers and limits hold
+    weights: Sequence[float] | None = None  # by default all alike
+    average: Average = "log_probs"
+    language_model: Bundle | None = None
+    language_model_weight: float = 0.0
+    shortlist: int | None = None  # frequent words of the first bundle's shortlist; None: the whole vocabulary
+
+
+def limited(bundles: Sequence[Bundle]) -> Bundle:
+    """The first bundle, with the shortest limit of all on the source."""
+    first = bundles[0]
+    limit = min(bundle.manifest.max_src_tokens for bundle in bundles)
+    return replace(first, manifest=replace(first.manifest, max_src_tokens=limit))
+
+
+def open_step_function(members: Members, *, alignments: bool) -> StepFunction:
+    """The step function of models that write together; of one bundle alone, the bundle's own.
+
+    Raises:
+        BundleError: a bundle's graphs or tokenizers are broken.
+        ConfigError: the target vocabularies or their directions differ, a weight is wrong, or there is no shortlist.
+    """
+    first, *others = members.bundles
+    tokenizers = open_tokenizers(first)
+    for other in (*others, *([] if members.language_model is None else [members.language_model])):
+        _check_target(first, tokenizers[1], other)
+    models = [_reading(bundle, tokenizers[0], alignments=alignments) for bundle in members.bundles]
+    if members.shortlist is not None:
+        shortlist = open_shortlist(first, members.shortlist)
+        models = [Shortlisted(model, shortlist) for model in models]
+    if not others and members.language_model is None and members.weights is None:
+        return models[0]
+    language_model = None if members.language_model is None else OnnxStepFunction(members.language_model)
+    return Ensemble(models, members.weights, members.average, language_model, members.language_model_weight)
+
+
+def _reading(bundle: Bundle, src_tokenizer: SentencePieceTokenizer, *, alignments: bool) -> StepFunction:
+    step_fn = OnnxStepFunction(bundle, alignments=alignments)
+    recode = recoder(src_tokenizer, open_tokenizers(bundle)[0])
+    return step_fn if recode is None else Recoded(step_fn, recode)
+
+
+def _check_target(first: Bundle, tgt_tokenizer: SentencePieceTokenizer, other: Bundle) -> None:
+    theirs = open_tokenizers(other)[1]
+    if not same_pieces(tgt_tokenizer, theirs):
+        raise ConfigError(
+            f"{first.path} and {other.path} have different target vocabularies ({tgt_tokenizer.vocab_size} and "
+            f"{theirs.vocab_size} pieces), expected the same pieces; train them on the same data and tokenizer"
+        )
+    if tgt_tokenizer.reverse != theirs.reverse:
+        raise ConfigError(
+            f"{first.path} and {other.path} write in different directions, expected the same data.target_direction"
+        )

@@ -1,0 +1,150 @@
+"""What may not come next: lengths, bans, repeated n-grams, and the beginnings that a translation is made to have."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from softsearch.errors import ConfigError, InputError
+from softsearch.search.interface import Candidates, OutputOptions
+from softsearch.text.vocabulary import EOS
+
+_FREE = -1  # no token: where a prefix has ended, or nothing repeats
+
+
+class Constraints:
+    """The constraints of one batch, and what each of its rows has written so far where they depend on it.
+
+    Args:
+        options: lengths, bans and repeats.
+        src: token ids with EOS.
+        prefixes: what each translation begins with.
+        vocab_size: of the target.
+
+    Raises:
+        ConfigError: a banned token is not in the vocabulary.
+        InputError: a prefix cannot be written.
+    """
+
+    def __init__(
+        self,
+        options: OutputOptions,
+        src: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]] | None,
+        vocab_size: int,
+    ) -> None:
+        lengths = [len(ids) - 1 for ids in src]
+        self.limits = np.array([options.max_length(length) for length in lengths])  # [sentences] in tokens, with EOS
+        self._least = np.array([options.min_length(length) for length in lengths])
+        self._banned = np.unique(np.asarray(options.banned, dtype=np.int64))
+        self._ngram = options.no_repeat_ngram
+        self._vocab_size = vocab_size
+        if (self._banned >= vocab_size).any():
+            raise ConfigError(
+                f"search.banned holds {self._banned[-1]}, expected ids below the model's {vocab_size}; change banned"
+            )
+        self._prefixes = np.full((len(src), 0), _FREE)
+        if prefixes is not None:
+            self._prefixes = _padded(prefixes, len(src), vocab_size)
+            self.limits = np.maximum(self.limits, (self._prefixes != _FREE).sum(axis=1) + 1)
+        self._none = not (self._ngram or self._banned.size or self._prefixes.size or (self._least > 1).any())
+        self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
+        self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
+
+    def width(self, k: int, live: NDArray[np.int64], step: int) -> int:
+        """How many candidates are needed so that, of those that may come, the ``k`` best are among them.
+
+        Args:
+            k: candidates of each row that search wants.
+            live: numbers of the sentences that are being stepped.
+            step: tokens written so far.
+        """
+        if self._none:
+            return min(k, self._vocab_size)
+        if (self._forced(live, step) != _FREE).any():
+            return self._vocab_size
+        too_short = int((self._least[live] > step + 1).any())
+        repeats = int((self._repeats != _FREE).sum(axis=2).max())
+        return min(k + too_short + self._banned.size + repeats, self._vocab_size)
+
+    def apply(self, candidates: Candidates, live: NDArray[np.int64], step: int) -> Candidates:
+        """The candidates of all rows, with -inf for those that may not come.
+
+        Raises:
+            InputError: the model gives the next token of a prefix no probability.
+        """
+        if self._none:
+            return candidates
+        shape = (live.size, -1, candidates.tokens.shape[1])
+        tokens, log_probs = candidates.tokens.reshape(shape), candidates.log_probs.reshape(shape)
+        forbidden = (tokens == EOS) & (self._least[live] > step + 1)[:, None, None]
+        if self._banned.size:
+            forbidden |= np.isin(tokens, self._banned)
+        for place in np.flatnonzero((self._repeats != _FREE).any(axis=(0, 1))):
+            forbidden |= tokens == self._repeats[:, :, place, None]
+        forced = self._forced(live, step)
+        if (forced != _FREE).any():
+            other = tokens != forced[:, None, None]
+            _check_forced(forced, (~other & np.isfinite(log_probs)).any(axis=(1, 2)), step)
+            forbidden = np.where((forced != _FREE)[:, None, None], other, forbidden)
+        allowed = np.where(forbidden, np.float32(-np.inf), log_probs)
+        return candidates._replace(log_probs=allowed.reshape(candidates.log_probs.shape))
+
+    def advance(self, going: NDArray[np.int64], parents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
+        """Takes note of what was chosen.
+
+        Args:
+            going: the sentences that go on, as indices into those that were stepped.
+            parents: the row that each of their rows continues, ``[going, rows]``.
+            tokens: what it continues with, ``[going, rows]``.
+        """
+        if not self._ngram:
+            return
+        before = self._written[going[:, None], parents]
+        self._written = np.concatenate([before, tokens[:, :, None]], axis=2)
+        self._repeats = _repeats(self._written, self._ngram)
+
+    def _forced(self, live: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+        if step >= self._prefixes.shape[1]:
+            return np.full(live.size, _FREE)
+        return self._prefixes[live, step]
+
+
+def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
+    """Tokens that would complete an n-gram of a row a second time, ``[sentences, rows, n-grams]``; _FREE elsewhere."""
+    length = written.shape[2]
+    if length < ngram:
+        return written[:, :, :0]
+    ngrams = sliding_window_view(written, ngram, axis=2)  # [sentences, rows, length - ngram + 1, ngram]
+    last = written[:, :, None, length - ngram + 1 :]
+    again = (ngrams[..., :-1] == last).all(axis=3) & (ngrams[..., -1] != EOS)  # only rows that have ended hold EOS
+    return np.where(again, ngrams[..., -1], _FREE)
+
+
+def _padded(prefixes: Sequence[Sequence[int]], sentences: int, vocab_size: int) -> NDArray[np.int64]:
+    """The prefixes ``[sentences, longest]``, _FREE behind their ends.
+
+    Raises:
+        InputError: there are more or fewer of them than sentences, or one holds EOS or an id of no token.
+    """
+    if len(prefixes) != sentences:
+        raise InputError(f"{len(prefixes)} target prefixes for {sentences} sources, expected one for each")
+    padded = np.full((sentences, max(map(len, prefixes))), _FREE)
+    for row, prefix in zip(padded, prefixes, strict=True):
+        wrong = [token for token in prefix if token == EOS or not 0 <= token < vocab_size]
+        if wrong:
+            raise InputError(
+                f"a target prefix holds the token {wrong[0]}, expected ids from 0 to {vocab_size - 1} and no EOS ({EOS})"
+            )
+        row[: len(prefix)] = prefix
+    return padded
+
+
+def _check_forced(forced: NDArray[np.int64], found: NDArray[np.bool_], step: int) -> None:
+    missing = (forced != _FREE) & ~found
+    if missing.any():
+        raise InputError(
+            f"the model cannot write token {int(forced[missing][0])}, which a target prefix has at position {step}: a "
+            "shortlist leaves it out, or its probability is 0; search without a shortlist or change the prefix"
+        )

@@ -1,0 +1,80 @@
+"""Word dictionaries as tables for people: ``source<TAB>target<TAB>count``, one source word on a line."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from softsearch.errors import CorpusError
+from softsearch.text.corpus import read_lines
+
+Counts = Mapping[tuple[str, str], int]  # how often a source word and a target word were aligned
+
+
+class Entry(NamedTuple):
+    """A source word, its translation and how often the two were aligned."""
+
+    source: str
+    target: str
+    count: int
+
+
+def best_translations(counts: Counts) -> list[Entry]:
+    """The translation that each source word was aligned with most often; the most frequent entries first.
+
+    Of equally frequent ones, the target word that was aligned with fewer source words altogether is taken: it says
+    more about this one.
+    """
+    totals: Counter[str] = Counter()
+    choices: dict[str, list[Entry]] = defaultdict(list)
+    for (source, target), count in counts.items():
+        totals[target] += count
+        choices[source].append(Entry(source, target, count))
+    best = (min(entries, key=lambda e: (-e.count, totals[e.target], e.target)) for entries in choices.values())
+    return sorted(best, key=lambda entry: (-entry.count, entry.source))
+
+
+def write_dictionary(path: Path, entries: Iterable[Entry]) -> None:
+    """Writes a dictionary, whole or not at all; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    text = "".join(f"{entry.source}\t{entry.target}\t{entry.count}\n" for entry in entries)
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    partial.replace(path)
+
+
+def read_dictionary(path: Path) -> dict[str, str]:
+    """Reads a dictionary: the translation, of one word or several, of each source word.
+
+    Raises:
+        CorpusError: the file cannot be read, a line has not three fields, a source is not one word or comes twice, a
+            target is blank, or a count is no whole number of at least 1.
+    """
+    translations: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, line in enumerate(read_lines(path), start=1):
+        entry = _parse(line, f"{path}:{number}")
+        if entry.source in translations:
+            raise CorpusError(
+                f"{path}:{number} has {entry.source!r} again, found first on line {lines[entry.source]}; expected one "
+                "translation of each source word, remove one of the lines"
+            )
+        translations[entry.source], lines[entry.source] = entry.target, number
+    return translations
+
+
+def _parse(line: str, where: str) -> Entry:
+    fields = line.split("\t")
+    if len(fields) != 3:
+        raise CorpusError(
+            f"{where} has {len(fields)} fields, expected 3 with tabs between them (source, target, count); "
+            "correct the line"
+        )
+    source, target, count = fields
+    if source.split() != [source]:
+        raise CorpusError(f"{where} has the source {source!r}, expected one word without spaces; correct the line")
+    if target.strip() != target or not target:
+        raise CorpusError(f"{where} has the target {target!r}, expected words without spaces around; correct the line")
+    if not (count.isascii() and count.isdigit() and int(count) >= 1):
+        raise CorpusError(f"{where} has the count {count!r}, expected a whole number of at least 1; correct the line")
+    return Entry(source, target, int(count))

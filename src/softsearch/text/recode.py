@@ -1,0 +1,27 @@
+"""From the token ids of one tokenizer to those of another: models that read or write the same text differently."""
+
+from collections.abc import Callable, Sequence
+
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+Recode = Callable[[Sequence[int]], list[int]]
+
+
+def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> bool:
+    """Whether an id is the same piece of text in both vocabularies, whichever way the ids run."""
+    return one.model == other.model or (one.vocab_size == other.vocab_size and _ids(one) == _ids(other))
+
+
+def recoder(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> Recode | None:
+    """How ids of ``one`` become ids of ``other``, both without BOS and EOS; None where they are the same.
+
+    With the same pieces the ids are turned round at most. Otherwise they become text and are encoded again: what
+    ``one`` does not know is unknown to ``other`` too, and the segmentation is the one that ``other`` prefers.
+    """
+    if not same_pieces(one, other):
+        return lambda ids: other.encode(one.decode(ids))
+    return None if one.reverse == other.reverse else lambda ids: list(reversed(ids))
+
+
+def _ids(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
+    return {name: token for name, (token, _) in tokenizer.vocabulary().items()}

@@ -1,0 +1,81 @@
+"""Unknown words of a translation, replaced through attention by what the source has in their place."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import ConfigError, InputError
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
+
+
+class UnknownWords:
+    """Replaces each <unk> of a translation, for models over words.
+
+    As Jean et al. 2015 (arXiv:1412.2007, section 3.3), after Luong et al. 2015 (arXiv:1410.8206): the source word that
+    the model looked at most while it wrote <unk> is translated by the dictionary, or copied where the dictionary lacks
+    it. SentencePiece makes one <unk> of unknown words that stand side by side; each of them is looked up by itself.
+
+    Args:
+        src_tokenizer: of words.
+        tgt_tokenizer: of words.
+        dictionary: translations of source words; empty to copy all.
+
+    Raises:
+        ConfigError: a tokenizer is not of words.
+    """
+
+    def __init__(
+        self,
+        src_tokenizer: SentencePieceTokenizer,
+        tgt_tokenizer: SentencePieceTokenizer,
+        dictionary: Mapping[str, str],
+    ) -> None:
+        for side, tokenizer in (("source", src_tokenizer), ("target", tgt_tokenizer)):
+            if not tokenizer.has_words:
+                raise ConfigError(
+                    f"replacing unknown words needs a model over words, but the {side} vocabulary has smaller units; "
+                    "leave the option out, or train with tokenizer=word"
+                )
+        self.src_tokenizer, self.tgt_tokenizer, self.dictionary = src_tokenizer, tgt_tokenizer, dictionary
+
+    def __call__(self, src_text: str, tokens: Sequence[int], alignments: NDArray[np.floating] | None) -> str:
+        """The text of a translation.
+
+        Args:
+            src_text: the source as it was encoded.
+            tokens: the translation's token ids, in the model's order, without EOS.
+            alignments: where the model looked for each of them, ``[len(tokens), src_len]`` or more rows, with the
+                source in the model's order and EOS at its end.
+
+        Raises:
+            InputError: there is an <unk> and no alignments.
+        """
+        if UNK not in tokens:
+            return self.tgt_tokenizer.decode(tokens)
+        if alignments is None:
+            raise InputError("replacing unknown words needs alignments, and this model or search gives none")
+        words = self.src_tokenizer.words(src_text)
+        looked_at = most_looked_at(words, alignments)
+        written = []
+        for place in self.tgt_tokenizer.text_order(tokens):
+            if tokens[place] != UNK:
+                written.append(self.tgt_tokenizer.decode([tokens[place]]))
+            elif looked_at is not None:
+                written.extend(self.dictionary.get(word, word) for word in words[looked_at[place]].split(" "))
+        return " ".join(word for word in written if word)
+
+
+def most_looked_at(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
+    """The place in ``words`` with the largest weight for each row; EOS and language tags are no words.
+
+    Args:
+        words: the source words in the model's order, without EOS.
+        alignments: ``[tgt_len, src_len]``, ``src_len`` being ``len(words)`` and EOS.
+
+    Returns:
+        ``[tgt_len]``, or None where the source has no word.
+    """
+    places = np.array([place for place, word in enumerate(words) if not LANGUAGE_TAG.fullmatch(word)], dtype=np.int64)
+    return places[alignments[:, places].argmax(axis=1)] if places.size else None

@@ -1,0 +1,64 @@
+"""From a run through its evaluation to a comparison and a model card, by the commands that users type."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands import run
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report's folder of the run."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    done = run(
+        "evaluate.py",
+        f"ckpt={trained / 'checkpoints' / 'best.ckpt'}",
+        f"hydra.run.dir={folder}",
+        f"cache_dir={trained.parent / 'cache'}",
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, tmp_path: Path) -> None:
+    done = run("compare.py", f"runs=[{trained},{evaluated},{tmp_path / 'none'}]", f"hydra.run.dir={tmp_path / 'out'}")
+    assert done.returncode == 0, done.stderr
+    assert "no scores: " in done.stdout
+    assert "there is no such folder" in done.stdout
+    rows = json.loads((tmp_path / "out" / "results.json").read_text())
+    scores = [row["bleu"] for row in rows if row["bleu"] is not None]
+    assert len(scores) == 2
+    assert scores[0] == pytest.approx(scores[1])  # the run's last act was the same search on the same text
+    assert {row["signature"] for row in rows[:2]} == {rows[0]["signature"]}
+    assert (tmp_path / "out" / "comparison.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["runs=/nowhere/*"], "runs: nothing matches '/nowhere/*'"),
+        (["runs=[/nowhere/a]"], "no run has scores (/nowhere/a: there is no such folder)"),
+        ([], "runs: Missing mandatory value"),
+        (["runs=[a]", "spilt=val"], "did you mean 'split'?"),
+    ],
+)
+def test_a_mistake_is_answered(options: list[str], message: str, tmp_path: Path) -> None:
+    done = run("compare.py", *options, f"hydra.run.dir={tmp_path}")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_scores_of_an_evaluation_are_in_the_model_card(trained: Path, evaluated: Path, tmp_path: Path) -> None:
+    checkpoints, report = trained / "checkpoints", evaluated / "report.json"
+    common = [f"out={tmp_path / 'bundle'}", f"hydra.run.dir={tmp_path}"]
+    done = run("export.py", f"ckpt={checkpoints / 'last.ckpt'}", f"report={report}", *common)
+    assert done.returncode == 1
+    assert "evaluate it first" in done.stderr
+    done = run("export.py", f"ckpt={checkpoints / 'best.ckpt'}", f"report={report}", *common)
+    assert done.returncode == 0, done.stderr
+    card = (tmp_path / "bundle" / "README.md").read_text()
+    score = json.loads(report.read_text())["systems"][0]["scores"]["chrf"]
+    assert f"| chrf | {score['value']:.3f} | {score['low']:.3f} to {score['high']:.3f} |" in card

@@ -1,0 +1,191 @@
+"""Models that work together: trained, exported, combined over both backends, tuned and evaluated with what was tuned."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.app.evaluate import evaluate
+from softsearch.app.export import export
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.run import train
+from softsearch.app.systems import combine, open_any, open_systems
+from softsearch.app.tune import tune
+from softsearch.errors import ConfigError
+from softsearch.runtime.translator import Translator
+from softsearch.search.batching import translate_ids
+from softsearch.search.beam import BeamSearch
+from softsearch.search.distribution import full_log_probs
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import BOS, EOS
+
+OPTIONS = (
+    "data.train_size=1500",
+    "data.val_size=30",
+    "data.test_size=30",
+    "tokenizer.vocab_size=200",
+    "batching.tokens=1024",
+    "optimizer.lr=0.01",
+    "scheduler.warmup_steps=10",
+    "trainer=cpu",
+    "trainer.max_steps=60",
+    "trainer.val_check_interval=60",
+    "search=greedy",
+    "search.max_length_factor=1",
+    "resume=null",
+)
+RUNS = {
+    "rnn": ("model=rnnsearch",),
+    "transformer": ("model=transformer_tiny", "data.reverse_source=true"),
+    "lm": ("model=rnnlm",),
+    "r2l": ("model=rnnsearch", "data.target_direction=r2l"),
+    "r2l_chars": ("model=gru", "data.target_direction=r2l", "tokenizer=char"),
+}
+
+
+def configure(name: str, *options: str) -> DictConfig:
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose(name, list(options))
+    OmegaConf.set_struct(config, False)
+    return config
+
+
+def shrink(node: DictConfig) -> None:
+    for key, value in node.items():
+        if isinstance(value, DictConfig):
+            shrink(value)
+        elif str(key) in ("dim", "hidden_dim", "attention_dim", "output_dim", "maxout_dim", "d_ff"):
+            node[key] = 32
+        elif key in ("num_layers", "dropout"):
+            node[key] = 1 if key == "num_layers" else 0.0
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runs, by name, and their bundles in ``exports``."""
+    home = tmp_path_factory.mktemp("ensembles")
+    for name, options in RUNS.items():
+        config = configure("train", *options, *OPTIONS, f"name={name}", f"run_dir={home / name}", f"cache_dir={home}")
+        shrink(config.model)
+        train(config)
+        export(configure("export", f"ckpt={ckpt(home, name)}", f"out={home / 'exports' / name}", f"cache_dir={home}"))
+    return home
+
+
+def ckpt(home: Path, name: str) -> str:
+    return str(home / name / "checkpoints" / "best.ckpt")
+
+
+def bundle(home: Path, name: str) -> str:
+    return str(home / "exports" / name)
+
+
+def lines(home: Path, file: str = "val.en") -> list[str]:
+    return next(home.glob(f"spellout-*/{file}")).read_text(encoding="utf-8").splitlines()
+
+
+def evaluated(home: Path, *options: str) -> dict[str, Any]:
+    common = ("split=val", "overlap=false", f"cache_dir={home}", f"run_dir={home / 'report'}")
+    evaluate(configure("evaluate", *common, *options))
+    report: dict[str, Any] = json.loads((home / "report" / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def test_a_mixed_ensemble_equals_one_of_checkpoints(home: Path) -> None:
+    names = ("rnn", "transformer", "lm")
+    rnn, transformer, lm = open_any([ckpt(home, name) for name in names])
+    other_rnn, other_transformer, other_lm = open_any([bundle(home, name) for name in names])
+    assert [rnn.backend, other_transformer.backend] == ["torch", "onnx"]
+    torch_alone = combine([rnn, transformer], "probs", [1, 2], lm, 0.2)
+    mixtures = [
+        combine([rnn, other_transformer], "probs", [1, 2], other_lm, 0.2),
+        combine([other_rnn, transformer], "probs", [1, 2], lm, 0.2),
+    ]
+    assert [system.backend for system in (torch_alone, *mixtures)] == ["torch", "mixed", "mixed"]
+    sources = [[*rnn.tokenizers[0].encode(line), EOS] for line in lines(home)]
+    search = BeamSearch(beam=3, n_best=3, max_length_factor=1)
+    expected = translate_ids(torch_alone.step_fn, search, sources, batch_tokens=200)
+    read = np.full(3, BOS, dtype=np.int64)
+    by_token = [full_log_probs(torch_alone.step_fn, read, torch_alone.step_fn.start(sources[:3]))[0]]
+    for mixed in mixtures:
+        found = translate_ids(mixed.step_fn, search, sources, batch_tokens=200)
+        assert [[h.tokens for h in n_best] for n_best in found] == [[h.tokens for h in n_best] for n_best in expected]
+        ours, theirs = ([h.log_prob for n_best in lists for h in n_best] for lists in (found, expected))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+        by_token.append(full_log_probs(mixed.step_fn, read, mixed.step_fn.start(sources[:3]))[0])
+        np.testing.assert_allclose(by_token[-1], by_token[0], atol=1e-5)
+
+
+def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> None:
+    (system,) = open_systems(ckpt(home, "r2l"), None, None)
+    assert system.reversed_target
+    forwards = SentencePieceTokenizer(system.tokenizers[1].model)
+    sources = [[*system.tokenizers[0].encode(line), EOS] for line in lines(home)]
+    search = BeamSearch(beam=5, max_length_factor=1, max_length_offset=10)
+    found = [n_best[0].tokens for n_best in translate_ids(system.step_fn, search, sources, batch_tokens=2048)]
+    texts = [forwards.decode(list(reversed(tokens))) for tokens in found]
+    assert any(texts[i] != forwards.decode(tokens) for i, tokens in enumerate(found))
+    report = evaluated(home, f"ckpt={ckpt(home, 'r2l')}", "search.max_length_factor=1")
+    assert report["systems"][0]["hypotheses"] == texts
+    translated = Translator(bundle(home, "r2l")).translate(lines(home))
+    assert [n_best[0].text for n_best in translated] == [
+        text
+        for text in evaluated(home, f"bundle={bundle(home, 'r2l')}", "data=spellout", *data())["systems"][0][
+            "hypotheses"
+        ]
+    ]
+    # Trained on the ends of the sentences first: what it begins with are words that sentences end with.
+    endings = {forwards.encode(line)[-1] for line in lines(home, "train.de")}
+    assert sum(tokens[0] in endings for tokens in found if tokens) > 0.9 * len(found)
+
+
+def data() -> tuple[str, ...]:
+    return tuple(option for option in OPTIONS if option.startswith("data."))
+
+
+def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> None:
+    models = (f"ckpt=[{ckpt(home, 'rnn')}]", f"bundle=[{bundle(home, 'transformer')}]")
+    limits = ("search.max_length_factor=1", "search.beam=2")
+    options = (f"language_model={ckpt(home, 'lm')}", "searches=12", f"run_dir={home / 'tuned'}", f"cache_dir={home}")
+    tune(configure("tune", *models, *options, *limits))
+    tuned = json.loads((home / "tuned" / "weights.json").read_text())
+    assert tuned["validation"]["bleu"] >= tuned["validation"]["bleu_at_start"]
+    report = evaluated(home, f"weights={home / 'tuned' / 'weights.json'}", *limits)
+    assert [system["name"] for system in report["systems"]] == ["ensemble", "rnn", "transformer"]
+    whole = report["systems"][0]
+    assert whole["backend"] == "mixed"
+    assert whole["scores"]["bleu"]["value"] == pytest.approx(tuned["validation"]["bleu"])
+    assert (whole["nll"] is None) == (tuned["language_model_weight"] > 0)
+    with pytest.raises(ConfigError, match=r"but weights=.* was tuned for \["):
+        evaluated(home, f"weights={home / 'tuned' / 'weights.json'}", f"ckpt={ckpt(home, 'r2l')}")
+
+
+def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> None:
+    scorers = ",".join([ckpt(home, "r2l"), bundle(home, "lm"), ckpt(home, "r2l_chars")])
+    beam = ("search=rerank", "search.search.beam=4", "search.search.n_best=4", "+search.search.max_length_factor=1")
+    models = (f"search.models=[{scorers}]", f"search.proposers=[{ckpt(home, 'r2l')}]")
+    folder = home / "reranked"
+    tune(configure("tune", f"ckpt={ckpt(home, 'rnn')}", *beam, *models, f"run_dir={folder}", f"cache_dir={home}"))
+    tuned = json.loads((folder / "weights.json").read_text())
+    assert len(tuned["search"]["weights"]) == 4
+    assert tuned["ensemble"] is None
+    assert tuned["validation"]["bleu"] >= tuned["validation"]["bleu_at_start"]
+    report = evaluated(home, f"weights={folder / 'weights.json'}", *beam)
+    assert report["systems"][0]["scores"]["bleu"]["value"] == pytest.approx(tuned["validation"]["bleu"])
+    with pytest.raises(ConfigError, match="was tuned for another search"):
+        evaluated(home, f"weights={folder / 'weights.json'}", "search=greedy")
+
+
+def test_models_that_do_not_write_the_same_are_refused(home: Path) -> None:
+    rnn, r2l, chars = open_any([ckpt(home, name) for name in ("rnn", "r2l", "r2l_chars")])
+    with pytest.raises(ConfigError, match="write in different directions"):
+        combine([rnn, r2l])
+    with pytest.raises(ConfigError, match="different target vocabularies"):
+        combine([rnn, chars])
+    with pytest.raises(ConfigError, match="different target vocabularies"):
+        combine([rnn], language_model=chars, language_model_weight=0.1)

@@ -1,0 +1,179 @@
+"""A report on two checkpoints, a bundle and their ensemble, by the command that users type."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.commands import SMALL, run
+
+SPLIT = "test"
+
+
+@pytest.fixture(scope="module")
+def twin(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with another seed on the same data."""
+    folder = tmp_path_factory.mktemp("twin") / "twin"
+    done = run("train.py", *SMALL, "seed=2", f"hydra.run.dir={folder}", f"cache_dir={trained.parent / 'cache'}")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gold(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Alignments made by people who link first words only, in NAACL's format."""
+    path = tmp_path_factory.mktemp("gold") / "gold.naacl"
+    path.write_text("".join(f"{line} 1 1 S\n" for line in range(1, 21)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def reported(trained: Path, twin: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a report with all that can be asked for."""
+    folder = tmp_path_factory.mktemp("report")
+    checkpoints = ",".join(str(run_dir / "checkpoints" / "best.ckpt") for run_dir in (trained, twin))
+    done = run(
+        "evaluate.py",
+        f"ckpt=[{checkpoints}]",
+        f"bundle={bundle}",
+        "ensemble=probs",
+        "weights=[2,1,1]",
+        "curve=[greedy,2]",
+        "alignments=true",
+        "heatmaps=1",
+        f"gold={gold}",
+        "search.max_length_factor=1",
+        f"cache_dir={trained.parent / 'cache'}",
+        f"hydra.run.dir={folder}",
+    )
+    assert done.returncode == 0, done.stderr
+    (folder / "stdout").write_text(done.stdout, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(reported: Path) -> dict[str, Any]:
+    """What it says."""
+    read: dict[str, Any] = json.loads((reported / "report.json").read_text(encoding="utf-8"))
+    return read
+
+
+def test_the_folder_holds_all_files_and_nothing_unfinished(
+    trained: Path, reported: Path, report: dict[str, Any]
+) -> None:
+    files = {path.name for path in reported.iterdir()}
+    names = [re.sub(r"[^\w.+-]+", "-", system["name"]) for system in report["systems"]]
+    assert names == ["ensemble", trained.name, "twin", "small"]
+    assert {f"test.{name}.hypotheses.txt" for name in names} <= files
+    assert {"report.json", "report.html", "metrics.json", "alignments"} <= files
+    assert not [name for name in files if "unfinished" in name]
+    for name, system in zip(names, report["systems"], strict=True):
+        lines = (reported / f"test.{name}.hypotheses.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        assert lines == [" ".join(line.splitlines()) for line in system["hypotheses"]]
+        assert len((reported / "alignments" / f"{name}.txt").read_text().split("\n")) == 21
+        (picture,) = system["heatmaps"]
+        assert (reported / picture["file"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_bundle_says_what_its_checkpoint_says(report: dict[str, Any]) -> None:
+    _, run_of_it, _, small = report["systems"]
+    assert small["hypotheses"] == run_of_it["hypotheses"]
+    assert small["scores"] == run_of_it["scores"]
+    assert small["nll"] == pytest.approx(run_of_it["nll"], rel=1e-4)
+    assert small["aer"] == pytest.approx(run_of_it["aer"], abs=1e-3)
+    assert [system["backend"] for system in report["systems"]] == ["mixed", "torch", "torch", "onnx"]
+
+
+def test_the_ensemble_comes_first_and_is_compared_with_its_members(report: dict[str, Any], reported: Path) -> None:
+    ensemble = report["systems"][0]
+    assert ensemble["name"] == "ensemble"
+    assert {(c["baseline"], c["metric"]) for c in report["comparisons"]} == {
+        ("ensemble", metric) for metric in ("bleu", "chrf", "ter")
+    }
+    assert len(report["comparisons"]) == 9
+    metrics = json.loads((reported / "metrics.json").read_text())
+    assert metrics["test/chrf"] == pytest.approx(ensemble["scores"]["chrf"]["value"])
+    assert metrics["test/loss"] == pytest.approx(ensemble["nll"])
+
+
+def test_every_part_is_filled(report: dict[str, Any]) -> None:
+    assert len(report["sources"]) == len(report["references"]) == 20
+    assert {"source and reference", "source", "near twin of the source"} <= report["overlap"].keys()
+    assert any("bundle lacks" in warning for warning in report["warnings"])
+    for system in report["systems"]:
+        assert {"bleu", "chrf", "ter", "bleu_lc", "exact_match"} <= system["scores"].keys()
+        for score in system["scores"].values():
+            assert score["low"] - 1e-3 <= score["value"] <= score["high"] + 1e-3
+        assert [point["name"] for point in system["search_curve"]] == ["greedy", "beam 2"]
+        assert all(0 <= point["search_errors"] <= 1 for point in system["search_curve"])
+        assert sum(r["sentences"] for r in system["by_length"]) == 20
+        assert 0 <= system["aer"] <= 1
+        assert system["parameters"] > 0 < system["size_bytes"]
+
+
+def test_the_tables_are_shown(reported: Path) -> None:
+    shown = (reported / "stdout").read_text(encoding="utf-8")
+    for part in ("95 % intervals", "paired bootstrap", "searches with ensemble", "bs:1000", "report.html", "warning:"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "no system is named"),
+        (["bundle={bundle}"], "set data=... or test="),
+        (["ckpt={ckpt}", "weights=[1]"], "ensemble is null"),
+        (["ckpt={ckpt}", "ensemble=mean"], "ensemble"),
+        (["ckpt={ckpt}", "curve=[wide]"], "curve has 'wide'"),
+        (["ckpt={ckpt}", "curve=5"], "expected a list"),
+        (["ckpt={ckpt}", "heatmaps=[21]"], "line numbers from 1 to 20"),
+        (["ckpt={ckpt}", "gold={bad}"], "gold.txt:2 has 'x'"),
+        (["bundle={bundle}", "shortlist.frequent=5", "data=spellout"], "lacks its training text"),
+    ],
+)
+def test_a_mistake_is_answered_before_anything_is_translated(
+    trained: Path, bundle: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    bad = tmp_path / "gold.txt"
+    bad.write_text("0-0\nx\n" + "\n" * 18)
+    places = {"ckpt": trained / "checkpoints" / "best.ckpt", "bundle": bundle, "bad": bad}
+    out = tmp_path / "out"
+    done = run(
+        "evaluate.py",
+        *(option.format(**places) for option in options),
+        f"cache_dir={trained.parent / 'cache'}",
+        f"hydra.run.dir={out}",
+    )
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(out.glob("*.json"))
+
+
+def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path: Path) -> None:
+    """What the training data holds is found, and where it is not known, it is said."""
+    folder = next((trained.parent / "cache").glob("spellout-*"))
+    for side in ("en", "de"):
+        lines = (folder / f"train.{side}").read_text(encoding="utf-8").splitlines()[:6]
+        (tmp_path / f"own.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    common = (
+        f"test=[{tmp_path / 'own.en'},{tmp_path / 'own.de'}]",
+        "search=greedy",
+        "search.max_length_factor=1",
+        f"cache_dir={trained.parent / 'cache'}",
+    )
+    done = run(
+        "evaluate.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", *common, f"hydra.run.dir={tmp_path / 'a'}"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "a" / "report.json").read_text())["overlap"]["source and reference"] == 6
+    assert "of 6 test sentences the training data holds 6 by source and reference" in done.stdout
+    done = run("evaluate.py", f"bundle={bundle}", *common, f"hydra.run.dir={tmp_path / 'b'}")
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8")) for name in ("a", "b"))
+    assert first["systems"][0]["hypotheses"] == second["systems"][0]["hypotheses"]
+    assert second["overlap"] == {}
+    shutil.rmtree(tmp_path / "b")

@@ -1,0 +1,123 @@
+"""A model over few words, as users deal with it: a dictionary of its attention, unknown words replaced, a shortlist.
+
+What the runtime does with the bundle is what the lab does with the checkpoint.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from softsearch.app.build import rebuild_model
+from softsearch.app.training_text import training_shortlist
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.cli import main
+from softsearch.search.batching import translate_ids
+from softsearch.search.beam import BeamSearch
+from softsearch.search.shortlist import Shortlist
+from softsearch.text.dictionary import read_dictionary
+from softsearch.text.unknown_words import UnknownWords
+from softsearch.text.vocabulary import EOS, UNK
+from softsearch.training.saved import Saved, read_saved
+from softsearch.training.step_function import TorchStepFunction
+from tests.integration.commands import SMALL, run
+
+OPTIONS = (
+    *(option for option in SMALL if not option.startswith("tokenizer")),
+    "tokenizer=word",
+    "tokenizer.vocab_size=40",
+    "tokenizer.joint=false",
+)
+LINES = [
+    "on the twenty-third of March 1999",
+    "seven hundred and eighty-one",
+    "at a quarter past eleven",
+    "Ljubljana costs twelve pounds",
+]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="module")
+def ckpt(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("words")
+    done = run("train.py", *OPTIONS, f"hydra.run.dir={folder}", f"cache_dir={cache}")
+    assert done.returncode == 0, done.stderr
+    return folder / "checkpoints" / "best.ckpt"
+
+
+@pytest.fixture(scope="module")
+def exported(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("exports") / "words"
+    folders = (f"cache_dir={cache}", f"hydra.run.dir={out.parent / 'logs'}")
+    done = run("export.py", f"ckpt={ckpt}", f"out={out}", "shortlist=2", *folders)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def dictionary(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dictionary") / "new" / "words.tsv"
+    folders = (f"cache_dir={cache}", f"hydra.run.dir={out.parent.parent / 'logs'}")
+    done = run("dictionary.py", f"ckpt={ckpt}", f"out={out}", *folders)
+    assert done.returncode == 0, done.stderr
+    assert f"next: softsearch translate BUNDLE --replace-unknown {out}" in done.stdout
+    return out
+
+
+def lab(saved: Saved, words: dict[str, str], shortlist: Shortlist | None = None) -> list[str]:
+    """The translations of LINES by the checkpoint."""
+    src_tokenizer, tgt_tokenizer = saved.tokenizers
+    search = BeamSearch(beam=5, max_length_factor=1.0, max_length_offset=3, alignments=True)
+    sources = [[*src_tokenizer.encode(line), EOS] for line in LINES]
+    step_fn = TorchStepFunction(rebuild_model(saved), shortlist)
+    found = [n_best[0] for n_best in translate_ids(step_fn, search, sources, batch_tokens=1000)]
+    replace = UnknownWords(src_tokenizer, tgt_tokenizer, words)
+    if shortlist is None:
+        assert any(UNK in h.tokens for h in found)
+    return [replace(line, h.tokens, h.alignments) for line, h in zip(LINES, found, strict=True)]
+
+
+def runtime(bundle: Path, folder: Path, *options: object) -> list[str]:
+    (folder / "in").write_text("".join(f"{line}\n" for line in LINES))
+    files = ["--input", folder / "in", "--output", folder / "out"]
+    assert main(["translate", *map(str, [bundle, "--max-length", "3 + 1 * source", *files, *options])]) == 0
+    return (folder / "out").read_text().splitlines()
+
+
+@pytest.mark.slow
+def test_unknown_words_are_replaced_alike_in_the_lab_and_the_runtime(
+    ckpt: Path, exported: Path, dictionary: Path, tmp_path: Path
+) -> None:
+    saved, words = read_saved(ckpt), read_dictionary(dictionary)
+    counts = [int(line.split("\t")[2]) for line in dictionary.read_text().splitlines()]
+    assert len(words) > 40  # also those that the vocabulary lacks
+    assert counts == sorted(counts, reverse=True)
+    plain = runtime(exported, tmp_path)
+    assert any("\u2047" in line for line in plain)
+    for found, options in ((lab(saved, words), [dictionary]), (lab(saved, {}), [])):
+        assert runtime(exported, tmp_path, "--replace-unknown", *options) == found
+        assert "\u2047" not in "".join(found)
+
+
+@pytest.mark.slow
+def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
+    ckpt: Path, exported: Path, cache: Path, tmp_path: Path
+) -> None:
+    saved = read_saved(ckpt)
+    assert Bundle.open(exported).manifest.frequent is not None
+    shortlist = Shortlist(*training_shortlist(saved, cache, frequent=6, translations=2))
+    found = lab(saved, {}, shortlist)
+    assert found != lab(saved, {})
+    assert runtime(exported, tmp_path, "--shortlist", 6, "--replace-unknown") == found
+
+
+@pytest.mark.slow
+def test_a_model_over_smaller_units_has_no_dictionary(trained: Path, cache: Path, tmp_path: Path) -> None:
+    options = (f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"out={tmp_path / 'x.tsv'}", "pairs=5")
+    done = run("dictionary.py", *options, f"cache_dir={cache}", f"hydra.run.dir={tmp_path / 'logs'}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("error: the model's vocabulary has smaller units than words")
+    assert not (tmp_path / "x.tsv").exists()

@@ -1,0 +1,142 @@
+"""One system on a test set."""
+
+import numpy as np
+import pytest
+import sacrebleu
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.app.instantiate import build
+from softsearch.app.system_report import curve_searches, describe_search, known_sentences, measure, with_curve
+from softsearch.app.systems import System
+from softsearch.app.test_set import HeldOutText
+from softsearch.data.sources.base import TextForm
+from softsearch.errors import ConfigError
+from softsearch.search.ensemble import Ensemble
+from softsearch.search.interface import StepFunction
+from softsearch.text.tokenizer import train_tokenizer
+from softsearch.training.evaluation import evaluate
+from softsearch.training.step_function import TorchStepFunction
+from tests.contract.models import TGT_VOCAB, small_model
+
+TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
+SOURCES = ["a b c", "a x b", "c d e f g h i", "d", "e f"]
+REFERENCES = ["A b c", "b c d e", "c d z", "d", "f g h i j"]
+GREEDY = OmegaConf.create(
+    {"_target_": "softsearch.search.greedy.Greedy", "max_length_factor": 1.0, "max_length_offset": 4}
+)
+BEAM = OmegaConf.create(
+    {"_target_": "softsearch.search.beam.BeamSearch", "beam": 3, "length_penalty": 0.5, "max_length_offset": 4}
+)
+
+
+def text(form: TextForm) -> HeldOutText:
+    return HeldOutText("t", SOURCES, REFERENCES, form, "en", "de")
+
+
+def system(step_fn: StepFunction | None = None) -> System:
+    own = TorchStepFunction(small_model("rnnsearch", seed=4)) if step_fn is None else step_fn
+    return System(
+        name="one",
+        origin="here",
+        backend="torch",
+        architecture="rnnsearch",
+        step_fn=own,
+        tokenizers=(TOKENIZER, TOKENIZER),
+        parameters=1,
+        size_bytes=4,
+        text_form="plain",
+        src_lang="en",
+        tgt_lang="de",
+        config=None,
+        reversed_target=False,
+    )
+
+
+def test_it_says_what_evaluation_says_and_more() -> None:
+    one = system()
+    report = measure(one, GREEDY, build(GREEDY), text("plain")).report
+    assert isinstance(one.step_fn, TorchStepFunction)
+    expected = evaluate(
+        one.step_fn.model, one.tokenizers, build(GREEDY), (SOURCES, REFERENCES), text_form="plain", tgt_lang="de"
+    )
+    assert report.hypotheses == expected.hypotheses
+    assert report.nll == pytest.approx(expected.scores.values["loss"])
+    for name in ("bleu", "chrf", "ter", "exact_match"):
+        assert report.scores[name].value == pytest.approx(expected.scores.values[name])
+    assert sum(r.sentences for r in report.by_length) == len(SOURCES) == len(report.sentence_chrf)
+    assert report.sentences_per_second > 0 < report.tokens_per_second
+    assert report.search == "greedy"
+
+
+def test_plain_text_is_scored_lower_cased_and_tokenised_too() -> None:
+    report = measure(system(), GREEDY, build(GREEDY), text("plain")).report
+    by_hand = [
+        [" ".join(sacrebleu.metrics.BLEU(tokenize="13a").tokenizer(line.lower()).split()) for line in side]
+        for side in (report.hypotheses, REFERENCES)
+    ]
+    expected = sacrebleu.corpus_bleu(by_hand[0], [by_hand[1]], tokenize="none", force=True).score
+    assert report.scores["bleu_lc"].value == pytest.approx(expected)
+    assert "case:lc" in report.scores["bleu_lc"].signature
+    assert "bleu_lc" not in measure(system(), GREEDY, build(GREEDY), text("lc_tok")).report.scores
+
+
+def test_sentences_without_unknown_words_are_those_of_both_sides() -> None:
+    # A is unknown in the first reference, x in the second source and z in the third reference.
+    assert known_sentences(system(), text("plain")).tolist() == [False, False, False, True, True]
+    report = measure(system(), GREEDY, build(GREEDY), text("lc_tok")).report
+    assert report.no_unk_sentences == 2
+    expected = sacrebleu.corpus_bleu(report.hypotheses[3:], [REFERENCES[3:]], tokenize="none", force=True).score
+    assert report.scores["bleu_no_unk"].value == pytest.approx(expected)
+
+
+def test_where_all_words_are_known_there_is_no_such_column() -> None:
+    known = HeldOutText("t", ["a b"], ["c d"], "lc_tok", "en", "de")
+    report = measure(system(), GREEDY, build(GREEDY), known).report
+    assert "bleu_no_unk" not in report.scores
+    assert report.no_unk_sentences is None
+
+
+def test_any_step_function_is_scored_as_a_model_is() -> None:
+    one = system()
+    alone = measure(one, GREEDY, build(GREEDY), text("plain")).report
+    twins = system(Ensemble([one.step_fn, one.step_fn]))
+    both = measure(twins, GREEDY, build(GREEDY), text("plain")).report
+    assert both.hypotheses == alone.hypotheses
+    assert both.nll == pytest.approx(alone.nll, rel=1e-5)
+
+
+def test_a_curve_of_searches() -> None:
+    one, plain = system(), text("lc_tok")
+    report = measure(one, BEAM, build(BEAM), plain).report
+    points = with_curve(report, one, ["greedy", 1, 3, "exact"], BEAM, plain).search_curve
+    assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
+    assert points[0].bleu == points[1].bleu
+    assert points[2].bleu == pytest.approx(report.scores["bleu"].value)
+    assert points[3].search_errors == 0
+    assert points[3].mean_log_prob >= max(point.mean_log_prob for point in points)
+    assert np.isclose(points[0].mean_log_prob, points[1].mean_log_prob)
+
+
+def test_searches_of_a_curve_take_the_options_that_they_have() -> None:
+    nodes = curve_searches(["greedy", 7, "exact"], BEAM)
+    assert {"beam": 7, "length_penalty": 0.5, "max_length_offset": 4}.items() <= nodes["beam 7"].items()
+    assert "length_penalty" not in nodes["greedy"]
+    assert all(node.max_length_offset == 4 for node in nodes.values())
+
+
+@pytest.mark.parametrize("wrong", ["beam", 0, True, 2.5, None])
+def test_what_is_no_search_is_refused(wrong: object) -> None:
+    with pytest.raises(ConfigError, match="expected greedy, exact or a beam width"):
+        curve_searches([wrong], BEAM)
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        (BEAM, "beam 3, length penalty 0.5"),
+        (GREEDY, "greedy"),
+        (OmegaConf.merge(BEAM, {"length_norm": "gnmt", "n_best": 1}), "beam 3, length penalty 0.5, length norm gnmt"),
+    ],
+)
+def test_a_search_in_words(search: DictConfig, expected: str) -> None:
+    assert describe_search(search) == expected

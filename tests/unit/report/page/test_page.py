@@ -1,0 +1,196 @@
+"""The page as a file: what is in it, where, and that nothing outside it is needed or obeyed."""
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from softsearch.errors import InputError
+from softsearch.report.contents import Picture, Report
+from softsearch.report.page import write_page
+from tests.unit.report.page.pages import EVIL, SIGNATURE, Element, Page, system, whole_report
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    return whole_report(tmp_path)
+
+
+@pytest.fixture
+def page(report: Report, tmp_path: Path) -> Element:
+    return Page(write_page(report, tmp_path)).root
+
+
+def rows(table: Element) -> list[list[str]]:
+    return [[cell.text for cell in row.content if isinstance(cell, Element)] for row in table.all("tr")]
+
+
+def test_the_page_stands_alone_in_the_folder(report: Report, tmp_path: Path) -> None:
+    path = write_page(report, tmp_path)
+    assert path == tmp_path / "report.html"
+    assert {found.name for found in tmp_path.iterdir()} == {"report.html", "heatmap.png"}
+
+
+def test_every_section_can_be_reached_from_the_top(page: Element) -> None:
+    titles = ["Scores", "Systems", "Figures", "Alignments", "Translations"]
+    assert [heading.text for section in page.all("section") for heading in section.all("h2")] == titles
+    ids = {element.attributes.get("id") for element in page.all("section")}
+    links = [str(link.attributes["href"]) for link in page.all("header")[0].all("a")]
+    assert links[1:] == [f"#{title.lower()}" for title in titles]
+    assert {link.removeprefix("#") for link in links} == ids
+    assert len(page.all("h1")) == len(page.all("main")) == 1
+
+
+def test_the_facts_and_warnings_are_said(page: Element) -> None:
+    facts = page.all("dl", class_="facts")[0]
+    said = dict(zip((t.text for t in facts.all("dt")), (d.text for d in facts.all("dd")), strict=True))
+    assert said == {
+        "languages": "en to de",
+        "sentences": "45",
+        "created": "2026-11-21T16:30:00Z",
+        "machine": "2 cores & no GPU",
+        "version": "softsearch 0.1.0",
+    }
+    warnings = page.all("aside")[0]
+    assert [item.text for item in warnings.all("li")] == ["9 of 45 sentences are in the <training> data"]
+    assert rows(warnings.all("table")[0])[1] == ["same source", "9", "20.0%"]
+
+
+def test_scores_have_intervals_and_significance(page: Element) -> None:
+    section = page.all("section", id="scores")[0]
+    table = section.all("table")[0]
+    assert rows(table) == [
+        ["system", "BLEU", "exact match"],
+        ["rnn", "38.236.4 to 39.8", "6.5\N{NO-BREAK SPACE}%5.0 to 8.0"],
+        ["tiny", "38.236.4 to 39.8−1.5*, p < 0.001", "6.5\N{NO-BREAK SPACE}%5.0 to 8.0"],
+    ]
+    assert "difference from rnn" in table.all("caption")[0].text
+    assert section.all("code")[0].text == SIGNATURE
+
+
+def test_systems_have_sizes_and_speeds(page: Element) -> None:
+    header, first, second = rows(page.all("section", id="systems")[0].all("table")[0])
+    named = dict(zip(header, first, strict=True))
+    assert named["parameters"] == "3,412,345"
+    assert named["size"] == "13.9 MB"
+    assert [named["sentences/s"], named["tokens/s"]] == ["72", "1,012"]
+    assert [named["AER"], named["−log p per token"]] == ["31.0%", "1.680"]
+    assert second[-2:] == ["", ""]  # tiny has neither
+
+
+def test_what_no_system_has_is_no_column(report: Report, tmp_path: Path) -> None:
+    bare = [replace(s, nll=None, aer=None, by_length=[], search_curve=[], heatmaps=[]) for s in report.systems]
+    plain = replace(report, systems=bare, warnings=[], overlap={"same source": 0}, comparisons=[])
+    page = Page(write_page(plain, tmp_path)).root
+    assert [section.attributes["id"] for section in page.all("section")] == ["scores", "systems", "translations"]
+    assert not page.all("aside")
+    assert {"AER", "−log p per token"}.isdisjoint(rows(page.all("section", id="systems")[0].all("table")[0])[0])
+    assert "paired" not in page.all("caption")[0].text
+
+
+def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> None:
+    by_length, curve, ratio = (
+        page.all("figure", id=name)[0] for name in ("bleu-by-length", "search-curve", "length-ratio")
+    )
+    assert [len(figure.all("svg", role="img")) for figure in (by_length, curve, ratio)] == [1, 1, 1]
+    assert [band.attributes["class"] for band in by_length.all("path") if "band" in str(band.attributes["class"])] == [
+        "band s0",
+        "band s1",
+    ]
+    assert rows(by_length.all("table")[0]) == [
+        ["words", "n", "rnn", "tiny"],
+        ["01-05", "2", *["24.0 (18.0 to 36.0)"] * 2],
+        ["06-10", "285", *["42.0 (40.0 to 45.0)"] * 2],
+    ]
+    assert rows(curve.all("table")[0])[1:] == [
+        ["greedy", "36.00", "-8.100", "-0.600", "4.1", "31.0%"],
+        ["exact", "30.00", "-7.100", "-0.900", "800.0", ""],
+    ]
+    assert rows(ratio.all("table")[0])[2] == ["06-10", "285", "1.010", "1.010"]
+    assert all(figure.all("svg", role="img")[0].attributes["aria-label"] for figure in (by_length, curve, ratio))
+
+
+def test_a_picture_is_in_the_page_itself(page: Element, tmp_path: Path) -> None:
+    (image,) = page.all("section", id="alignments")[0].all("img")
+    kind, _, content = str(image.attributes["src"]).partition(",")
+    assert kind == "data:image/png;base64"
+    assert base64.b64decode(content) == (tmp_path / "heatmap.png").read_bytes()
+    assert image.attributes["alt"] == "where <rnn> looked"
+
+
+@pytest.mark.parametrize("file", ["../secret.png", "/etc/hostname", "missing.png", "notes.txt", "link.png"])
+def test_only_pictures_of_the_folder_are_taken(file: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("notes")
+    (folder / "link.png").symlink_to(tmp_path / "secret.png")
+    report = replace(whole_report(folder), pictures=[Picture(file, "a picture")])
+    with pytest.raises(InputError, match=re.escape(repr(file))):
+        write_page(report, folder)
+    assert not (folder / "report.html").exists()
+
+
+def test_no_text_becomes_markup(report: Report, tmp_path: Path) -> None:
+    """Translations are whatever the training data held."""
+    evil = replace(
+        report, test_set=EVIL, machine=EVIL, warnings=[EVIL], systems=[replace(report.systems[0], name=EVIL)]
+    )
+    page = Page(write_page(evil, tmp_path)).root
+    assert len(page.all("script")) == 2
+    assert all(str(image.attributes["src"]).startswith("data:") for image in page.all("img"))
+    assert page.all("h1")[0].text == EVIL.replace("\x00", "\ufffd")
+    data = json.loads(page.all("script", id="data")[0].text)
+    assert data["sources"] == report.sources
+    assert data["systems"][0]["hypotheses"][-1] == EVIL
+
+
+def test_surrogates_and_control_characters_are_no_obstacle(tmp_path: Path) -> None:
+    text = "a\ud800b\x08c"
+    strange = replace(whole_report(tmp_path, 2), machine=text, sources=[text, text])
+    page = Page(write_page(strange, tmp_path)).root
+    assert page.all("dl", class_="facts")[0].all("dd")[3].text == "a\ufffdb\ufffdc"
+    assert json.loads(page.all("script", id="data")[0].text)["sources"] == [text, text]
+
+
+def test_the_policy_allows_this_script_and_style_alone(page: Element, report: Report, tmp_path: Path) -> None:
+    (meta,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    policy = dict(part.strip().split(" ", 1) for part in str(meta.attributes["content"]).split(";"))
+    for directive, name in (("script-src", "script"), ("style-src", "style")):
+        digest = hashlib.sha256(page.all(name)[-1].text.encode()).digest()
+        assert policy[directive] == f"'sha256-{base64.b64encode(digest).decode()}'"
+    assert policy["default-src"] == "'none'"
+    assert policy["img-src"] == "data:"
+    assert not re.search(r"\sstyle=|\son[a-z]+=\"|https?://", write_page(report, tmp_path).read_text())
+
+
+def test_the_list_has_its_controls(page: Element) -> None:
+    form = page.all("form", role="search")[0]
+    sort, compare = form.all("select")
+    assert [option.attributes["value"] for option in sort.all("option")] == [
+        *("chrf-0", "chrf-1", "worse-1", "better-1", "long", "short", "file")
+    ]
+    assert [option.text for option in compare.all("option")] == ["the reference", "rnn", "tiny"]
+    assert {found.attributes["type"] for found in form.all("input")} == {"search", "checkbox"}
+    assert all(found.parent and found.parent.name == "label" for found in form.all("input") + form.all("select"))
+    assert page.all("noscript")[0].text.startswith("The list of translations needs JavaScript")
+
+
+def test_one_system_is_compared_with_the_reference_alone(tmp_path: Path) -> None:
+    report = replace(whole_report(tmp_path, 2), systems=[system("rnn", ["a", "b"], [1.0, 2.0])], comparisons=[])
+    form = Page(write_page(report, tmp_path)).root.all("form", role="search")[0]
+    assert [select.attributes["id"] for select in form.all("select")] == ["sort"]
+    assert [found.attributes["id"] for found in form.all("input")] == ["filter"]
+
+
+def test_tables_say_what_their_cells_are(page: Element) -> None:
+    tables = page.all("table")
+    assert len(tables) == 6
+    for table in tables:
+        assert table.all("caption")[0].text
+        assert {cell.attributes["scope"] for cell in table.all("thead")[0].all("th")} == {"col"}
+        assert {cell.attributes["scope"] for cell in table.all("tbody")[0].all("th")} == {"row"}

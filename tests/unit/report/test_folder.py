@@ -1,0 +1,58 @@
+"""A report's folder is written as a whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from softsearch.errors import ConfigError
+from softsearch.report.contents import Report
+from softsearch.report.folder import all_or_nothing, file_name, write_report
+
+REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [])
+
+
+def test_all_of_it_appears_at_once_over_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "alignments").mkdir()
+    (tmp_path / "alignments" / "old.txt").write_text("old")
+    (tmp_path / "mine.txt").write_text("mine")
+    with all_or_nothing(tmp_path) as new:
+        (new / "alignments").mkdir()
+        (new / "alignments" / "new.txt").write_text("new")
+        write_report(REPORT, new)
+        assert not (tmp_path / "report.json").exists()
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")} == {
+        "alignments",
+        "alignments/new.txt",
+        "mine.txt",
+        "report.json",
+    }
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["sources"] == ["ä"]
+
+
+def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("old")
+
+    def fail() -> None:
+        with all_or_nothing(tmp_path) as new:
+            write_report(REPORT, new)
+            raise ValueError("in the middle")
+
+    with pytest.raises(ValueError, match="in the middle"):
+        fail()
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+    assert (tmp_path / "report.json").read_text() == "old"
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"cannot write the report to .*file"), all_or_nothing(tmp_path / "file"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("run1", "run1"), ("run/best", "run-best"), ("a + b (2)", "a-+-b-2"), ("../..", "system"), ("größe", "größe")],
+)
+def test_names_of_systems_are_names_of_files(name: str, expected: str) -> None:
+    assert file_name(name) == expected

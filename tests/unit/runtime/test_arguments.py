@@ -1,0 +1,94 @@
+"""The options of translate: what they become, and which contradict each other."""
+
+import argparse
+
+import pytest
+
+from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
+
+
+def parse(*options: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="softsearch translate")
+    add_translate_options(parser)
+    arguments = parser.parse_args(["A", "B", *options])
+    check_translate_options(parser, arguments)
+    return arguments
+
+
+def test_nothing_said_is_nothing_passed_on() -> None:
+    arguments = parse()
+    assert search_keywords(arguments) == {}
+    assert (arguments.search, arguments.replace_unknown, arguments.shortlist) == ("beam", None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--beam", "4", "--n-best", "2"], {"beam": 4, "n_best": 2}),
+        (["--length-penalty", ".6", "--length-norm", "gnmt"], {"length_penalty": 0.6, "length_norm": "gnmt"}),
+        (["--coverage-penalty", "0.2", "--exact-stop"], {"coverage_penalty": 0.2, "exact_stop": True}),
+        (["--diverse-groups", "2", "--diverse-strength", "1"], {"groups": 2, "diversity": 1.0}),
+        (["--no-repeat-ngram", "3"], {"no_repeat_ngram": 3}),
+        (["--search", "exact", "--nodes", "9", "--beam", "2"], {"max_nodes": 9, "beam": 2}),
+        (
+            ["--search", "sample", "--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "0"],
+            {"temperature": 0.5, "top_k": 3, "top_p": 0.9, "seed": 0},
+        ),
+        (["--max-length", "50"], {"max_length_factor": 0.0, "max_length_offset": 50}),
+        (["--max-length", "10 + 1.5 * source"], {"max_length_factor": 1.5, "max_length_offset": 10}),
+        (["--max-length", "1+2*source"], {"max_length_factor": 2.0, "max_length_offset": 1}),
+        (["--min-length", "0.5 * source"], {"min_length_factor": 0.5, "min_length_offset": 0}),
+        (["--min-length", "3"], {"min_length_factor": 0.0, "min_length_offset": 3}),
+    ],
+)
+def test_options_become_arguments_of_the_strategy(options: list[str], expected: dict[str, object]) -> None:
+    assert search_keywords(parse(*options)) == expected
+
+
+def test_unknown_words_with_and_without_a_dictionary() -> None:
+    assert parse("--replace-unknown").replace_unknown == ""
+    assert parse("--replace-unknown", "words.tsv").replace_unknown == "words.tsv"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--search", "best"], "invalid choice: 'best'"),
+        (["--top-k", "3"], "--top-k is an option of --search sample, not of --search beam"),
+        (["--seed", "0"], "--seed is an option of --search sample, not of --search beam"),
+        (["--search", "greedy", "--beam", "3"], "--beam is an option of --search beam and exact, not of --search gre"),
+        (["--search", "sample", "--length-penalty", "1"], "--length-penalty is an option of --search beam"),
+        (["--search", "exact", "--prefix", "x"], "--prefix is an option of --search greedy and beam and sample"),
+        (["--search", "exact", "--ban", "x"], "--ban is an option of --search"),
+        (["--search", "exact", "--alignments", "x"], "--alignments is an option of --search"),
+        (["--search", "exact", "--replace-unknown"], "--replace-unknown is an option of --search"),
+        (["--nodes", "3"], "--nodes is an option of --search exact"),
+        (["--diverse-strength", "1"], "--diverse-strength needs --diverse-groups"),
+        (["--lm", "x"], "--lm needs --lm-weight"),
+        (["--lm-weight", "1"], "--lm-weight needs --lm"),
+        (["--weights", "1,2,3"], "--weights has 3 numbers for 2 bundles"),
+        (["--weights", "1,b"], "'b' is not a number"),
+        (["--weights", "1,-1"], "'-1' is not a number"),
+        (["--length-penalty", "nan"], "'nan' is not a number"),
+        (["--max-length", "0"], "--max-length leaves no token"),
+        (["--max-length", "2 * source"], "--max-length leaves no token"),
+        (["--max-length", "10 + source"], "is no length: expected N, 'B * source' or 'N + B * source'"),
+        (["--max-length", "10 +"], "is no length"),
+        (["--max-length", ""], "is no length"),
+        (["--max-length", "10 1 * source"], "is no length"),
+        (["--shortlist", "0"], "'0' is not a whole number of at least 1"),
+    ],
+)
+def test_contradictions_are_wrong_usage(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parse(*options)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_average_is_of_several(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_translate_options(parser)
+    with pytest.raises(SystemExit):
+        check_translate_options(parser, parser.parse_args(["A", "--average", "probs"]))
+    assert "--average is for several bundles" in capsys.readouterr().err

@@ -1,0 +1,134 @@
+"""The searches, ensembles and unknown words of the command, as its users run them, against the translator."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.cli import main
+from softsearch.runtime.models import Members, open_step_function
+from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
+from softsearch.runtime.translator import Translator
+from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
+
+LINES = list(dict.fromkeys(SRC_LINES))
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """The command's handler must not outlive it here."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "in.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def translate(text: Path, out: Path, *options: object) -> list[str]:
+    assert main(["translate", *map(str, options), "--input", str(text), "--output", str(out)]) == 0
+    return out.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "expected"),
+    [
+        (["--length-penalty", "0", "--exact-stop"], "beam", {"length_penalty": 0.0, "exact_stop": True}),
+        (["--coverage-penalty", "2"], "beam", {"coverage_penalty": 2.0}),
+        (["--beam", "4", "--diverse-groups", "2"], "beam", {"beam": 4, "groups": 2}),
+        (["--max-length", "1 + 0.5 * source"], "beam", {"max_length_factor": 0.5, "max_length_offset": 1}),
+        (["--min-length", "9", "--no-repeat-ngram", "1"], "beam", {"min_length_offset": 9, "no_repeat_ngram": 1}),
+        (["--search", "greedy", "--min-length", "7"], "greedy", {"min_length_offset": 7}),
+        (["--search", "sample", "--seed", "3", "--top-k", "5"], "sample", {"seed": 3, "top_k": 5}),
+    ],
+)
+def test_a_search_is_the_strategy_of_that_name(
+    bundle_dir: Path, text: Path, tmp_path: Path, options: list[str], kind: str, expected: dict[str, object]
+) -> None:
+    strategy = search(bundle_dir, kind, **expected)  # type: ignore[arg-type]
+    step_fn = open_step_function(Members([Bundle.open(bundle_dir)]), alignments=True)
+    found = Translator(bundle_dir, strategy, step_fn=step_fn).translate(LINES)
+    assert translate(text, tmp_path / "out", bundle_dir, *options) == [n_best[0].text for n_best in found]
+
+
+def test_exact_search_says_on_standard_error_what_it_could_not_prove(
+    bundle_dir: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--search", "exact", "--max-length", "3"]
+    assert len(translate(text, tmp_path / "out", bundle_dir, *options)) == len(LINES)
+    assert capsys.readouterr().err == ""
+    translate(text, tmp_path / "out", bundle_dir, *options, "--nodes", 1)
+    assert f"softsearch: {len(LINES)} lines may have a better translation; raise --nodes" in capsys.readouterr().err
+
+
+def test_several_bundles_write_together(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
+    other = make_bundle(tmp_path / "other", seed=1).path
+    alone, theirs = (translate(text, tmp_path / "out", folder) for folder in (bundle_dir, other))
+    both = translate(text, tmp_path / "out", bundle_dir, other)
+    assert both not in (alone, theirs)
+    assert translate(text, tmp_path / "out", bundle_dir, other, "--weights", "1,0") == alone
+    assert translate(text, tmp_path / "out", bundle_dir, other, "--weights", "0,2") == theirs
+    assert translate(text, tmp_path / "out", bundle_dir, other, "--average", "probs", "--weights", "1,1") != alone
+    with_lm = translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "1")
+    assert with_lm not in (alone, both)
+    assert translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "0") == alone
+
+
+def test_bans_prefixes_and_shortlists(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "begins").write_text("eine\n" * len(LINES))
+    begun = translate(text, tmp_path / "out", bundle_dir, "--prefix", tmp_path / "begins")
+    assert {line[:4] for line in begun} == {"eine"}
+    files, manifest = bundle_parts()
+    src_vocab = tokenizers()[0].vocab_size
+    files |= shortlist_files(np.array([5, 6, 7]), np.full((src_vocab, 1), 9))
+    bundle = write_bundle(tmp_path / "short", files, {**manifest, "shortlist": shortlist_facts()})
+    allowed = {tokenizers()[1].decode([token]).strip() for token in (5, 9)}
+    words = {word for line in translate(text, tmp_path / "out", bundle.path, "--shortlist", 1) for word in line.split()}
+    assert "".join(words).translate(str.maketrans("", "", "".join(allowed))) == ""
+    assert main(["verify", str(bundle.path)]) == 0
+    first = tokenizers()[1].pieces([5])[0]
+    again = translate(text, tmp_path / "out", bundle.path, "--shortlist", 1, "--ban", first)
+    assert tokenizers()[1].decode([5]) not in "".join(again)
+
+
+def test_unknown_words_are_replaced(text: Path, tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "b", words=True).path
+    (tmp_path / "words.tsv").write_text("one\tEINS\t3\ntwo\tZWEI\t1\n")
+    drawn = ["--search", "sample", "--n-best", 5]
+    plain = translate(text, tmp_path / "out", bundle, *drawn)
+    copied = translate(text, tmp_path / "out", bundle, *drawn, "--replace-unknown")
+    looked_up = translate(text, tmp_path / "out", bundle, *drawn, "--replace-unknown", tmp_path / "words.tsv")
+    assert any("\u2047" in line for line in plain)
+    assert "\u2047" not in "".join(copied + looked_up)
+    assert "one" in " ".join(copied).split()
+    assert [line.replace("one", "EINS").replace("two", "ZWEI") for line in copied] == looked_up
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--shortlist", "5"], "has no shortlist; export it with shortlist=10"),
+        (["--replace-unknown"], "replacing unknown words needs a model over words"),
+        (["--replace-unknown", "nowhere.tsv"], "nowhere.tsv"),
+        (["--ban", "Quatsch"], "--ban Quatsch: the target vocabulary has no such token"),
+        (["--beam", "4", "--diverse-groups", "3"], "search.groups is 3, expected a divisor of beam (4)"),
+        (["--search", "sample", "--top-p", "2"], "search.top_p is 2.0"),
+        (["--lm", "nowhere", "--lm-weight", "1"], "bundle nowhere cannot be read"),
+        (["--prefix", "nowhere.txt"], "nowhere.txt cannot be read"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_of_error(
+    bundle_dir: Path, text: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["translate", str(bundle_dir), "--input", str(text), *options]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("softsearch: error: ")
+    assert message in error
+    assert error.count("\n") == 1

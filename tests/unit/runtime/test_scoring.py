@@ -1,0 +1,125 @@
+"""Scoring files with a bundle: what the lines hold, and which files are refused."""
+
+import io
+import math
+from pathlib import Path
+
+import pytest
+
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.scoring import ScoreWriter
+from softsearch.runtime.session import OnnxStepFunction
+from softsearch.search.scoring import PairScore, score_pairs
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import EOS
+from tests.unit.runtime.bundles import MAX_SRC_TOKENS, SRC_LINES, TGT_LINES, make_bundle, tokenizers
+from tests.unit.runtime.test_cli import softsearch_run
+
+PAIRS = list(zip(SRC_LINES[:4], TGT_LINES[:4], strict=True))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Four pairs of lines."""
+    paths = tmp_path / "x.en", tmp_path / "x.de"
+    for path, lines in zip(paths, zip(*PAIRS, strict=True), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return paths
+
+
+def expected_scores(bundle_dir: Path, pairs: list[tuple[str, str]]) -> list[PairScore]:
+    src, tgt = tokenizers()
+    ids = [([*src.encode(one), EOS], tgt.encode(other)) for one, other in pairs]
+    step_fn = OnnxStepFunction(Bundle.open(bundle_dir))
+    return [score_pairs(step_fn, [one], [other], batch_tokens=100)[0] for one, other in ids]
+
+
+def test_one_line_for_each_pair_and_a_summary(bundle_dir: Path, files: tuple[Path, Path]) -> None:
+    done = softsearch_run("score", bundle_dir, *files)
+    assert done.returncode == 0, done.stderr
+    scores = expected_scores(bundle_dir, PAIRS)
+    rows = [line.split("\t") for line in done.stdout.decode().splitlines()]
+    assert [int(row[1]) for row in rows] == [len(score.token_log_probs) for score in scores]
+    assert [float(row[0]) for row in rows] == pytest.approx([score.log_prob for score in scores], abs=2e-5)
+    assert all(len(row) == 2 for row in rows)
+    tokens = sum(len(score.token_log_probs) for score in scores)
+    perplexity = math.exp(-sum(score.log_prob for score in scores) / tokens)
+    assert done.stderr.decode().startswith(f"4 pairs, {tokens:,} target tokens, log probability -")
+    assert float(done.stderr.decode().split("perplexity ")[1].split()[0].replace(",", "")) == pytest.approx(
+        perplexity, rel=1e-3
+    )
+
+
+def test_tokens_add_up_in_a_file_that_is_asked_for(bundle_dir: Path, files: tuple[Path, Path], tmp_path: Path) -> None:
+    done = softsearch_run("score", bundle_dir, *files, "--tokens", "--output", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (0, b"")
+    for line, score in zip(
+        (tmp_path / "out").read_text().splitlines(), expected_scores(bundle_dir, PAIRS), strict=True
+    ):
+        log_prob, tokens, each = line.split("\t")
+        log_probs = [float(value) for value in each.split(" ")]
+        assert len(log_probs) == int(tokens)
+        assert sum(log_probs) == pytest.approx(float(log_prob), abs=1e-5)
+        assert log_probs == pytest.approx(score.token_log_probs, abs=1e-5)
+
+
+def test_tokens_of_a_reversed_target_are_in_the_order_of_the_text() -> None:
+    tokenizer = SentencePieceTokenizer(tokenizers()[1].model, reverse=True)
+    output = io.BytesIO()
+    writer = ScoreWriter(output, tokenizer, tokens=True)
+    writer.write([tokenizer.encode("eins zwei")[:3]], [PairScore(-10.0, (-1.0, -2.0, -3.0, -4.0))])
+    assert output.getvalue() == b"-10.000000\t4\t-3.000000 -2.000000 -1.000000 -4.000000\n"
+
+
+def test_the_summary_counts_all_that_was_written() -> None:
+    writer = ScoreWriter(io.BytesIO(), tokenizers()[1], tokens=False)
+    writer.write([[5]], [PairScore(-2.0, (-1.5, -0.5))])
+    writer.write([[]], [PairScore(-1.0, (-1.0,))])
+    assert (writer.pairs, writer.tokens, writer.nll) == (2, 3, 1.0)
+    assert writer.summary() == (
+        "2 pairs, 3 target tokens, log probability -3.000, 1.0000 nats and perplexity 2.7183 per token"
+    )
+    writer.write([[]], [PairScore(-math.inf, (-math.inf,))])
+    assert writer.summary().endswith("inf nats and perplexity inf per token")
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "message"),
+    [
+        (b"one\ntwo\n", b"eins\n", b"x.en has 2 lines, "),
+        (b"one\ntwo\n", b"eins\n", b"x.de has 1; line 2 is in one of them only"),
+        (b"one\n  \n", b"eins\nzwei\n", b"x.en:2 is blank; expected a sentence"),
+        (b"one\ntwo\n", b"eins\n\n", b"x.de:2 is blank; expected a sentence"),
+        (b"one\n" + b"ten " * 40, b"a\nb\n", b"x.en:2 has "),
+        (b"one\n" + b"ten " * 40, b"a\nb\n", b"expected at most %d, so put" % MAX_SRC_TOKENS),
+        (b"one\n", b"ein " * 300, b"expected at most 46, so put"),
+        (b"one\n", b"\xff\n", b"x.de:1:1 is not UTF-8"),
+        (b"", b"", b"x.en is empty"),
+    ],
+)
+def test_files_that_cannot_be_scored_are_one_line_of_error(
+    bundle_dir: Path, tmp_path: Path, src: bytes, tgt: bytes, message: bytes
+) -> None:
+    (tmp_path / "x.en").write_bytes(src)
+    (tmp_path / "x.de").write_bytes(tgt)
+    done = softsearch_run("score", bundle_dir, tmp_path / "x.en", tmp_path / "x.de", "--output", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"softsearch: error: ")
+    assert message in done.stderr
+    assert done.stderr.count(b"\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_longest_pair_that_a_bundle_takes_is_scored(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path / "small").path
+    src, tgt = tokenizers()
+    long_src = long_tgt = ""
+    while len(src.encode(f"{long_src}a")) < MAX_SRC_TOKENS:
+        long_src += "a"
+    while len(tgt.encode(f"{long_tgt}e")) < 46:
+        long_tgt += "e"
+    (tmp_path / "x.en").write_text(f"{long_src}\n")
+    (tmp_path / "x.de").write_text(f"{long_tgt}\n")
+    done = softsearch_run("score", bundle, tmp_path / "x.en", tmp_path / "x.de")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split(b"\t")[1] == b"46\n"

@@ -1,0 +1,75 @@
+"""The shortlist that a bundle carries: two files without a header, checked before they are believed."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softsearch.errors import BundleError, ConfigError
+from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.manifest import Manifest
+from softsearch.runtime.shortlist_files import open_shortlist, shortlist_facts, shortlist_files
+from softsearch.text.vocabulary import EOS
+from tests.unit.runtime.bundles import bundle_parts, tokenizers
+
+SRC_VOCAB, TGT_VOCAB = (tokenizer.vocab_size for tokenizer in tokenizers())
+FREQUENT = np.array([9, 4, 30])
+TRANSLATIONS = np.stack([np.arange(SRC_VOCAB) % TGT_VOCAB, np.full(SRC_VOCAB, -1)], axis=1)
+
+
+def with_shortlist(path: Path, **files: bytes) -> Bundle:
+    parts, manifest = bundle_parts()
+    parts |= shortlist_files(FREQUENT, TRANSLATIONS)
+    parts |= {name.replace("_", "."): content for name, content in files.items()}
+    return write_bundle(path, parts, {**manifest, "shortlist": shortlist_facts()})
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    bundle = with_shortlist(tmp_path / "b")
+    for frequent, words in ((1, [9]), (2, [4, 9]), (50, [4, 9, 30])):
+        tokens, mask = open_shortlist(bundle, frequent)([[7, EOS], [20, EOS]])
+        assert tokens[mask[0]].tolist() == sorted({*words, EOS, 7})
+        assert tokens[mask[1]].tolist() == sorted({*words, EOS, 20})
+
+
+def test_a_bundle_without_one_says_how_to_get_one(bundle_dir: Path) -> None:
+    with pytest.raises(ConfigError, match=r"has no shortlist; export it with shortlist=10"):
+        open_shortlist(Bundle.open(bundle_dir), 5)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"frequent_int32": b""}, r"frequent\.int32 holds something else than ids of 32 bits from 0"),
+        ({"frequent_int32": b"\1\0\0\0\0"}, r"frequent\.int32 holds something else"),
+        ({"frequent_int32": np.array([-1], "<i4").tobytes()}, r"frequent\.int32 holds something else"),
+        ({"frequent_int32": np.array([TGT_VOCAB], "<i4").tobytes()}, r"frequent\.int32 holds something else"),
+        ({"translations_int32": np.array([-2] * SRC_VOCAB, "<i4").tobytes()}, r"translations\.int32 .* from -1"),
+        ({"translations_int32": np.array([1] * (SRC_VOCAB + 1), "<i4").tobytes()}, r"expected a multiple of the 50"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
+    bundle = with_shortlist(tmp_path / "b", **files)
+    with pytest.raises(BundleError, match=message):
+        open_shortlist(bundle, 5)
+
+
+@pytest.mark.parametrize(
+    ("shortlist", "message"),
+    [
+        ({"frequent": "frequent.int32", "translations": "translations.int32"}, "expected 'frequent.int32' among them"),
+        ({"frequent": 3}, "shortlist.frequent is '3', expected a string"),
+    ],
+)
+def test_a_manifest_that_names_what_is_not_there_is_refused(
+    tmp_path: Path, shortlist: dict[str, Any], message: str
+) -> None:
+    files, manifest = bundle_parts()
+    with pytest.raises(BundleError, match=message):
+        write_bundle(tmp_path / "b", files, {**manifest, "shortlist": shortlist})
+
+
+def test_older_bundles_have_none(bundle_dir: Path) -> None:
+    manifest = Manifest.parse((bundle_dir / "manifest.json").read_bytes())
+    assert (manifest.frequent, manifest.translations) == (None, None)

@@ -1,0 +1,95 @@
+"""Forced decoding against sums over the table that the model is."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from softsearch.errors import InputError
+from softsearch.search.beam import BeamSearch
+from softsearch.search.scoring import score_pairs
+from softsearch.text.vocabulary import BOS, EOS
+from tests.unit.search.tables import Row, TableModel
+from tests.unit.search.test_exact import SOURCES, Endless, Wide
+
+TARGETS = [(4,), (1, 4, 0, 2), (), (4, 4), (1, 1, 4, 4, 1, 1)]
+
+
+def by_hand(model: TableModel, src: tuple[int, ...], tgt: tuple[int, ...]) -> list[float]:
+    written = (BOS, *tgt, EOS)
+    return [
+        float(model.row_log_probs(Row(src, written[:place]))[written[place]]) for place in range(1, len(written))
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), batch_tokens=st.sampled_from([1, 6, 14, 1000]))
+def test_scores_are_sums_over_the_table_in_any_batch(seed: int, batch_tokens: int) -> None:
+    model = TableModel(seed)
+    found = score_pairs(model, SOURCES, TARGETS, batch_tokens=batch_tokens)
+    for src, tgt, pair in zip(SOURCES, TARGETS, found, strict=True):
+        expected = by_hand(model, src, tgt)
+        assert pair.token_log_probs == tuple(expected)
+        assert pair.log_prob == pytest.approx(sum(expected))
+
+
+def test_what_search_finds_has_the_score_that_search_gave_it() -> None:
+    model = TableModel(5, eos_bias=1.0)
+    found = BeamSearch(beam=4, n_best=4)(model, SOURCES)
+    pairs = [(src, h) for src, n_best in zip(SOURCES, found, strict=True) for h in n_best if not h.truncated]
+    scored = score_pairs(model, [src for src, _ in pairs], [h.tokens for _, h in pairs], batch_tokens=50)
+    assert [pair.log_prob for pair in scored] == pytest.approx([h.log_prob for _, h in pairs])
+    assert len(pairs) > 10
+
+
+def test_improbable_tokens_of_a_wide_vocabulary_are_scored_too() -> None:
+    model = Wide(1)
+    targets = [(int(np.argmin(model.row_log_probs(Row(src, (BOS,))))), 4) for src in SOURCES]
+    found = score_pairs(model, SOURCES, targets, batch_tokens=50)
+    for src, tgt, pair in zip(SOURCES, targets, found, strict=True):
+        assert pair.token_log_probs == tuple(by_hand(model, src, tgt))
+
+
+def test_finished_sentences_are_not_stepped_again() -> None:
+    model = TableModel()
+    score_pairs(model, SOURCES, TARGETS, batch_tokens=1000)
+    assert model.stepped == [5, 4, 3, 2, 2, 1, 1]
+
+
+def test_what_the_model_excludes_has_no_probability() -> None:
+    (pair,) = score_pairs(Endless(), [SOURCES[0]], [(4,)], batch_tokens=10)
+    assert pair.log_prob == pair.token_log_probs[1] == -np.inf
+    assert np.isfinite(pair.token_log_probs[0])
+
+
+class Broken(TableModel):
+    """Returns NaN from the second token on."""
+
+    def row_log_probs(self, row: Row) -> NDArray[np.float32]:
+        return super().row_log_probs(row) * np.float32(np.nan if len(row.prefix) > 1 else 1)
+
+
+def test_nan_from_the_model_is_an_error() -> None:
+    with pytest.raises(InputError, match="at target position 1 are NaN"):
+        score_pairs(Broken(), SOURCES, TARGETS, batch_tokens=1000)
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "message"),
+    [
+        (SOURCES, TARGETS[:4], "5 sources and 4 translations"),
+        ([(4, EOS), ()], [(), ()], "source 1 has no tokens"),
+        ([(4, EOS)], [(4, 5)], "translation 0 has the token 5, expected ids below 5"),
+        ([(4, EOS)], [(-1,)], "translation 0 has the token -1"),
+    ],
+)
+def test_pairs_that_cannot_be_scored_are_named(
+    src: list[tuple[int, ...]], tgt: list[tuple[int, ...]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        score_pairs(TableModel(), src, tgt, batch_tokens=10)
+
+
+def test_no_pairs_give_no_scores() -> None:
+    assert score_pairs(TableModel(), [], [], batch_tokens=10) == []
