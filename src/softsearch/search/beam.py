@@ -148,7 +148,9 @@ class _Batch:
             best = self._best(candidates, group, groups)
             self._end(best, group)
             groups.append(self._survivors(best, group))
-        return groups[0] if len(groups) == 1 else _Choice(*(np.concatenate(p, axis=1) for p in zip(*groups, strict=True)))
+        return (
+            groups[0] if len(groups) == 1 else _Choice(*(np.concatenate(p, axis=1) for p in zip(*groups, strict=True)))
+        )
 
     def _best(self, candidates: Candidates, group: int, earlier: list[_Choice]) -> _Choice:
         """The ``2 * group_size`` best continuations of each sentence in a group: half of them at most are EOS."""

@@ -135,7 +135,7 @@ def _padded(prefixes: Sequence[Sequence[int]], sentences: int, vocab_size: int) 
         wrong = [token for token in prefix if token == EOS or not 0 <= token < vocab_size]
         if wrong:
             raise InputError(
-                f"a target prefix holds the token {wrong[0]}, expected ids from 0 to {vocab_size - 1} and no EOS ({EOS})"
+                f"a target prefix holds token {wrong[0]}, expected ids from 0 to {vocab_size - 1} and no EOS ({EOS})"
             )
         row[: len(prefix)] = prefix
     return padded

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.cli import main
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.scoring import PairScore, score_pairs
@@ -40,7 +41,7 @@ def test_one_line_for_each_pair_and_a_summary(bundle_dir: Path, files: tuple[Pat
     scores = expected_scores(bundle_dir, PAIRS)
     rows = [line.split("\t") for line in done.stdout.decode().splitlines()]
     assert [int(row[1]) for row in rows] == [len(score.token_log_probs) for score in scores]
-    assert [float(row[0]) for row in rows] == pytest.approx([score.log_prob for score in scores], abs=2e-5)
+    assert [float(row[0]) for row in rows] == pytest.approx([score.log_prob for score in scores], rel=1e-5)
     assert all(len(row) == 2 for row in rows)
     tokens = sum(len(score.token_log_probs) for score in scores)
     perplexity = math.exp(-sum(score.log_prob for score in scores) / tokens)
@@ -59,8 +60,8 @@ def test_tokens_add_up_in_a_file_that_is_asked_for(bundle_dir: Path, files: tupl
         log_prob, tokens, each = line.split("\t")
         log_probs = [float(value) for value in each.split(" ")]
         assert len(log_probs) == int(tokens)
-        assert sum(log_probs) == pytest.approx(float(log_prob), abs=1e-5)
-        assert log_probs == pytest.approx(score.token_log_probs, abs=1e-5)
+        assert sum(log_probs) == pytest.approx(float(log_prob), rel=1e-5)
+        assert log_probs == pytest.approx(score.token_log_probs, rel=1e-5)
 
 
 def test_tokens_of_a_reversed_target_are_in_the_order_of_the_text() -> None:
@@ -86,27 +87,29 @@ def test_the_summary_counts_all_that_was_written() -> None:
 @pytest.mark.parametrize(
     ("src", "tgt", "message"),
     [
-        (b"one\ntwo\n", b"eins\n", b"x.en has 2 lines, "),
-        (b"one\ntwo\n", b"eins\n", b"x.de has 1; line 2 is in one of them only"),
-        (b"one\n  \n", b"eins\nzwei\n", b"x.en:2 is blank; expected a sentence"),
-        (b"one\ntwo\n", b"eins\n\n", b"x.de:2 is blank; expected a sentence"),
-        (b"one\n" + b"ten " * 40, b"a\nb\n", b"x.en:2 has "),
-        (b"one\n" + b"ten " * 40, b"a\nb\n", b"expected at most %d, so put" % MAX_SRC_TOKENS),
-        (b"one\n", b"ein " * 300, b"expected at most 46, so put"),
-        (b"one\n", b"\xff\n", b"x.de:1:1 is not UTF-8"),
-        (b"", b"", b"x.en is empty"),
+        (b"one\ntwo\n", b"eins\n", "x.en has 2 lines, "),
+        (b"one\ntwo\n", b"eins\n", "x.de has 1; line 2 is in one of them only"),
+        (b"one\n  \n", b"eins\nzwei\n", "x.en:2 is blank; expected a sentence"),
+        (b"one\ntwo\n", b"eins\n\n", "x.de:2 is blank; expected a sentence"),
+        (b"one\n" + b"ten " * 40, b"a\nb\n", "x.en:2 has "),
+        (b"one\n" + b"ten " * 40, b"a\nb\n", f"expected at most {MAX_SRC_TOKENS}, so put"),
+        (b"one\n", b"ein " * 300, "expected at most 46, so put"),
+        (b"one\n", b"\xff\n", "x.de:1:1 is not UTF-8"),
+        (b"", b"", "x.en is empty"),
     ],
 )
 def test_files_that_cannot_be_scored_are_one_line_of_error(
-    bundle_dir: Path, tmp_path: Path, src: bytes, tgt: bytes, message: bytes
+    bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], src: bytes, tgt: bytes, message: str
 ) -> None:
-    (tmp_path / "x.en").write_bytes(src)
-    (tmp_path / "x.de").write_bytes(tgt)
-    done = softsearch_run("score", bundle_dir, tmp_path / "x.en", tmp_path / "x.de", "--output", tmp_path / "out")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(b"softsearch: error: ")
-    assert message in done.stderr
-    assert done.stderr.count(b"\n") == 1
+    paths = tmp_path / "x.en", tmp_path / "x.de"
+    for path, content in zip(paths, (src, tgt), strict=True):
+        path.write_bytes(content)
+    assert main(["score", str(bundle_dir), *map(str, paths), "--output", str(tmp_path / "out")]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("softsearch: error: ")
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -120,6 +123,6 @@ def test_the_longest_pair_that_a_bundle_takes_is_scored(tmp_path: Path) -> None:
         long_tgt += "e"
     (tmp_path / "x.en").write_text(f"{long_src}\n")
     (tmp_path / "x.de").write_text(f"{long_tgt}\n")
-    done = softsearch_run("score", bundle, tmp_path / "x.en", tmp_path / "x.de")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split(b"\t")[1] == b"46\n"
+    paths = tmp_path / "x.en", tmp_path / "x.de", tmp_path / "out"
+    assert main(["score", str(bundle), str(paths[0]), str(paths[1]), "--output", str(paths[2])]) == 0
+    assert paths[2].read_text().split("\t")[1] == "46\n"

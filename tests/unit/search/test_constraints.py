@@ -84,8 +84,9 @@ def test_no_search_breaks_a_constraint(
     strategy = search[0](**search[1], **constraints, max_length_factor=1.0, max_length_offset=3)
     try:
         found = strategy(TableModel(seed), SOURCES, prefixes=prefixes)
-    except InputError as error:  # a beam of three among five tokens may come to an end with no way out
-        assert constraints["no_repeat_ngram"] == 1, error
+    except InputError:  # where no token may come twice, there soon is none left
+        if constraints["no_repeat_ngram"] != 1:
+            raise
         return
     assert broken(found, strategy, prefixes) == []
 
@@ -185,9 +186,9 @@ class WithoutFour(TableModel):
 @pytest.mark.parametrize(
     ("prefixes", "message"),
     [
-        ([(1, EOS)], "holds the token 3, expected ids from 0 to 4 and no EOS"),
-        ([(5,)], "holds the token 5"),
-        ([(-1,)], "holds the token -1"),
+        ([(1, EOS)], "holds token 3, expected ids from 0 to 4 and no EOS"),
+        ([(5,)], "holds token 5"),
+        ([(-1,)], "holds token -1"),
         ([(1,), (1,)], "2 target prefixes for 1 sources, expected one for each"),
         ([(1, 4)], "cannot write token 4, which a target prefix has at position 1"),
     ],

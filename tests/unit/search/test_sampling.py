@@ -19,8 +19,12 @@ from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of
 from tests.unit.search.test_beam import SOURCES, Broken
 
 SAMPLES = 3000
-# Values that a chi-square of so many degrees of freedom exceeds in one of a thousand cases.
-CHI_SQUARE = {1: 10.83, 3: 16.27, 5: 20.52, 6: 22.46, 20: 45.31}
+
+
+def chi_square_limit(degrees: int) -> float:
+    """What chi-square exceeds in about one of a thousand cases (Wilson & Hilferty 1931)."""
+    spread = 2 / (9 * degrees)
+    return float(degrees * (1 - spread + 3.09 * spread**0.5) ** 3)
 
 
 def likely_part(log_probs: NDArray[np.float32], temperature: float, top_k: int | None, top_p: float) -> list[float]:
@@ -54,14 +58,19 @@ def outcomes(model: TableModel, src: tuple[int, ...], options: dict[str, Any]) -
     ids=str,
 )  # fmt: skip
 def test_samples_come_as_often_as_the_model_says(options: dict[str, Any]) -> None:
-    model, src = TableModel(2), SOURCES[0]
+    model, src = TableModel(4), SOURCES[0]
     search = Sampling(n_best=SAMPLES, seed=5, max_length_factor=0.0, max_length_offset=2, **options)
     written = [h.tokens if h.truncated else (*h.tokens, EOS) for h in search(model, [src])[0]]
     counts, expected = Counter(written), outcomes(model, src, options)
     assert set(counts) <= set(expected)
-    statistic = sum((counts[tokens] - SAMPLES * p) ** 2 / (SAMPLES * p) for tokens, p in expected.items())
-    assert statistic < CHI_SQUARE[len(expected) - 1]
-    assert min(expected.values()) * SAMPLES > 1
+    rare = [tokens for tokens, p in expected.items() if p * SAMPLES < 5]  # together one class
+    classes = [[tokens] for tokens in expected if tokens not in rare] + ([rare] if rare else [])
+    statistic = 0.0
+    for members in classes:
+        mean = SAMPLES * sum(expected[tokens] for tokens in members)
+        statistic += (sum(counts[tokens] for tokens in members) - mean) ** 2 / mean
+    assert len(classes) > 3
+    assert statistic < chi_square_limit(len(classes) - 1)
 
 
 def test_parts_of_the_distribution_are_as_small_as_they_should_be() -> None:
@@ -71,7 +80,7 @@ def test_parts_of_the_distribution_are_as_small_as_they_should_be() -> None:
     assert 1 < sizes[1] < sizes[0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     order=st.permutations(range(len(SOURCES))),
@@ -98,7 +107,7 @@ def test_another_seed_gives_other_samples() -> None:
 
 
 @settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10_000), likely=st.sampled_from([{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-3}]))
+@given(seed=st.integers(0, 10_000), likely=st.sampled_from([{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-9}]))
 def test_the_most_likely_part_alone_is_greedy_search(seed: int, likely: dict[str, Any]) -> None:
     model = TableModel(seed)
     assert Sampling(**likely)(model, SOURCES) == Greedy()(model, SOURCES)

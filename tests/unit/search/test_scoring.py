@@ -18,9 +18,7 @@ TARGETS = [(4,), (1, 4, 0, 2), (), (4, 4), (1, 1, 4, 4, 1, 1)]
 
 def by_hand(model: TableModel, src: tuple[int, ...], tgt: tuple[int, ...]) -> list[float]:
     written = (BOS, *tgt, EOS)
-    return [
-        float(model.row_log_probs(Row(src, written[:place]))[written[place]]) for place in range(1, len(written))
-    ]
+    return [float(model.row_log_probs(Row(src, written[:place]))[written[place]]) for place in range(1, len(written))]
 
 
 @settings(max_examples=25, deadline=None)

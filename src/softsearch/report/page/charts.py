@@ -150,12 +150,20 @@ def _band(line: Series, x: Axis, y: Axis) -> Markup:
 def _line(line: Series, x: Axis, y: Axis) -> Markup:
     parts = []
     places = [_place(x.share(p.x), y.share(p.y)) for p in line.points]
+    tops = [top for _, top in places]
     for turn, (point, (left, top)) in enumerate(zip(line.points, places, strict=True)):
         marker = _marker(line, tag("title", point.note), transform=f"translate({left:.1f} {top:.1f})")
         anchor = "end" if left > _WIDTH - 50 else "start" if left < _LEFT + 26 else "middle"
-        parts += [marker, _text(point.label, left, top - 9 if turn % 2 else top + 18, f"label {anchor}")]
+        parts += [marker, _text(point.label, left, top - 9 if _is_above(tops, turn) else top + 18, f"label {anchor}")]
     stroke = tag("path", d=_path(places), class_="line") if len(places) > 1 else Markup()
     return tag("g", stroke, *parts, class_=_colour(line))
+
+
+def _is_above(tops: Sequence[float], turn: int) -> bool:
+    """Whether a label is above its point, so that the line to the next one (after the last: before) misses it."""
+    last = turn + 1 == len(tops)
+    falls = tops[turn - 1] - tops[turn] if last else tops[turn + 1] - tops[turn]
+    return falls > 0 if abs(falls) > 8 else turn % 2 == 1
 
 
 def _marker(line: Series, *children: Markup, **attributes: str) -> Markup:

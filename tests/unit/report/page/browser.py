@@ -107,7 +107,7 @@ class Browser:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    def wait_for(self, expression: str, seconds: float = 20) -> None:
+    def wait_for(self, expression: str, seconds: float = 90) -> None:
         """Waits until an expression is true."""
         end = time.monotonic() + seconds
         while not self.value(expression):
@@ -164,7 +164,7 @@ class Browser:
                     found.append(f"asked for {url}")
         return found
 
-    def _next(self, seconds: float = 60) -> dict[str, Any]:
+    def _next(self, seconds: float = 90) -> dict[str, Any]:
         end = time.monotonic() + seconds
         while b"\0" not in self.buffer:
             ready, _, _ = select.select([self.receive], [], [], max(0, end - time.monotonic()))

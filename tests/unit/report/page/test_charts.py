@@ -80,3 +80,12 @@ def test_names_have_a_place_each(tmp_path: Path) -> None:
     chart = drawn(tmp_path, Series("a", 0, [Point(1, 5.0)]), x=axis)
     texts = [text.text for text in chart.all("text")]
     assert {"01-05", "n=3", "06-10", "n=4", "words"} <= set(texts)
+
+
+def test_labels_keep_out_of_the_way_of_the_line(tmp_path: Path) -> None:
+    line = Series("a", 0, [Point(float(x), y, label=f"p{x}") for x, y in enumerate((2.0, 9.0, 9.0, 1.0))])
+    chart = drawn(tmp_path, line)
+    tops = [top for _, top in places(chart.all("path", class_="line")[0])]
+    labels = [text for text in chart.all("text") if text.text.startswith("p")]
+    below = [float(str(text.attributes["y"])) > top for text, top in zip(labels, tops, strict=True)]
+    assert below == [True, False, False, True]

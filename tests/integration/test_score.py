@@ -1,0 +1,86 @@
+"""Scoring known translations with a checkpoint and its bundle, and exact search with both."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from softsearch.app.systems import System, open_systems
+from softsearch.runtime.cli import main as softsearch
+from softsearch.search.exact import ExactSearch
+from softsearch.text.vocabulary import EOS
+from tests.integration.commands import run
+
+
+@pytest.fixture(scope="module")
+def systems(trained: Path, bundle: Path) -> list[System]:
+    """The model in PyTorch and in ONNX Runtime."""
+    return open_systems(str(trained / "checkpoints" / "best.ckpt"), str(bundle), None)
+
+
+@pytest.fixture(scope="module")
+def files(trained: Path) -> list[Path]:
+    """The two sides of the run's test set."""
+    return [next((trained.parent / "cache").glob(f"spellout-*/test.{lang}")) for lang in ("en", "de")]
+
+
+def test_a_checkpoint_gives_its_data_the_loss_of_its_run(trained: Path, tmp_path: Path) -> None:
+    done = run("score.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", "tokens=true", f"hydra.run.dir={tmp_path}",
+               f"cache_dir={trained.parent / 'cache'}")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loss = json.loads((trained / "metrics.json").read_text())["test/loss"]
+    printed = re.search(r"20 pairs, .* ([\d.]+) nats and perplexity [\d.]+ per token", done.stdout)
+    assert printed
+    assert float(printed[1]) == pytest.approx(loss, abs=1e-4)
+    rows = [line.split("\t") for line in (tmp_path / "scores.tsv").read_text().splitlines()]
+    total, tokens = sum(float(row[0]) for row in rows), sum(int(row[1]) for row in rows)
+    assert -total / tokens == pytest.approx(loss, rel=1e-5)
+    assert [sum(map(float, row[2].split())) for row in rows] == pytest.approx([float(row[0]) for row in rows], rel=1e-5)
+
+
+def test_bundle_and_checkpoint_agree_and_so_do_both_commands(
+    trained: Path, bundle: Path, files: list[Path], tmp_path: Path
+) -> None:
+    done = run("score.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"bundle={bundle}",
+               f"src={files[0]}", f"tgt={files[1]}", f"hydra.run.dir={tmp_path}")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert softsearch(["score", str(bundle), *map(str, files), "--output", str(tmp_path / "cli.tsv")]) == 0
+    columns = [
+        [line.split("\t") for line in path.read_text().splitlines()] for path in sorted(tmp_path.glob("*.tsv"))
+    ]
+    assert len(columns) == 3
+    for other in columns[1:]:
+        assert [row[1] for row in other] == [row[1] for row in columns[0]]
+        assert [float(row[0]) for row in other] == pytest.approx([float(row[0]) for row in columns[0]], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "no system is named"),
+        (["bundle=BUNDLE"], "a bundle does not say what to test it on"),
+        (["bundle=BUNDLE", "src=x.en"], "src=x.en and tgt=None: expected both or neither"),
+        (["bundle=BUNDLE", "src=x.en", "tgt=x.de", "weights=[1.0]"], "x.en does not exist"),
+        (["bundle=BUNDLE", "split=val", "data=spellout", "weights=[1.0]"], "weights is set, but ensemble is null"),
+    ],
+)
+def test_wrong_options_are_one_line_of_error(
+    options: list[str], message: str, bundle: Path, trained: Path, tmp_path: Path
+) -> None:
+    named = [option.replace("BUNDLE", str(bundle)) for option in options]
+    done = run("score.py", *named, f"hydra.run.dir={tmp_path}", f"cache_dir={trained.parent / 'cache'}")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.tsv"))
+
+
+def test_exact_search_finds_the_same_in_both_backends(systems: list[System], files: list[Path]) -> None:
+    src = [[*systems[0].tokenizers[0].encode(line), EOS] for line in files[0].read_text().splitlines()[:6]]
+    search = ExactSearch(max_length_factor=0.0, max_length_offset=3)
+    torch, onnx = (search(system.step_fn, src) for system in systems)
+    for (one,), (other,) in zip(torch, onnx, strict=True):
+        assert (one.tokens, one.optimal, one.truncated) == (other.tokens, other.optimal, other.truncated)
+        assert one.log_prob == pytest.approx(other.log_prob, abs=1e-4)
+        assert one.optimal
