@@ -40,6 +40,7 @@ OPTIONS = (
     "trainer.precision=32-true",
     "trainer.max_steps=30",
     "trainer.val_check_interval=30",
+    "trainer.log_every_n_steps=5",
     "search=greedy",
     "search.max_length_factor=1",
     "resume=null",

@@ -2,24 +2,18 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 
-from tests.integration.commands import SMALL, run
+from softsearch.app.evaluate import evaluate
+from softsearch.app.main import CONFIGS
+from softsearch.errors import SoftsearchError
+from tests.integration.commands import run
 
 SPLIT = "test"
-
-
-@pytest.fixture(scope="module")
-def twin(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with another seed on the same data."""
-    folder = tmp_path_factory.mktemp("twin") / "twin"
-    done = run("train.py", *SMALL, "seed=2", f"hydra.run.dir={folder}", f"cache_dir={trained.parent / 'cache'}")
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +25,10 @@ def gold(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def reported(trained: Path, twin: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reported(trained: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a report with all that can be asked for."""
     folder = tmp_path_factory.mktemp("report")
-    checkpoints = ",".join(str(run_dir / "checkpoints" / "best.ckpt") for run_dir in (trained, twin))
+    checkpoints = ",".join(str(trained / "checkpoints" / f"{name}.ckpt") for name in ("best", "step-4"))
     done = run(
         "evaluate.py",
         f"ckpt=[{checkpoints}]",
@@ -66,7 +60,7 @@ def test_the_folder_holds_all_files_and_nothing_unfinished(
 ) -> None:
     files = {path.name for path in reported.iterdir()}
     names = [re.sub(r"[^\w.+-]+", "-", system["name"]) for system in report["systems"]]
-    assert names == ["ensemble", trained.name, "twin", "small"]
+    assert names == ["ensemble", f"{trained.name}-best", f"{trained.name}-step-4", "small"]
     assert {f"test.{name}.hypotheses.txt" for name in names} <= files
     assert {"report.json", "report.html", "metrics.json", "alignments"} <= files
     assert not [name for name in files if "unfinished" in name]
@@ -140,40 +134,35 @@ def test_a_mistake_is_answered_before_anything_is_translated(
     bad = tmp_path / "gold.txt"
     bad.write_text("0-0\nx\n" + "\n" * 18)
     places = {"ckpt": trained / "checkpoints" / "best.ckpt", "bundle": bundle, "bad": bad}
-    out = tmp_path / "out"
-    done = run(
-        "evaluate.py",
-        *(option.format(**places) for option in options),
-        f"cache_dir={trained.parent / 'cache'}",
-        f"hydra.run.dir={out}",
-    )
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not list(out.glob("*.json"))
+    with pytest.raises(SoftsearchError) as error:
+        evaluated(tmp_path / "out", trained.parent / "cache", *(option.format(**places) for option in options))
+    assert message in str(error.value)
+    assert not list((tmp_path / "out").glob("*"))
 
 
 def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path: Path) -> None:
     """What the training data holds is found, and where it is not known, it is said."""
-    folder = next((trained.parent / "cache").glob("spellout-*"))
+    cache = trained.parent / "cache"
+    folder = next(cache.glob("spellout-*"))
     for side in ("en", "de"):
         lines = (folder / f"train.{side}").read_text(encoding="utf-8").splitlines()[:6]
         (tmp_path / f"own.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    common = (
-        f"test=[{tmp_path / 'own.en'},{tmp_path / 'own.de'}]",
-        "search=greedy",
-        "search.max_length_factor=1",
-        f"cache_dir={trained.parent / 'cache'}",
-    )
-    done = run(
-        "evaluate.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", *common, f"hydra.run.dir={tmp_path / 'a'}"
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "a" / "report.json").read_text())["overlap"]["source and reference"] == 6
-    assert "of 6 test sentences the training data holds 6 by source and reference" in done.stdout
-    done = run("evaluate.py", f"bundle={bundle}", *common, f"hydra.run.dir={tmp_path / 'b'}")
-    assert done.returncode == 0, done.stderr
-    first, second = (json.loads((tmp_path / name / "report.json").read_text(encoding="utf-8")) for name in ("a", "b"))
+    common = (f"test=[{tmp_path / 'own.en'},{tmp_path / 'own.de'}]", "search=greedy", "search.max_length_factor=1")
+    first = evaluated(tmp_path / "a", cache, f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", *common)
+    assert first["overlap"]["source and reference"] == 6
+    assert any("the training data holds 6 by source and reference" in warning for warning in first["warnings"])
+    second = evaluated(tmp_path / "b", cache, f"bundle={bundle}", *common)
     assert first["systems"][0]["hypotheses"] == second["systems"][0]["hypotheses"]
     assert second["overlap"] == {}
-    shutil.rmtree(tmp_path / "b")
+    assert {"test.hypotheses.txt", "metrics.json", "report.json", "report.html"} == {
+        path.name for path in (tmp_path / "b").iterdir()
+    }
+
+
+def evaluated(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
+    """The report of src/evaluate.py, made in this process."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("evaluate", [*options, f"run_dir={folder}", f"cache_dir={cache}"])
+    evaluate(config)
+    read: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    return read

@@ -26,9 +26,9 @@ from softsearch.errors import ConfigError
 from softsearch.report.bootstrap import compare
 from softsearch.report.contents import Report, SystemReport
 from softsearch.report.folder import all_or_nothing, file_name, write_report
+from softsearch.report.page import write_page
 from softsearch.report.word_alignment import Aligned
 from softsearch.search.shortlist import Shortlist
-from softsearch.search.shortlisted import Shortlisted
 from softsearch.text.checks import require_bool, require_choice
 from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.evaluation import score_lines
@@ -64,8 +64,8 @@ def evaluate(config: DictConfig) -> None:
         Console().print(
             f"translating {len(text.sources)} sentences with {system.described}", soft_wrap=True, highlight=False
         )
-    systems = _with_ensemble(opened, options)
-    work = _work(config, options, opened, [_with_shortlist(system, options) for system in systems], text)
+    opened = [_with_shortlist(system, options) for system in opened]
+    work = _work(config, options, opened, _with_ensemble(opened, options), text)
     _write(work, options)
 
 
@@ -104,12 +104,10 @@ def _with_shortlist(system: System, options: dict[str, Any]) -> System:
         return system
     if system.config is None:
         raise ConfigError(f"shortlist: {system.origin} is a bundle, which lacks its training text; use its checkpoint")
-    saved = read_saved(Path(system.origin.split(", ")[0]))
+    saved = read_saved(system.origin)
     shortlist = Shortlist(*training_shortlist(saved, Path(options["cache_dir"]), **options["shortlist"]))
-    step_fn = system.step_fn
-    if isinstance(step_fn, TorchStepFunction):
-        return replace(system, step_fn=TorchStepFunction(step_fn.model, shortlist))
-    return replace(system, step_fn=Shortlisted(step_fn, shortlist))
+    assert isinstance(system.step_fn, TorchStepFunction)
+    return replace(system, step_fn=TorchStepFunction(system.step_fn.model, shortlist))
 
 
 def _work(
@@ -168,8 +166,6 @@ def _form_warnings(systems: Sequence[System], text: HeldOutText) -> list[str]:
 
 
 def _write(work: _Work, options: dict[str, Any]) -> None:
-    from softsearch.report.page import write_page
-
     folder, split = Path(options["run_dir"]), str(options["split"])
     with all_or_nothing(folder) as new:
         systems = [

@@ -89,4 +89,4 @@ def _training_files(
 
 def _warning(counts: dict[str, int], sentences: int) -> str:
     found = [f"{count:,} by {_KINDS[kind]}" for kind, count in counts.items() if count]
-    return f"of {sentences:,} test sentences the training data holds {', '.join(found)}; scores are too good by these"
+    return f"of {sentences:,} test sentences the training data holds {', '.join(found)}; scores may be too good"

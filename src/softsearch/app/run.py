@@ -13,7 +13,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.build import build_data, build_model, load_vectors
+from softsearch.app.build import build_data, build_model, load_vectors, rebuild_model
 from softsearch.app.git_state import git_state
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.main import CONFIGS
@@ -87,7 +87,7 @@ def train(config: DictConfig) -> None:
     trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
     if any(isinstance(c, ModelCheckpoint) and c.monitor and c.best_model_path for c in callbacks):
-        model.load_state_dict(read_saved(run_dir / "checkpoints" / "best.ckpt").weights)
+        model = rebuild_model(read_saved(run_dir / "checkpoints" / BEST))  # FSDP has taken the trained one apart
     model.to(trainer.strategy.root_device)
     training = {k: v for c in callbacks if isinstance(c, Throughput | FaultySteps) for k, v in c.summary.items()}
     training["model/parameters"] = sum(p.numel() for p in model.parameters())

@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError
+from yaml import YAMLError  # type: ignore[import-untyped]
 
 from softsearch.errors import ConfigError
 from softsearch.report.comparison import Run

@@ -1,6 +1,7 @@
 """One system on one test set: its translations, and what there is to say about them."""
 
 import inspect
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ import hydra.utils
 import numpy as np
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.progress import Progress
 
 from softsearch.app.instantiate import build
 from softsearch.app.reranking import is_rerank
@@ -35,8 +38,6 @@ _SEARCHES = {
     "beam": "softsearch.search.beam.BeamSearch",
     "exact": "softsearch.search.exact.ExactSearch",
 }
-
-
 _NO_UNK = "bleu_no_unk"
 
 
@@ -153,9 +154,20 @@ def translate(system: System, strategy: SearchStrategy, lines: Sequence[str]) ->
     ids = [[*system.tokenizers[0].encode(line), EOS] for line in lines]
     # A bundle computes each batch on one core; PyTorch shares out the work of one batch itself.
     workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
-    start = time.perf_counter()
-    found = translate_ids(system.step_fn, strategy, ids, batch_tokens=BATCH_TOKENS, workers=workers)
-    return [n_best[0] for n_best in found], time.perf_counter() - start
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(system.name, total=len(ids))
+        start = time.perf_counter()
+        found = translate_ids(
+            system.step_fn,
+            strategy,
+            ids,
+            batch_tokens=BATCH_TOKENS,
+            workers=workers,
+            on_done=lambda done: bar.advance(task, done),
+        )
+        seconds = time.perf_counter() - start
+    return [n_best[0] for n_best in found], seconds
 
 
 def _length(hypothesis: Hypothesis) -> int:
@@ -176,7 +188,10 @@ def _scores(hypotheses: list[str], known: NDArray[np.bool_], text: HeldOutText) 
 
 
 def _nll(system: System, text: HeldOutText) -> float | None:
-    """Mean -log p of a token of the references, EOS included, in nats; None where scores are no probabilities."""
+    """Mean -log p of a token of the references, EOS included, in nats; None where scores are no probabilities.
+
+    A shortlist may lack a reference's word, whose probability is 0; that is None too.
+    """
     if isinstance(system.step_fn, Ensemble) and system.step_fn.language_model is not None:
         return None
     if isinstance(system.step_fn, TorchStepFunction):
@@ -186,4 +201,5 @@ def _nll(system: System, text: HeldOutText) -> float | None:
         for tokenizer, lines in zip(system.tokenizers, text.lines, strict=True)
     )
     scored = score_pairs(system.step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
-    return -sum(pair.log_prob for pair in scored) / sum(len(pair.token_log_probs) for pair in scored)
+    nll = -sum(pair.log_prob for pair in scored) / sum(len(pair.token_log_probs) for pair in scored)
+    return nll if math.isfinite(nll) else None

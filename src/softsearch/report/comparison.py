@@ -78,8 +78,7 @@ def compare_runs(runs: Sequence[Run]) -> RunTable:
     translating = [run for run in scored if run.translating is not None]
     training = [run for run in scored if run.training is not None]
     speed = "translating" if len(translating) >= len(training) else "training"
-    points = _points(scored, speed)
-    known = np.isfinite(points).all(axis=1)
+    points, known = _points(scored, speed)
     best = np.zeros(len(scored), dtype=bool)
     best[known] = pareto_front(points[known], objectives(speed))
     unscored = [run for run in runs if run.bleu is None]
@@ -117,8 +116,7 @@ def write_comparison(comparison: RunTable, folder: Path) -> list[str]:
         for number, (run, best) in enumerate(zip(runs, flags, strict=True), 1)
     ]
     written = list(write_rows(rows, folder))
-    points = _points(comparison.scored, comparison.speed)
-    known = np.isfinite(points).all(axis=1)
+    points, known = _points(comparison.scored, comparison.speed)
     picture = Markup()
     if known.sum() > 1:
         numbers = [int(place) + 1 for place in np.flatnonzero(known)]
@@ -151,10 +149,11 @@ def _write_page(comparison: RunTable, picture: Markup, path: Path) -> Path:
     return write_document(path, title, join(tag("header", tag("h1", title)), main))
 
 
-def _points(runs: Sequence[Run], speed: str) -> NDArray[np.float64]:
-    """``[runs, objectives]``, NaN where a figure is not known."""
+def _points(runs: Sequence[Run], speed: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """``[runs, objectives]``, NaN where a figure is not known, and ``[runs]``, whether all are."""
     found = [[run.bleu, run.translating if speed == "translating" else run.training, run.parameters] for run in runs]
-    return np.array(found, dtype=np.float64).reshape(len(runs), 3)
+    points = np.array(found, dtype=np.float64).reshape(len(runs), 3)
+    return points, np.asarray(np.isfinite(points).all(axis=1))
 
 
 def _number(value: float | None, form: str = ",.0f") -> str:

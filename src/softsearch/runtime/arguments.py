@@ -158,11 +158,13 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
 
 def _add_constraints(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("what translations may be like")
-    length = {"type": _length, "metavar": "LENGTH"}
     limits.add_argument(
-        "--max-length", **length, help="most target tokens: N, or '10 + 1.5 * source' (default: the bundle's)"
+        "--max-length",
+        type=_length,
+        metavar="LENGTH",
+        help="most target tokens: N, or '10 + 1.5 * source' (default: the bundle's)",
     )
-    limits.add_argument("--min-length", **length, help="fewest target tokens, in the same way")
+    limits.add_argument("--min-length", type=_length, metavar="LENGTH", help="fewest target tokens, in the same way")
     limits.add_argument("--no-repeat-ngram", type=positive, metavar="N", help="no N tokens in a row come twice")
     limits.add_argument(
         "--ban",

@@ -16,7 +16,7 @@ class Entry(NamedTuple):
 
     source: str
     target: str
-    count: int
+    times: int
 
 
 def best_translations(counts: Counts) -> list[Entry]:
@@ -30,15 +30,15 @@ def best_translations(counts: Counts) -> list[Entry]:
     for (source, target), count in counts.items():
         totals[target] += count
         choices[source].append(Entry(source, target, count))
-    best = (min(entries, key=lambda e: (-e.count, totals[e.target], e.target)) for entries in choices.values())
-    return sorted(best, key=lambda entry: (-entry.count, entry.source))
+    best = (min(entries, key=lambda e: (-e.times, totals[e.target], e.target)) for entries in choices.values())
+    return sorted(best, key=lambda entry: (-entry.times, entry.source))
 
 
 def write_dictionary(path: Path, entries: Iterable[Entry]) -> None:
     """Writes a dictionary, whole or not at all; its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    text = "".join(f"{entry.source}\t{entry.target}\t{entry.count}\n" for entry in entries)
+    text = "".join(f"{entry.source}\t{entry.target}\t{entry.times}\n" for entry in entries)
     partial.write_text(text, encoding="utf-8", newline="\n")
     partial.replace(path)
 

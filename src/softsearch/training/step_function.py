@@ -64,11 +64,11 @@ class TorchStepFunction:
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
             logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
-        log_probs, size = logits.log_softmax(-1), logits.shape[-1]
+        size = logits.shape[-1]
         if words is None and k >= size:  # all of them: to sort them would take several times as long as the rest
-            best, ids = log_probs, torch.arange(size).expand(log_probs.shape)
+            best, ids = logits.log_softmax(-1), torch.arange(size).expand(logits.shape)
         else:
-            best, places = log_probs.topk(min(k, size))
+            best, places = _most_probable(logits) if k == 1 else logits.log_softmax(-1).topk(min(k, size))
             ids = places if words is None else words.tokens[places]
         alignments = output.alignments.float().cpu().numpy()
         return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
@@ -101,3 +101,9 @@ class _Step(nn.Module):
 
     def forward(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         return self.decoder.step(tokens, state)
+
+
+def _most_probable(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """The best token of each row, for greedy search: one number of a softmax in half the time of all of them."""
+    best, places = logits.max(-1, keepdim=True)  # [rows, 1]
+    return -(logits - best).exp_().sum(-1, keepdim=True).log(), places

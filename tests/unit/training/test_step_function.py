@@ -9,6 +9,7 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.shortlist import Shortlist
+from softsearch.search.shortlisted import Shortlisted
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
@@ -132,6 +133,19 @@ def test_translations_keep_to_the_shortlist_whatever_the_batch(name: str) -> Non
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
         for hypothesis in ours:
             assert set(hypothesis.tokens) <= set(SHORTLIST([source]).tokens.tolist())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_shortlist_over_the_finished_distribution_finds_the_same(name: str) -> None:
+    model = small_model(name, seed=3)
+    search = BeamSearch(beam=4, n_best=4, max_length_factor=1.0, max_length_offset=4)
+    inside, over = (
+        translate_ids(step_fn, search, SOURCES, batch_tokens=1000)
+        for step_fn in (TorchStepFunction(model, SHORTLIST), Shortlisted(TorchStepFunction(model), SHORTLIST))
+    )
+    for ours, theirs in zip(inside, over, strict=True):
+        assert [h.tokens for h in ours] == [h.tokens for h in theirs]
+        assert [h.log_prob for h in ours] == pytest.approx([h.log_prob for h in theirs], abs=1e-5)
 
 
 def test_a_shortlist_smaller_than_the_beam_is_enough() -> None:

@@ -11,6 +11,7 @@ from softsearch.report.page.markup import Markup, join, tag
 _COLOURS = 8  # classes s0 to s7 of the style sheet
 _WIDTH, _HEIGHT = 480, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 24, 14, 54
+_STEEP = 8  # pixels between two points, beyond which a line would cross a label
 _MARKERS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.6-3.6h7.2v7.2h-7.2z", "M0-4.8 4.6 3.6H-4.6z", "M0-5 5 0 0 5-5 0z")
 
 
@@ -153,7 +154,8 @@ def _line(line: Series, x: Axis, y: Axis) -> Markup:
     tops = [top for _, top in places]
     for turn, (point, (left, top)) in enumerate(zip(line.points, places, strict=True)):
         marker = _marker(line, tag("title", point.note), transform=f"translate({left:.1f} {top:.1f})")
-        anchor = "end" if left > _WIDTH - 50 else "start" if left < _LEFT + 26 else "middle"
+        rising = turn + 1 < len(tops) and tops[turn + 1] < top - _STEEP
+        anchor = "end" if left > _WIDTH - 50 else "start" if rising or left < _LEFT + 26 else "middle"
         parts += [marker, _text(point.label, left, top - 9 if _is_above(tops, turn) else top + 18, f"label {anchor}")]
     stroke = tag("path", d=_path(places), class_="line") if len(places) > 1 else Markup()
     return tag("g", stroke, *parts, class_=_colour(line))
@@ -163,7 +165,7 @@ def _is_above(tops: Sequence[float], turn: int) -> bool:
     """Whether a label is above its point, so that the line to the next one (after the last: before) misses it."""
     last = turn + 1 == len(tops)
     falls = tops[turn - 1] - tops[turn] if last else tops[turn + 1] - tops[turn]
-    return falls > 0 if abs(falls) > 8 else turn % 2 == 1
+    return falls > 0 if abs(falls) > _STEEP else turn % 2 == 1
 
 
 def _marker(line: Series, *children: Markup, **attributes: str) -> Markup:

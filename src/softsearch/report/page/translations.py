@@ -22,7 +22,7 @@ def translations(report: Report) -> Markup:
         tag("mark", "Marked"),
         " words of a translation are not in the text that it is compared with; ",
         tag("span", "underlined", class_="missed"),
-        " words of that text are in no translation.",
+        " words of that text are in no translation. Beside each system is the chrF of its sentence.",
         class_="hint",
     )
     browser = tag(

@@ -13,6 +13,7 @@ from softsearch.training.boards import Board, Image, boards
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.gradient_norms import gradient_norms
 from softsearch.training.metrics import corpus_scores
+from softsearch.training.sharding import whole_weights
 
 _LONGEST = 60  # pieces on a side of a heatmap that can be read
 _FLAT = 1e-6  # a model without attention looks at all pieces alike
@@ -104,7 +105,8 @@ class Dashboard(Callback):
             for source, _, translation in lines
             if max(len(t.encode(x)) for t, x in zip(tokenizers, (source, translation), strict=True)) < _LONGEST
         ][: self.heatmaps]
-        aligned = align_lines(model, tokenizers, pairs) if pairs else []
+        with whole_weights(trainer):
+            aligned = align_lines(model, tokenizers, pairs) if pairs else []
         if not trainer.is_global_zero or all(float(np.ptp(a.alignments, axis=1).max()) < _FLAT for a in aligned):
             return []
         from softsearch.report.heatmap import alignment_image

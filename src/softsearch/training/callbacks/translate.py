@@ -10,6 +10,7 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.evaluation import translate_lines
 from softsearch.training.metrics import corpus_scores
+from softsearch.training.sharding import whole_weights
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,8 @@ class TranslateValidation(Callback):
         sources, references = data.lines("val")
         tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
         model: Any = pl_module.model
-        hypotheses = translate_lines(model, tokenizers, self.search, sources)
+        with whole_weights(trainer):
+            hypotheses = translate_lines(model, tokenizers, self.search, sources)
         source = data.source
         scores = corpus_scores(
             hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False
