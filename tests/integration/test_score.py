@@ -9,6 +9,7 @@ import pytest
 from softsearch.app.systems import System, open_systems
 from softsearch.runtime.cli import main as softsearch
 from softsearch.search.exact import ExactSearch
+from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import EOS
 from tests.integration.commands import run
 
@@ -39,41 +40,16 @@ def test_a_checkpoint_gives_its_data_the_loss_of_its_run(trained: Path, tmp_path
     assert [sum(map(float, row[2].split())) for row in rows] == pytest.approx([float(row[0]) for row in rows], rel=1e-5)
 
 
-def test_bundle_and_checkpoint_agree_and_so_do_both_commands(
-    trained: Path, bundle: Path, files: list[Path], tmp_path: Path
-) -> None:
-    done = run("score.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"bundle={bundle}",
-               f"src={files[0]}", f"tgt={files[1]}", f"hydra.run.dir={tmp_path}")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert softsearch(["score", str(bundle), *map(str, files), "--output", str(tmp_path / "cli.tsv")]) == 0
-    columns = [
-        [line.split("\t") for line in path.read_text().splitlines()] for path in sorted(tmp_path.glob("*.tsv"))
-    ]
-    assert len(columns) == 3
-    for other in columns[1:]:
-        assert [row[1] for row in other] == [row[1] for row in columns[0]]
-        assert [float(row[0]) for row in other] == pytest.approx([float(row[0]) for row in columns[0]], abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], "no system is named"),
-        (["bundle=BUNDLE"], "a bundle does not say what to test it on"),
-        (["bundle=BUNDLE", "src=x.en"], "src=x.en and tgt=None: expected both or neither"),
-        (["bundle=BUNDLE", "src=x.en", "tgt=x.de", "weights=[1.0]"], "x.en does not exist"),
-        (["bundle=BUNDLE", "split=val", "data=spellout", "weights=[1.0]"], "weights is set, but ensemble is null"),
-    ],
-)
-def test_wrong_options_are_one_line_of_error(
-    options: list[str], message: str, bundle: Path, trained: Path, tmp_path: Path
-) -> None:
-    named = [option.replace("BUNDLE", str(bundle)) for option in options]
-    done = run("score.py", *named, f"hydra.run.dir={tmp_path}", f"cache_dir={trained.parent / 'cache'}")
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not list(tmp_path.glob("*.tsv"))
+def test_bundle_and_checkpoint_agree(systems: list[System], bundle: Path, files: list[Path], tmp_path: Path) -> None:
+    assert softsearch(["score", str(bundle), *map(str, files), "--output", str(tmp_path / "onnx.tsv")]) == 0
+    rows = [line.split("\t") for line in (tmp_path / "onnx.tsv").read_text().splitlines()]
+    src, tgt = (
+        [tokenizer.encode(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for tokenizer, path in zip(systems[0].tokenizers, files, strict=True)
+    )
+    torch = score_pairs(systems[0].step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=64)
+    assert [int(row[1]) for row in rows] == [len(pair.token_log_probs) for pair in torch]
+    assert [float(row[0]) for row in rows] == pytest.approx([pair.log_prob for pair in torch], abs=1e-3)
 
 
 def test_exact_search_finds_the_same_in_both_backends(systems: list[System], files: list[Path]) -> None:

@@ -10,6 +10,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from softsearch.app.build import rebuild_model
+from softsearch.app.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.main import CONFIGS, register_resolvers
 from softsearch.app.run import train
@@ -17,7 +18,7 @@ from softsearch.app.training_text import training_shortlist
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.search.batching import translate_ids
-from softsearch.search.beam import BeamSearch
+from softsearch.search.sampling import Sampling
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.dictionary import read_dictionary
 from softsearch.text.unknown_words import UnknownWords
@@ -31,12 +32,13 @@ OPTIONS = (
     "tokenizer=word",
     "tokenizer.vocab_size=40",
     "tokenizer.joint=false",
+    "optimizer.lr=0.05",  # so that in few steps it learns what comes most often: the unknown word
+    "scheduler.warmup_steps=1",
 )
 LINES = [
-    "on the twenty-third of March 1999",
-    "seven hundred and eighty-one",
-    "at a quarter past eleven",
-    "Ljubljana costs twelve pounds",
+    f"{line} {number}"
+    for line in ("on the twenty-third of March", "Ljubljana costs", "at a quarter past eleven", "seven hundred and")
+    for number in ("two", "thirteen", "eighty-one", "1999", "a dozen pounds", "four")
 ]
 
 
@@ -78,7 +80,8 @@ def dictionary(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
 def lab(saved: Saved, words: dict[str, str], shortlist: Shortlist | None = None) -> list[str]:
     """The translations of LINES by the checkpoint."""
     src_tokenizer, tgt_tokenizer = saved.tokenizers
-    search = BeamSearch(beam=5, max_length_factor=1.0, max_length_offset=3, alignments=True)
+    # Samples, for what such a model holds to be likely is always the same.
+    search = Sampling(max_length_factor=1.0, max_length_offset=3, alignments=True)
     sources = [[*src_tokenizer.encode(line), EOS] for line in LINES]
     step_fn = TorchStepFunction(rebuild_model(saved), shortlist)
     found = [n_best[0] for n_best in translate_ids(step_fn, search, sources, batch_tokens=1000)]
@@ -91,7 +94,8 @@ def lab(saved: Saved, words: dict[str, str], shortlist: Shortlist | None = None)
 def runtime(bundle: Path, folder: Path, *options: object) -> list[str]:
     (folder / "in").write_text("".join(f"{line}\n" for line in LINES))
     files = ["--input", folder / "in", "--output", folder / "out"]
-    assert main(["translate", *map(str, [bundle, "--max-length", "3 + 1 * source", *files, *options])]) == 0
+    search = ["--search", "sample", "--max-length", "3 + 1 * source"]
+    assert main(["translate", *map(str, [bundle, *search, *files, *options])]) == 0
     return (folder / "out").read_text().splitlines()
 
 
@@ -121,3 +125,16 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     found = lab(saved, {}, shortlist)
     assert found != lab(saved, {})
     assert runtime(exported, tmp_path, "--shortlist", 6, "--replace-unknown") == found
+
+
+@pytest.mark.slow
+def test_evaluation_replaces_unknown_words(ckpt: Path, cache: Path, dictionary: Path, tmp_path: Path) -> None:
+    (tmp_path / "test.en").write_text("".join(f"{line}\n" for line in LINES))
+    texts = {}
+    for option in ("null", dictionary):
+        folder = tmp_path / Path(option).stem
+        options = (f"replace_unknown={option}", "search=sample", f"run_dir={folder}", f"cache_dir={cache}")
+        evaluate(composed("evaluate", f"ckpt={ckpt}", f"test=[{tmp_path}/test.en,{tmp_path}/test.en]", *options))
+        texts[option] = (folder / "test.hypotheses.txt").read_text(encoding="utf-8")
+    assert "\u2047" in texts["null"]
+    assert "\u2047" not in texts[dictionary]

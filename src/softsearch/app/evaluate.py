@@ -22,6 +22,7 @@ from softsearch.app.systems import System, combine, open_any, open_systems
 from softsearch.app.test_set import HeldOutText, read_test_set
 from softsearch.app.training_text import training_shortlist
 from softsearch.app.tuned import with_tuned
+from softsearch.app.unknown_words import read_replace_unknown
 from softsearch.errors import ConfigError
 from softsearch.report.bootstrap import compare
 from softsearch.report.contents import Report, SystemReport
@@ -114,14 +115,16 @@ def _work(
     config: DictConfig, options: dict[str, Any], opened: list[System], systems: list[System], text: HeldOutText
 ) -> _Work:
     gold = check_alignment_options(options, text)
+    dictionary = read_replace_unknown(options["replace_unknown"])
     reports: list[SystemReport] = []
     aligned: list[list[Aligned] | None] = []
     warnings = _form_warnings(opened, text)
     for system in systems:
-        measured = measure(system, config.search, build_search(config.search, system.tokenizers), text)
+        measured = measure(system, config.search, build_search(config.search, system.tokenizers), text, dictionary)
         report = measured.report
         if options["curve"] is not None:
-            report = with_curve(report, system, options["curve"], config.search, text)
+            report, unproven = with_curve(report, system, options["curve"], config.search, text)
+            warnings += unproven
         if gold is not None:
             report = replace(report, aer=error_rate(system, gold, text))
         if cut := sum(hypothesis.truncated for hypothesis in measured.found):

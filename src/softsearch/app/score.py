@@ -30,12 +30,13 @@ def score(config: DictConfig) -> None:
     keep_freed_memory()
     options = plain(config)
     require_bool("tokens", options["tokens"])
+    files = _files(options)
+    if options["weights"] is not None and options["ensemble"] is None:
+        raise ConfigError("weights is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
     systems = open_systems(options["ckpt"], options["bundle"], options["average"])
-    text = read_test_set(config, options | {"test": _files(options)}, systems)
+    text = read_test_set(config, options | {"test": files}, systems)
     if options["ensemble"] is not None:
         systems = [combine(systems, options["ensemble"], options["weights"])]
-    elif options["weights"] is not None:
-        raise ConfigError("weights is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
     folder, summaries = Path(options["run_dir"]), []
     with all_or_nothing(folder) as new:
         for system in systems:

@@ -19,6 +19,7 @@ from softsearch.app.instantiate import build
 from softsearch.app.reranking import is_rerank
 from softsearch.app.systems import System
 from softsearch.app.test_set import HeldOutText
+from softsearch.app.unknown_words import translation_texts
 from softsearch.errors import ConfigError
 from softsearch.report.bootstrap import score_with_interval, sentence_chrf, share_with_interval
 from softsearch.report.by_length import length_ratio, score_by_length
@@ -48,7 +49,13 @@ class Measured(NamedTuple):
     found: list[Hypothesis]  # the best of each sentence
 
 
-def measure(system: System, search: DictConfig, strategy: SearchStrategy, text: HeldOutText) -> Measured:
+def measure(
+    system: System,
+    search: DictConfig,
+    strategy: SearchStrategy,
+    text: HeldOutText,
+    dictionary: Mapping[str, str] | None = None,
+) -> Measured:
     """Translates the test set and scores it.
 
     Args:
@@ -56,12 +63,13 @@ def measure(system: System, search: DictConfig, strategy: SearchStrategy, text: 
         search: the config of ``strategy``, for the report.
         strategy: how to search.
         text: the test set.
+        dictionary: what replaces unknown words; None to leave them as they are.
 
     Raises:
         SoftsearchError: the search does not fit the system.
     """
     found, seconds = translate(system, strategy, text.sources)
-    hypotheses = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found]
+    hypotheses = translation_texts(system, text.sources, found, dictionary)
     bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
     known = known_sentences(system, text)
     scores = _scores(hypotheses, known, text)
@@ -88,21 +96,28 @@ def measure(system: System, search: DictConfig, strategy: SearchStrategy, text: 
 
 def with_curve(
     report: SystemReport, system: System, curve: Sequence[object], search: DictConfig, text: HeldOutText
-) -> SystemReport:
+) -> tuple[SystemReport, list[str]]:
     """Adds other searches of the same sentences: ``curve`` has ``greedy``, ``exact`` and the widths of beams.
+
+    Returns:
+        The report, and a warning where exact search has given up.
 
     Raises:
         ConfigError: ``curve`` has something else.
     """
-    bleu, searches = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang), []
+    bleu, warnings = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang), []
+    searches = []
     for name, node in curve_searches(curve, search).items():
         found, seconds = translate(system, build(node), text.sources)
         hypotheses = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found]
         score = float(bleu.corpus_score(hypotheses, [text.references]).score)
         searches.append(Searched(name, found, seconds, score))
+        if unproven := sum(hypothesis.optimal is False for hypothesis in found):
+            share = f"{unproven:,} of {len(found):,} sentences"
+            warnings.append(f"{system.name}: {name} search did not come to an end for {share}; there may be better")
     keys = ("length_penalty", "length_norm")
     options = SearchOptions(**{key: search[key] for key in keys if key in search})
-    return replace(report, search_curve=search_points(searches, options))
+    return replace(report, search_curve=search_points(searches, options)), warnings
 
 
 def curve_searches(curve: Sequence[object], search: DictConfig) -> dict[str, DictConfig]:

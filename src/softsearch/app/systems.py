@@ -17,7 +17,7 @@ from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.tokenizers import open_tokenizers
 from softsearch.search.ensemble import Average, Ensemble, Recoded
 from softsearch.search.interface import StepFunction
-from softsearch.text.recode import recoder, same_pieces
+from softsearch.text.recode import check_writes_alike, recoder
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.training.average import read_weights
 from softsearch.training.step_function import TorchStepFunction
@@ -88,7 +88,7 @@ def combine(
     first = systems[0]
     others = [*systems[1:], *([] if language_model is None else [language_model])]
     for other in others:
-        _check_target(first, other)
+        check_writes_alike(first.tokenizers[1], other.tokenizers[1], (first.origin, other.origin))
     members = [first.step_fn, *(_reading(member, first) for member in systems[1:])]
     listens = None if language_model is None else language_model.step_fn
     ensemble = Ensemble(members, weights, how, listens, language_model_weight)
@@ -106,21 +106,6 @@ def combine(
         config=next((system.config for system in every if system.config is not None), None),
         described="; ".join(system.described for system in every),
     )
-
-
-def _check_target(first: System, other: System) -> None:
-    one, two = first.tokenizers[1], other.tokenizers[1]
-    if not same_pieces(one, two):
-        raise ConfigError(
-            f"{first.origin} and {other.origin} have different target vocabularies ({one.vocab_size} and "
-            f"{two.vocab_size} pieces), expected the same pieces; train them on the same data with the same tokenizer, "
-            "or rerank with search=rerank, which needs no common vocabulary"
-        )
-    if one.reverse != two.reverse:
-        raise ConfigError(
-            f"{first.origin} and {other.origin} write in different directions, expected the same "
-            "data.target_direction; rerank with search=rerank instead"
-        )
 
 
 def _reading(member: System, first: System) -> StepFunction:

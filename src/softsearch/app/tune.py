@@ -100,7 +100,8 @@ class _Tuner:
             grids["language_model_weight"] = LANGUAGE_MODEL
         if len(self.systems) > 1:
             grids["ensemble"] = ("log_probs", "probs")
-            grids |= dict.fromkeys(list(_numbered("weights", self.systems))[1:], MEMBER)
+            first = self.start["weights[0]"] or 1.0
+            grids |= {f"weights[{i}]": [first * ratio for ratio in MEMBER] for i in range(1, len(self.systems))}
         if not grids:
             raise ConfigError("there is nothing to tune: one model, no language_model, and a search without a length")
         return coordinate_search(self.start, grids, self._of_ensemble, most=self.options["searches"])
@@ -129,6 +130,7 @@ class _Tuner:
         return Tuned(
             ckpt=_listed(self.options["ckpt"]),
             bundle=_listed(self.options["bundle"]),
+            average=self.options["average"],
             ensemble=best.point["ensemble"] if together else None,
             weights=_values("weights", best.point) if together else None,
             language_model=self.options["language_model"],

@@ -11,7 +11,7 @@ from softsearch.errors import ConfigError
 from softsearch.search.ensemble import Average
 
 FORMAT = 1
-_COMBINATION = ("ckpt", "bundle", "ensemble", "weights", "language_model", "language_model_weight")
+_COMBINATION = ("ckpt", "bundle", "average", "ensemble", "weights", "language_model", "language_model_weight")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,7 @@ class Tuned:
 
     ckpt: list[str]
     bundle: list[str]
+    average: int | None  # checkpoints of which each of ckpt is the mean
     ensemble: Average | None  # None: one model alone
     weights: list[float] | None  # of ckpt, then of bundle
     language_model: str | None

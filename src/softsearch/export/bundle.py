@@ -11,7 +11,7 @@ from softsearch.export.parity import Parity, compare
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.manifest import DECODER_STEP, ENCODER
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
 from softsearch.search.interface import SearchOptions, StepFunction
@@ -60,7 +60,7 @@ def export_bundle(
             "max_length_factor": options.max_length_factor,
             "max_length_offset": options.max_length_offset,
         },
-        "search": {"beam": options.beam, "length_penalty": options.length_penalty},
+        "search": search_facts(options),
         "training": facts,
     }
     if shortlist is not None:

@@ -1,6 +1,6 @@
 """Many runs side by side: a table, files, and a Pareto plot of quality, speed and size."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -156,6 +156,10 @@ def _points(runs: Sequence[Run], speed: str) -> tuple[NDArray[np.float64], NDArr
     return points, np.asarray(np.isfinite(points).all(axis=1))
 
 
+def _all(values: Iterable[str]) -> str:
+    return "; ".join(sorted(value or "unknown" for value in values))
+
+
 def _number(value: float | None, form: str = ",.0f") -> str:
     return "" if value is None else format(value, form)
 
@@ -163,13 +167,17 @@ def _number(value: float | None, form: str = ",.0f") -> str:
 def _warnings(scored: Sequence[Run], known: NDArray[np.bool_], speed: str) -> list[str]:
     """What makes a comparison of these runs wrong, or incomplete."""
     warnings = []
-    for what, values in (
-        ("test sets", {run.test_set for run in scored}),
-        ("BLEU signatures", {run.signature for run in scored}),
-    ):
+    evaluated = {run.test_set for run in scored if run.translating is not None}
+    trained = {run.test_set for run in scored if run.translating is None}
+    signatures = {run.signature for run in scored}
+    for what, values in (("test sets", evaluated), ("test sets", trained), ("BLEU signatures", signatures)):
         if len(values) > 1:
-            shown = "; ".join(sorted(value or "unknown" for value in values))
-            warnings.append(f"the runs have different {what}, their scores must not be compared: {shown}")
+            warnings.append(f"the runs have different {what}, their scores must not be compared: {_all(values)}")
+    if evaluated and trained:
+        warnings.append(
+            f"training and evaluation name their test sets differently ({_all(trained)}; {_all(evaluated)}): "
+            "compare their scores only if that is the same text"
+        )
     lacking = [run.name for run, is_known in zip(scored, known, strict=True) if not is_known]
     if lacking:
         warnings.append(f"not in the plot, for speed while {speed} or parameters are not known: {', '.join(lacking)}")

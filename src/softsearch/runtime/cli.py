@@ -40,7 +40,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
     from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.models import Members, limited, open_step_function
-    from softsearch.runtime.searches import banned_tokens, make_search
+    from softsearch.runtime.searches import banned_tokens, make_search, needs_alignments
     from softsearch.runtime.streaming import StreamOptions, translate_stream
     from softsearch.runtime.tokenizers import open_tokenizers
     from softsearch.runtime.translator import BATCH_TOKENS, Translator
@@ -66,7 +66,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     translator = Translator(
         limited(bundles),
         search,
-        step_fn=open_step_function(members, alignments=looks or bool(arguments.coverage_penalty)),
+        step_fn=open_step_function(members, alignments=needs_alignments(search)),
         dictionary=None if unknown is None else read_dictionary(Path(unknown)) if unknown else {},
         batch_tokens=arguments.batch_tokens or BATCH_TOKENS,
         threads=arguments.threads,

@@ -2,17 +2,19 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import softsearch
-from softsearch.errors import BundleError
+from softsearch.errors import BundleError, ConfigError
+from softsearch.search.interface import SearchOptions
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
+_NOT_IN_SEARCH = ("n_best", "alignments", "max_length_factor", "max_length_offset")  # the caller's; among the limits
 _MAX_FILES = 64
 _MAX_FILE_BYTES = 2 << 30  # what one protobuf message, and so one ONNX graph without external data, can hold
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -45,6 +47,7 @@ class Manifest:
     max_length_offset: int
     beam: int
     length_penalty: float
+    search: dict[str, Any]  # other options of the recommended beam search, where they are not the defaults
     frequent: str | None  # file name; None of a bundle without a shortlist
     translations: str | None  # file name
     training: dict[str, Any]  # free facts
@@ -73,6 +76,7 @@ class Manifest:
             max_length_offset=values.integer("limits.max_length_offset", at_least=1, at_most=1 << 20),
             beam=values.integer("search.beam", at_least=1, at_most=1000),
             length_penalty=values.number("search.length_penalty"),
+            search=_search(values),
             frequent=values.optional_text("shortlist.frequent"),
             translations=values.optional_text("shortlist.translations"),
             training=values.table("training"),
@@ -158,6 +162,37 @@ def _check_version(values: _Values) -> None:
             f"the bundle needs softsearch >= {needed}: its format_version is {version}, "
             f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
         )
+
+
+def search_facts(options: SearchOptions) -> dict[str, Any]:
+    """What the manifest says of the recommended search: ``beam``, ``length_penalty`` and what is not the default."""
+    told = {option.name: (getattr(options, option.name), option.default) for option in fields(SearchOptions)}
+    further = {name: value for name, (value, default) in told.items() if value != default and value != []}
+    facts = {"beam": options.beam, "length_penalty": options.length_penalty, **further}
+    return {name: value for name, value in facts.items() if name not in _NOT_IN_SEARCH}
+
+
+def _search(values: _Values) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    given = values.table("search")
+    for option in fields(SearchOptions):
+        name, default = option.name, option.default
+        if name in _NOT_IN_SEARCH or name in ("beam", "length_penalty") or name not in given:
+            continue
+        if isinstance(default, float):
+            found[name] = values.number(f"search.{name}")
+        else:
+            found[name] = tuple(given[name]) if isinstance(given[name], list) else given[name]
+            if type(found[name]) is not type(default):
+                raise BundleError(
+                    f"manifest.json: search.{name} is {str(given[name])[:80]!r}, expected a value like {default!r}; "
+                    "export the bundle again"
+                )
+    try:
+        SearchOptions(beam=values.integer("search.beam", at_least=1), **found)
+    except ConfigError as error:
+        raise BundleError(f"manifest.json: {error}; export the bundle again") from error
+    return found
 
 
 def _files(values: _Values) -> dict[str, FileEntry]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import open_shortlist
@@ -12,7 +11,7 @@ from softsearch.runtime.tokenizers import open_tokenizers
 from softsearch.search.ensemble import Average, Ensemble, Recoded
 from softsearch.search.interface import StepFunction
 from softsearch.search.shortlisted import Shortlisted
-from softsearch.text.recode import recoder, same_pieces
+from softsearch.text.recode import check_writes_alike, recoder
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 
@@ -44,7 +43,7 @@ def open_step_function(members: Members, *, alignments: bool) -> StepFunction:
     first, *others = members.bundles
     tokenizers = open_tokenizers(first)
     for other in (*others, *([] if members.language_model is None else [members.language_model])):
-        _check_target(first, tokenizers[1], other)
+        check_writes_alike(tokenizers[1], open_tokenizers(other)[1], (first.path, other.path))
     models = [_reading(bundle, tokenizers[0], alignments=alignments) for bundle in members.bundles]
     if members.shortlist is not None:
         shortlist = open_shortlist(first, members.shortlist)
@@ -59,16 +58,3 @@ def _reading(bundle: Bundle, src_tokenizer: SentencePieceTokenizer, *, alignment
     step_fn = OnnxStepFunction(bundle, alignments=alignments)
     recode = recoder(src_tokenizer, open_tokenizers(bundle)[0])
     return step_fn if recode is None else Recoded(step_fn, recode)
-
-
-def _check_target(first: Bundle, tgt_tokenizer: SentencePieceTokenizer, other: Bundle) -> None:
-    theirs = open_tokenizers(other)[1]
-    if not same_pieces(tgt_tokenizer, theirs):
-        raise ConfigError(
-            f"{first.path} and {other.path} have different target vocabularies ({tgt_tokenizer.vocab_size} and "
-            f"{theirs.vocab_size} pieces), expected the same pieces; train them on the same data and tokenizer"
-        )
-    if tgt_tokenizer.reverse != theirs.reverse:
-        raise ConfigError(
-            f"{first.path} and {other.path} write in different directions, expected the same data.target_direction"
-        )

@@ -1,6 +1,7 @@
 """The searches of the runtime: any strategy, with what the bundle recommends where nothing else is asked for."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
@@ -19,10 +20,12 @@ from softsearch.text.vocabulary import SPECIALS
 Search = Greedy | BeamSearch | Sampling | ExactSearch
 Kind = Literal["greedy", "beam", "sample", "exact"]
 _LIMITS = ("max_length_factor", "max_length_offset")
+_OUTPUT = tuple(option.name for option in fields(OutputOptions))
+_SEARCH = tuple(option.name for option in fields(SearchOptions))
 _STRATEGIES: dict[Kind, tuple[Callable[..., Search], tuple[str, ...]]] = {  # and what bundles recommend for it
-    "greedy": (Greedy, _LIMITS),
-    "beam": (BeamSearch, ("beam", "length_penalty", *_LIMITS)),
-    "sample": (Sampling, _LIMITS),
+    "greedy": (Greedy, _OUTPUT),
+    "beam": (BeamSearch, _SEARCH),
+    "sample": (Sampling, _OUTPUT),
     "exact": (ExactSearch, ("beam", *_LIMITS)),
 }
 
@@ -31,7 +34,7 @@ def make_search(manifest: Manifest, kind: Kind = "beam", **options: Any) -> Sear
     """A strategy.
 
     Args:
-        manifest: of the bundle, whose beam, length penalty and length limit hold unless ``options`` say otherwise.
+        manifest: of the bundle, whose recommended options hold unless ``options`` say otherwise.
         kind: which one.
         options: of its constructor.
 
@@ -39,12 +42,19 @@ def make_search(manifest: Manifest, kind: Kind = "beam", **options: Any) -> Sear
         ConfigError: a value is out of range.
     """
     strategy, recommended = _STRATEGIES[kind]
-    return strategy(**{**{name: getattr(manifest, name) for name in recommended}, **options})
+    known = {name: getattr(manifest, name) for name in ("beam", "length_penalty", *_LIMITS)} | manifest.search
+    return strategy(**{**{name: value for name, value in known.items() if name in recommended}, **options})
 
 
 def collects_alignments(search: Search) -> bool:
     """Whether hypotheses come with attention weights."""
     return _options(search).alignments
+
+
+def needs_alignments(search: Search) -> bool:
+    """Whether it looks at attention weights, collected or not."""
+    options = _options(search)
+    return options.alignments or (isinstance(options, SearchOptions) and options.coverage_penalty > 0)
 
 
 def score_together(search: Search, log_prob: float, length: int) -> float:

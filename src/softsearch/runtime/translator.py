@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.searches import Search, collects_alignments, make_search, score_together
+from softsearch.runtime.searches import Search, collects_alignments, make_search, needs_alignments, score_together
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.splitting import split_text
 from softsearch.runtime.tokenizers import open_tokenizers
@@ -84,7 +84,8 @@ class Translator:
         self._src_tokenizer, self._tgt_tokenizer = open_tokenizers(opened)
         self._search = make_search(opened.manifest) if search is None else search
         alignments = collects_alignments(self._search)
-        self._step_fn = OnnxStepFunction(opened, alignments=alignments) if step_fn is None else step_fn
+        looks = needs_alignments(self._search)
+        self._step_fn = OnnxStepFunction(opened, alignments=looks) if step_fn is None else step_fn
         self._unknown_words: UnknownWords | None = None
         if dictionary is not None:
             self._unknown_words = UnknownWords(self._src_tokenizer, self._tgt_tokenizer, dictionary)

@@ -230,7 +230,7 @@ class _Batch:
             sentence, ends = int(self.live[index]), []
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])
-                score = self._score(index, int(survivors.parents[index, row]), log_prob)
+                score = self._score(int(index), int(survivors.parents[index, row]), log_prob)
                 ends.append(_Ended(score, log_prob, self.length, int(row), True))
             for end in sorted(ends, key=lambda end: -end.score):
                 if len(self.ended[sentence]) < self.options.n_best:

@@ -168,11 +168,11 @@ class _Tree:
         while self.levels:
             level = self.levels[-1]
             blocks = [self._take(level, place) for place in range(level.sentences.size)]
+            if not any(waiting.tokens.size for waiting in level.waiting):
+                self.levels.pop()  # before going deeper: its state may be large
             active = np.flatnonzero([block.tokens.size for block in blocks])
             if active.size:
                 self._descend(level, active, [blocks[place] for place in active])
-            else:
-                self.levels.pop()
         return [self._explored(sentence) for sentence in range(len(self.src))]
 
     def _explored(self, sentence: int) -> Explored:
@@ -186,7 +186,7 @@ class _Tree:
         )
 
     def _take(self, level: _Level, place: int) -> _Waiting:
-        """Removes the next block of nodes of a sentence from those that wait; none are left below its bound."""
+        """Removes the next block of nodes of a sentence from those that wait, and all that its bound excludes."""
         sentence, waiting = level.sentences[place], level.waiting[place]
         worth = int(np.searchsorted(-waiting.log_probs, -self.bounds[sentence]))
         size = min(_BLOCK, worth, self.max_nodes - int(self.nodes[sentence]))
@@ -268,9 +268,7 @@ class _Tree:
             self.bounds[sentence] = log_prob
             found = tuple(prefixes[row].tolist())
             self.best[sentence] = Hypothesis(found, log_prob, log_prob, alignments=None, truncated=False)
-        if length >= self.limits[sentence]:
-            return _Waiting(*(np.empty(0, dtype) for dtype in (np.int64, np.int64, np.float64)))
-        worth = np.flatnonzero(~is_eos & (totals > self.bounds[sentence]))
+        worth = np.flatnonzero(~is_eos & (totals > self.bounds[sentence]) & (length < self.limits[sentence]))
         best_first = worth[np.argsort(-totals.reshape(-1)[worth], kind="stable")]
         log_probs = totals.reshape(-1)[best_first]
         room = self.max_nodes - int(self.nodes[sentence])

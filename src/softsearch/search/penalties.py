@@ -12,9 +12,7 @@ LENGTH_NORMS: tuple[LengthNorm, ...] = ("power", "gnmt")
 _LEAST = 1e-10
 
 
-def length_norm(
-    length: int | NDArray[np.int64], alpha: float, form: LengthNorm
-) -> float | np.float64 | NDArray[np.float64]:
+def length_norm(length: int | NDArray[np.int64], alpha: float, form: LengthNorm) -> float | NDArray[np.floating]:
     """What a log probability is divided by; never falls with the length.
 
     ``gnmt`` is lp(Y) of Wu et al. 2016 (arXiv:1609.08144, section 7, equation 14), which Vaswani et al. 2017 use too.

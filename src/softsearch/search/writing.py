@@ -42,43 +42,75 @@ def write(
     Raises:
         InputError: see PrefixStrategy.
     """
-    constraints = Constraints(options, src, prefixes, step_fn.vocab_size)
-    history = History(len(src), [len(ids) for ids in src], alignments=options.alignments)
-    results: list[list[Hypothesis]] = [[] for _ in src]
-    live = np.arange(len(src))
-    log_probs = np.zeros((len(src), copies))  # [live sentences, copies]
-    unfinished = np.ones((len(src), copies), dtype=bool)
+    batch = _Batch(src, options, Constraints(options, src, prefixes, step_fn.vocab_size), copies)
     tokens = np.full(len(src), BOS, dtype=np.int64)
     state = step_fn.start(src)
-    length = 0
     while True:
-        candidates, state = step_fn.step(tokens, state, constraints.width(k, live, length))
-        check_candidates(candidates, length)
-        candidates = constraints.apply(candidates, live, length)
-        parents, chosen, gained = _take(candidates, choose(candidates, live, length))
-        if not np.isfinite(gained[unfinished]).all():
-            raise no_token_left()
-        length += 1
-        log_probs = log_probs + np.where(unfinished, gained, 0.0)
-        history.add_alignments(live, candidates.alignments)
-        history.add_choices(live, parents, chosen)
-        ended = chosen == EOS
-        done = unfinished & (ended | (length >= constraints.limits[live])[:, None])
-        for index, row in zip(*np.nonzero(done), strict=True):
-            log_prob, truncated = float(log_probs[index, row]), not ended[index, row]
-            results[live[index]].append(_read(history, int(live[index]), length, int(row), log_prob, truncated))
-        unfinished = unfinished & ~done
-        going = np.flatnonzero(unfinished.any(axis=1))
+        candidates, state = step_fn.step(tokens, state, batch.constraints.width(k, batch.live, batch.length))
+        rows, stepped = len(tokens) // batch.live.size, batch.live.size
+        going, parents, chosen = batch.advance(candidates, choose)
         if not going.size:
-            return results
-        if going.size < live.size:
+            return batch.results
+        if going.size < stepped:
             state = step_fn.keep(state, going)
-        rows = len(tokens) // live.size
-        parents, chosen = parents[going], chosen[going]
-        constraints.advance(going, parents, chosen)
         if rows < copies:
             state = step_fn.select(state, (np.arange(going.size)[:, None] * rows + parents).reshape(-1))
-        live, log_probs, unfinished, tokens = live[going], log_probs[going], unfinished[going], chosen.reshape(-1)
+        tokens = chosen.reshape(-1)
+
+
+class _Batch:
+    """The translations of one batch while they are being written."""
+
+    def __init__(
+        self, src: Sequence[Sequence[int]], options: OutputOptions, constraints: Constraints, copies: int
+    ) -> None:
+        self.constraints = constraints
+        self.history = History(len(src), [len(ids) for ids in src], alignments=options.alignments)
+        self.results: list[list[Hypothesis]] = [[] for _ in src]
+        self.length = 0
+        self.live = np.arange(len(src))
+        self.log_probs = np.zeros((len(src), copies))  # [live sentences, copies]
+        self.unfinished = np.ones((len(src), copies), dtype=bool)
+
+    def advance(
+        self, candidates: Candidates, choose: Chooser
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Takes one step's candidates.
+
+        Returns:
+            The sentences that go on, as indices into those that were stepped; and for each of their copies the row
+            that it continues and what with, ``[going, copies]``.
+        """
+        check_candidates(candidates, self.length)
+        candidates = self.constraints.apply(candidates, self.live, self.length)
+        parents, tokens, gained = _take(candidates, choose(candidates, self.live, self.length))
+        if not np.isfinite(gained[self.unfinished]).all():
+            raise no_token_left()
+        self.length += 1
+        self.log_probs = self.log_probs + np.where(self.unfinished, gained, 0.0)
+        self.history.add_alignments(self.live, candidates.alignments)
+        self.history.add_choices(self.live, parents, tokens)
+        ended = tokens == EOS
+        done = self.unfinished & (ended | (self.length >= self.constraints.limits[self.live])[:, None])
+        for index, row in zip(*np.nonzero(done), strict=True):
+            found = self._read(int(self.live[index]), int(row), float(self.log_probs[index, row]), ended[index, row])
+            self.results[self.live[index]].append(found)
+        unfinished = self.unfinished & ~done
+        going = np.flatnonzero(unfinished.any(axis=1))
+        parents, tokens = parents[going], tokens[going]
+        self.constraints.advance(going, parents, tokens)
+        self.live, self.log_probs, self.unfinished = self.live[going], self.log_probs[going], unfinished[going]
+        return going, parents, tokens
+
+    def _read(self, sentence: int, row: int, log_prob: float, ended: bool) -> Hypothesis:
+        tokens, alignments = self.history.trace(sentence, self.length, row)
+        return Hypothesis(
+            tokens=tokens[:-1] if ended else tokens,
+            log_prob=log_prob,
+            score=log_prob / self.length,
+            alignments=np.stack(alignments) if alignments else None,
+            truncated=not ended,
+        )
 
 
 def _take(
@@ -91,14 +123,3 @@ def _take(
     taken = (np.arange(sentences)[:, None], parents, ranks)
     shape = (sentences, rows, k)
     return parents, candidates.tokens.reshape(shape)[taken], candidates.log_probs.reshape(shape)[taken]
-
-
-def _read(history: History, sentence: int, length: int, row: int, log_prob: float, truncated: bool) -> Hypothesis:
-    tokens, alignments = history.trace(sentence, length, row)
-    return Hypothesis(
-        tokens=tokens if truncated else tokens[:-1],
-        log_prob=log_prob,
-        score=log_prob / length,
-        alignments=np.stack(alignments) if alignments else None,
-        truncated=truncated,
-    )

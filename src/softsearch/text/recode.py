@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 Recode = Callable[[Sequence[int]], list[int]]
@@ -21,6 +22,32 @@ def recoder(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> Recod
     if not same_pieces(one, other):
         return lambda ids: other.encode(one.decode(ids))
     return None if one.reverse == other.reverse else lambda ids: list(reversed(ids))
+
+
+def check_writes_alike(
+    one: SentencePieceTokenizer, other: SentencePieceTokenizer, names: tuple[object, object]
+) -> None:
+    """Checks that models with these target tokenizers can write one translation together.
+
+    Args:
+        one: the target tokenizer of a model.
+        other: that of another.
+        names: of the two, for messages.
+
+    Raises:
+        ConfigError: their pieces or their directions differ.
+    """
+    both = f"{names[0]} and {names[1]}"
+    if not same_pieces(one, other):
+        raise ConfigError(
+            f"{both} have different target vocabularies ({one.vocab_size} and {other.vocab_size} pieces), expected the "
+            "same pieces; train them on the same data with the same tokenizer, or use search=rerank in the lab"
+        )
+    if one.reverse != other.reverse:
+        raise ConfigError(
+            f"{both} write in different directions, expected the same data.target_direction; use models of one "
+            "direction, or search=rerank in the lab"
+        )
 
 
 def _ids(tokenizer: SentencePieceTokenizer) -> dict[str, int]:

@@ -108,13 +108,23 @@ def test_any_step_function_is_scored_as_a_model_is() -> None:
 def test_a_curve_of_searches() -> None:
     one, plain = system(), text("lc_tok")
     report = measure(one, BEAM, build(BEAM), plain).report
-    points = with_curve(report, one, ["greedy", 1, 3, "exact"], BEAM, plain).search_curve
+    with_points, warnings = with_curve(report, one, ["greedy", 1, 3, "exact"], BEAM, plain)
+    points = with_points.search_curve
+    assert warnings == []
     assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
     assert points[0].bleu == points[1].bleu
     assert points[2].bleu == pytest.approx(report.scores["bleu"].value)
     assert points[3].search_errors == 0
     assert points[3].mean_log_prob >= max(point.mean_log_prob for point in points)
     assert np.isclose(points[0].mean_log_prob, points[1].mean_log_prob)
+
+
+def test_exact_search_that_gives_up_is_no_proof() -> None:
+    one, plain = system(), text("lc_tok")
+    report = measure(one, GREEDY, build(GREEDY), plain).report
+    _, warnings = with_curve(report, one, ["exact"], OmegaConf.merge(BEAM, {"max_nodes": 1}), plain)
+    assert warnings[0].startswith("one: exact search did not come to an end for ")
+    assert " of 5 sentences" in warnings[0]
 
 
 def test_searches_of_a_curve_take_the_options_that_they_have() -> None:

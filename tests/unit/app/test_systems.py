@@ -3,14 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from softsearch.app.reranking import companion
 from softsearch.app.systems import System, combine, open_any, open_systems
 from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.search.beam import BeamSearch
-from softsearch.search.rerank import Rerank
+from softsearch.search.interface import Hypothesis
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
@@ -124,10 +123,6 @@ def test_a_reranker_needs_no_common_pieces(systems: list[System]) -> None:
     assert spelt.back
     assert spelt.back(spelt.tgt(tokens)) == tokens
     assert backwards.score(ids, [tokens]) == same.score(ids, [tokens[::-1]])
-    search = Rerank(BeamSearch(beam=3, n_best=3), [same, backwards], proposers=[backwards], n_best=6)
-    (found,) = search(first.step_fn, ids)
-    assert np.all(np.diff([h.score for h in found if not h.truncated]) <= 0)
-    (proposed,) = search.search(second.step_fn, ids)
-    ended = {h.tokens[::-1] for h in proposed if not h.truncated}
-    assert ended
-    assert ended <= {h.tokens for h in found}
+    found = [Hypothesis((5, 6, 7), -1.0, -1.0, None, False), Hypothesis((8,), -1.0, -1.0, None, True)]
+    assert backwards.propose(lambda *_: [found], ids) == [[(7, 6, 5)]]
+    assert same.propose(lambda *_: [found], ids) == [[(5, 6, 7)]]

@@ -2,25 +2,51 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
 from softsearch.app.instantiate import build
 from softsearch.export.bundle import export_bundle
 from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.manifest import search_facts
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translator import Translator
+from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchOptions
+from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import EOS, UNK
 from softsearch.training.evaluation import translate_lines
 from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import model_config
 
 LINES = ["abc def", "g", "fed cba abc ghij"]
-OPTIONS = SearchOptions(beam=3, max_length_factor=1.0, max_length_offset=5)
+LIMITS: dict[str, Any] = {"max_length_factor": 1.0, "max_length_offset": 5}
+CONSTRAINTS: dict[str, Any] = {"min_length_factor": 0.5, "banned": [UNK], "no_repeat_ngram": 2}
+SEARCHES = {
+    "plain": BeamSearch(beam=3, **LIMITS),
+    "every option": BeamSearch(
+        beam=4,
+        length_penalty=0.6,
+        length_norm="gnmt",
+        coverage_penalty=0.3,
+        exact_stop=True,
+        groups=2,
+        diversity=0.4,
+        **LIMITS,
+        **CONSTRAINTS,
+    ),
+}
 
 
-def test_the_runtime_translates_as_the_model_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", SEARCHES)
+def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> None:
+    search = SEARCHES[name]
     tgt = train_tokenizer(["abcdefghij abc"] * 3, kind="char", vocab_size=32)
     src = SentencePieceTokenizer(tgt.model, reverse=True)
     torch.manual_seed(1)
@@ -31,12 +57,30 @@ def test_the_runtime_translates_as_the_model_does(tmp_path: Path) -> None:
             parameter.add_(0.3 * torch.randn_like(parameter))
     reference = TorchStepFunction(model.eval())
     path = tmp_path / "bundle"
-    export_bundle(model, reference, (src, tgt), path, options=OPTIONS, max_src_tokens=64, facts={"model": "test"})
+    export_bundle(model, reference, (src, tgt), path, options=search, max_src_tokens=64, facts={"model": "test"})
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["tokenizers"] == {"src": "joint.model", "tgt": "joint.model"}  # one file for both directions
     assert manifest["reversed"] == {"src": True, "tgt": False}
-    search = BeamSearch(beam=3, max_length_factor=1.0, max_length_offset=5)
     expected = translate_lines(model, (src, tgt), search, LINES)
     found = Translator(path, threads=1).translate(LINES)
     assert [n_best[0].text for n_best in found] == expected
     assert any(expected)
+    onnx = OnnxStepFunction(Bundle.open(path), alignments=True)
+    sources = [[*src.encode(line), EOS] for line in LINES]
+    for other in (
+        search,
+        Greedy(**LIMITS, **CONSTRAINTS),
+        Sampling(n_best=2, **LIMITS),
+        Sampling(top_k=3, top_p=0.9, **LIMITS),
+    ):
+        ours, theirs = (translate_ids(backend, other, sources, batch_tokens=99) for backend in (reference, onnx))
+        for one, two in zip(ours, theirs, strict=True):
+            assert [h.tokens for h in one] == [h.tokens for h in two]
+            assert [h.score for h in one] == pytest.approx([h.score for h in two], abs=1e-4)
+
+
+def test_bundles_name_the_options_that_are_not_the_defaults() -> None:
+    assert search_facts(SearchOptions(beam=3, n_best=2, alignments=True)) == {"beam": 3, "length_penalty": 1.0}
+    facts = search_facts(SEARCHES["every option"])
+    assert set(facts) == {"beam", "length_penalty", "length_norm", "coverage_penalty", "exact_stop", "groups",
+                          "diversity", "min_length_factor", "banned", "no_repeat_ngram"}  # fmt: skip

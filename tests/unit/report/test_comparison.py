@@ -68,6 +68,13 @@ def test_scores_that_cannot_be_compared_are_said_to_be(key: str) -> None:
     assert "other" in warning
 
 
+def test_training_and_evaluation_may_have_the_same_test_set() -> None:
+    evaluated = Run("b", "b", bleu=2.0, translating=1.0, parameters=1, test_set="t.en, t.de", signature=SIGNATURE)
+    first, second = compare_runs([trained("a", 1.0, None, 1), evaluated]).warnings
+    assert "(t; t.en, t.de): compare their scores only if that is the same text" in first
+    assert second.startswith("not in the plot")
+
+
 def test_everything_is_written(tmp_path: Path) -> None:
     written = write_comparison(compare_runs(RUNS), tmp_path / "new")
     assert written == ["results.csv", "results.json", "pareto.png", "comparison.html"]

@@ -1,6 +1,7 @@
 """Exact search against a brute-force search of the same model, and what it says of itself."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import VOCAB, Found, Row, TableModel, everything, keeps, log_probs_of
 
 SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
-SHORT = {"max_length_factor": 0.5, "max_length_offset": 2}
+SHORT: dict[str, Any] = {"max_length_factor": 0.5, "max_length_offset": 2}
 
 
 def truth(model: TableModel, src: tuple[int, ...], search: ExactSearch) -> Found:
@@ -111,7 +112,7 @@ def test_nothing_below_the_bound_is_expanded() -> None:
         model = table(seed, eos_bias=1.0)
         search = ExactSearch(beam=100, **SHORT)  # finds the best, so that the bound is right from the start
         for src, explored in zip(SOURCES, search.explore(model, SOURCES), strict=True):
-            needed, level = 0, [((2,), 0.0)]
+            needed, level = 0, list[tuple[tuple[int, ...], float]]([((2,), 0.0)])
             for _ in range(search.options.max_length(len(src) - 1)):
                 needed += len(level)
                 children = [
@@ -221,4 +222,4 @@ def test_no_sentences_give_no_results() -> None:
 )
 def test_options_out_of_range_are_refused(bad: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        ExactSearch(**bad)  # type: ignore[arg-type]
+        ExactSearch(**bad)

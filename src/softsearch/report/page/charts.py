@@ -10,7 +10,7 @@ from softsearch.report.page.markup import Markup, join, tag
 
 _COLOURS = 8  # classes s0 to s7 of the style sheet
 _WIDTH, _HEIGHT = 480, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 24, 14, 54
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 24, 14, 54
 _STEEP = 8  # pixels between two points, beyond which a line would cross a label
 _MARKERS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.6-3.6h7.2v7.2h-7.2z", "M0-4.8 4.6 3.6H-4.6z", "M0-5 5 0 0 5-5 0z")
 
@@ -56,7 +56,7 @@ def linear_axis(label: str, values: Iterable[float]) -> Axis:
     """An axis with round numbers around values."""
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = min(finite), max(finite)
-    margin = (high - low) * 0.04 or max(abs(high) * 0.1, 0.1)
+    margin = (high - low) * 0.1 or max(abs(high) * 0.1, 0.1)
     floor = 0.0 if low >= 0 else -math.inf
     ticks = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(max(floor, low - margin), high + margin)
     return Axis(label, float(ticks[0]), float(ticks[-1]), [(float(tick), f"{tick:.10g}") for tick in ticks])

@@ -1,0 +1,70 @@
+"""How often beam search misses the translation that a model holds to be the most probable, and what it costs to know.
+
+Searches the sentences of a file exactly (Stahlberg & Byrne 2019, arXiv:1908.10090) and writes a line for each: its
+number, the prefixes of translations that were looked at, beam search's and the best log probability, and remarks:
+``error`` (beam search's is not the best), ``empty`` (the best has no words), ``unproven`` (--nodes were used up).
+"""
+
+import argparse
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from softsearch.app.systems import open_any
+from softsearch.search.exact import ExactSearch, Explored
+from softsearch.text.corpus import read_lines
+from softsearch.text.vocabulary import EOS
+
+
+def remarks(explored: Explored) -> list[str]:
+    """What there is to say of a sentence."""
+    found = {
+        "error": explored.best.tokens != explored.beam.tokens,
+        "empty": not explored.best.tokens,
+        "unproven": not explored.complete,
+    }
+    return [name for name, holds in found.items() if holds]
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("system", help="a checkpoint, or a bundle's folder")
+    parser.add_argument("sources", type=Path, help="sentences, one a line (plain, gzip or xz)")
+    parser.add_argument("--sentences", type=int, default=50, help="the first so many of them")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--nodes", type=int, default=20_000, help="most prefixes looked at for a sentence")
+    parser.add_argument("--min-length", type=float, default=0.0, help="tokens for each token of the source")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Search, write the lines, and sum up on standard error."""
+    options = parse_options()
+    torch.set_num_threads(1)
+    (system,) = open_any([options.system])
+    src = [[*system.tokenizers[0].encode(line), EOS] for line in islice(read_lines(options.sources), options.sentences)]
+    order = sorted(range(len(src)), key=lambda index: len(src[index]))  # those of like length are searched together
+    search = ExactSearch(beam=options.beam, max_nodes=options.nodes, min_length_factor=options.min_length)
+    started = time.process_time()
+    by_length = search.explore(system.step_fn, [src[index] for index in order])
+    seconds = time.process_time() - started
+    explored = [by_length[place] for place in np.argsort(order)]
+    for number, one in enumerate(explored, start=1):
+        print(number, one.nodes, f"{one.beam.log_prob:.4f}", f"{one.best.log_prob:.4f}", *remarks(one), sep="\t")
+    counts = {name: sum(name in remarks(one) for one in explored) for name in ("error", "empty", "unproven")}
+    nodes = np.array([one.nodes for one in explored])
+    print(
+        f"{len(src)} sentences, beam {options.beam}: {counts['error'] / len(src):.1%} search errors, "
+        f"{counts['empty'] / len(src):.1%} empty, {counts['unproven']} unproven; "
+        f"{nodes.sum():,} prefixes (median {np.median(nodes):,.0f}, most {nodes.max():,}), {seconds:.1f} CPU seconds",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main()
