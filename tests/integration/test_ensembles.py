@@ -28,6 +28,7 @@ from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.saved import ORIGIN, SaveOrigin
 
+pytestmark = pytest.mark.slow
 OPTIONS = (
     "data.train_size=400",
     "data.val_size=12",
@@ -154,7 +155,6 @@ def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> Non
     assert sum(tokens[0] in endings for tokens in found if tokens) > 0.9 * len(found)
 
 
-@pytest.mark.slow
 def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> None:
     models = (f"ckpt=[{ckpt(home, 'rnn')}]", f"bundle=[{bundle(home, 'transformer')}]")
     limits = ("search.max_length_factor=1", "search.beam=2")
@@ -172,7 +172,6 @@ def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> No
         evaluated(home, f"weights={home / 'tuned' / 'weights.json'}", f"ckpt={ckpt(home, 'r2l')}")
 
 
-@pytest.mark.slow
 def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> None:
     scorers = ",".join([ckpt(home, "r2l"), bundle(home, "lm"), ckpt(home, "r2l_chars")])
     beam = ("search=rerank", "search.search.beam=4", "search.search.n_best=4", "+search.search.max_length_factor=1")

@@ -114,10 +114,10 @@ def _reading(member: System, first: System) -> StepFunction:
 
 
 def _listed(key: str, paths: Paths) -> list[str]:
-    listed = [] if paths is None else [paths] if isinstance(paths, str) else paths
+    listed: Any = [] if paths is None else [paths] if isinstance(paths, str) else paths  # of YAML, so anything
     if not isinstance(listed, list) or not all(isinstance(path, str) and path for path in listed):
         raise ConfigError(f"{key}={paths!r}: expected a path or a list of paths, as in {key}='[a,b]'")
-    return listed
+    return list(listed)
 
 
 def _told_apart(systems: list[System]) -> list[System]:

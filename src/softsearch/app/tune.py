@@ -65,7 +65,8 @@ def tune(config: DictConfig) -> None:
     _show(trials, text, time.perf_counter() - began)
     out = Path(options["run_dir"]) / "weights.json"
     tuner.tuned(trials).save(out)
-    Console().print(f"weights: {out}\nnext: python src/evaluate.py weights={out}", soft_wrap=True, highlight=False)
+    command = f"python src/evaluate.py weights={out}" + " search=rerank" * is_rerank(config.search)
+    Console().print(f"weights: {out}\nnext: {command}", soft_wrap=True, highlight=False)
 
 
 class _Tuner:
