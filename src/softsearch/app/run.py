@@ -80,7 +80,8 @@ def train(config: DictConfig) -> None:
     if trainer.is_global_zero:
         _open_folder(run_dir, resolved, new=checkpoint is None)
         _describe(loggers, resolved)
-    log.info("%s with %s parameters", config.name, f"{sum(p.numel() for p in model.parameters()):,}")
+    training = {"model/parameters": float(sum(p.numel() for p in model.parameters()))}
+    log.info("%s with %s parameters", config.name, f"{training['model/parameters']:,.0f}")
     if checkpoint is not None:
         log.info("continuing from %s", checkpoint)
         compare(checkpoint, resolved, module.state_dict())
@@ -89,8 +90,7 @@ def train(config: DictConfig) -> None:
     if any(isinstance(c, ModelCheckpoint) and c.monitor and c.best_model_path for c in callbacks):
         model = rebuild_model(read_saved(run_dir / "checkpoints" / BEST))  # FSDP has taken the trained one apart
     model.to(trainer.strategy.root_device)
-    training = {k: v for c in callbacks if isinstance(c, Throughput | FaultySteps) for k, v in c.summary.items()}
-    training["model/parameters"] = sum(p.numel() for p in model.parameters())
+    training |= {k: v for c in callbacks if isinstance(c, Throughput | FaultySteps) for k, v in c.summary.items()}
     split = "test" if "test" in data.prepared.splits else "val"
     lines, form = data.lines(split), data.source.text_form
     tested = evaluate(model, tokenizers, search, lines, text_form=form, tgt_lang=data.source.tgt_lang)

@@ -162,9 +162,11 @@ def test_a_model_that_never_ends_gives_beam_searchs_answer_and_says_so() -> None
         assert len(explored.best.tokens) == limit
         assert explored.best == replace(explored.beam, optimal=False)
         assert explored.complete
-    for nodes in range(1, 23):  # 1 + 4 + 16 = 21 are all
-        (explored,) = ExactSearch(beam=2, max_nodes=nodes, **SHORT).explore(Endless(), SOURCES[:1])
-        assert (explored.nodes, explored.complete) == (min(nodes, 21), nodes >= 21)
+    # 1 + 4 + 16 + 64 + 256 are 341; 181 are used up between two blocks of 16 of the 64.
+    for nodes in (1, 20, 181, 340, 341, 342):
+        search = ExactSearch(beam=2, max_nodes=nodes, max_length_factor=0.0, max_length_offset=5)
+        (explored,) = search.explore(Endless(), SOURCES[:1])
+        assert (explored.nodes, explored.complete) == (min(nodes, 341), nodes >= 341)
     for explored in ExactSearch(max_nodes=50, max_length_offset=12).explore(Endless(), SOURCES):
         assert (explored.nodes, explored.complete, explored.best.truncated) == (50, False, True)
 
