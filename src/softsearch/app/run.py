@@ -97,8 +97,7 @@ def train(config: DictConfig) -> None:
     _log_test(loggers, {f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
     report(run_dir, split, tested, training)
     _log_bundle(callbacks, loggers, config, run_dir)
-    if trainer.world_size > 1:
-        trainer.strategy.barrier()
+    trainer.strategy.barrier()
 
 
 def _prepare_process() -> None:
