@@ -13,10 +13,10 @@ from tests.integration.commands import SMALL
 GROUPS = ("batching", "loss", "method", "optimizer", "scheduler", "search", "tokenizer")
 CHOICES = [f"{group}={path.stem}" for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
 NEEDED = {
-    "optimizer=lazy_adam": ("model.embeddings.sparse=true",),
+    "optimizer=lazy_adam": ("+model.embeddings.sparse=true",),
     "scheduler=halving": ("scheduler.start=1", "scheduler.every=1"),
     "search=exact": ("search.max_nodes=20",),
-    "search=rerank": ("search.search.max_length_factor=1",),
+    "search=rerank": ("+search.search.max_length_factor=1",),
 }
 
 

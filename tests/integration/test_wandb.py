@@ -17,11 +17,12 @@ from tests.unit.training.wandb_file import OfflineRun, read_run
 pytestmark = pytest.mark.slow
 # The command as it is, but for a signal that nothing can handle, at the batch of a given number.
 KILLED = """
-import os, runpy, signal, sys
+import os, runpy, signal, sys, time
 from softsearch.training.callbacks.exact_resume import ExactResume
 at, ours = int(sys.argv.pop(1)), ExactResume.on_train_batch_start
 def start(self, trainer, *rest):
     if trainer.datamodule.batches_trained == at:
+        time.sleep(1)  # W&B writes in intervals
         os.kill(os.getpid(), signal.SIGKILL)
     ours(self, trainer, *rest)
 ExactResume.on_train_batch_start = start
@@ -36,7 +37,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """W&B leaves nothing at home."""
     names = ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR")
     home = {name: str(tmp_path / "home" / name) for name in names}
-    return home | {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_API_KEY": ""}
+    return home | {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_API_KEY": "",
+                   "WANDB__TRANSACTION_LOG_FLUSH_INTERVAL": "0.2"}  # fmt: skip
 
 
 def offline_runs(folder: Path) -> list[OfflineRun]:

@@ -144,9 +144,9 @@ def _log_bundle(callbacks: list[Callback], loggers: list[Logger], config: DictCo
         log.warning("no bundle: the run ended before its first validation, and so without a checkpoint")
         return
     bundle = run_dir / "bundle"
-    ckpt, search = str(found[0]), plain(config)["search"]
-    options = {"ckpt": ckpt, "average": None, "out": str(bundle), "search": search, "max_src_tokens": 512}
-    export(OmegaConf.create(options))
+    given = {"ckpt": str(found[0]), "out": str(bundle), "search": plain(config)["search"]}
+    options: Any = OmegaConf.to_container(OmegaConf.load(CONFIGS / "export.yaml"))
+    export(OmegaConf.create({k: v for k, v in (options | given).items() if k not in ("defaults", "hydra")}))
     log_folder(loggers, bundle, f"{config.name}-bundle", read_metrics(run_dir))
 
 

@@ -45,7 +45,7 @@ class WandbBoard:
 
     def images(self, key: str, images: Sequence[Image], captions: Sequence[str], step: int) -> None:
         """See Board."""
-        self.logger.log_image(key, list(images), step=step, caption=list(captions))
+        self.logger.log_image(key, _same_size(images), step=step, caption=list(captions))
 
 
 class TensorBoardBoard:
@@ -69,6 +69,15 @@ class TensorBoardBoard:
         """See Board."""
         for number, image in enumerate(images):
             self.logger.experiment.add_image(f"{key}/{number}", image, step, dataformats="HWC")
+
+
+def _same_size(images: Sequence[Image]) -> list[Image]:
+    """Pictures with white added on the right and below, for W&B shows those of a step in frames of one size."""
+    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
+    return [
+        np.pad(image, ((0, height - image.shape[0]), (0, width - image.shape[1]), (0, 0)), constant_values=255)
+        for image in images
+    ]
 
 
 def boards(loggers: Iterable[Logger]) -> list[Board]:

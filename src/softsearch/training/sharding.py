@@ -11,8 +11,9 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 @contextmanager
 def whole_weights(trainer: lightning.Trainer) -> Iterator[None]:
     """Each process has all weights inside; all of them must enter. Costs nothing where weights are not shared out."""
-    if isinstance(trainer.strategy, FSDPStrategy):
-        with FullyShardedDataParallel.summon_full_params(trainer.strategy.model, writeback=False):
+    wrapped = trainer.strategy.model
+    if isinstance(trainer.strategy, FSDPStrategy) and wrapped is not None:
+        with FullyShardedDataParallel.summon_full_params(wrapped, writeback=False):
             yield
     else:
         yield

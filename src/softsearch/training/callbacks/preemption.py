@@ -13,6 +13,7 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
@@ -45,7 +46,7 @@ class Preemption(Checkpoint):
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
         """Remembers who handled the signals before Lightning did."""
-        environment = trainer._accelerator_connector.cluster_environment
+        environment = _environment(trainer)
         numbers: list[int] = [signal.SIGTERM, signal.SIGINT]
         if isinstance(environment, SLURMEnvironment) and environment.auto_requeue and environment.requeue_signal:
             self.requeue_signal = environment.requeue_signal
@@ -122,14 +123,12 @@ class Preemption(Checkpoint):
 
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
-    """Whether Lightning has started this process from another one."""
-    launcher = trainer.strategy.launcher
-    return trainer.local_rank > 0 and launcher is not None and not _external(trainer)
+    """Whether Lightning has started this process from another one; clusters have other environments."""
+    return trainer.local_rank > 0 and isinstance(_environment(trainer), LightningEnvironment)
 
 
-def _external(trainer: lightning.Trainer) -> bool:
-    environment = trainer._accelerator_connector.cluster_environment
-    return getattr(environment, "creates_processes_externally", False)  # there is none for one device
+def _environment(trainer: lightning.Trainer) -> object:
+    return trainer._accelerator_connector.cluster_environment
 
 
 def _end_with_parent(parent: int) -> None:
