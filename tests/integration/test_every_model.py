@@ -36,6 +36,7 @@ OPTIONS = (
     "scheduler.decay_from=0.5",
     "loss.smoothing=0",
     "trainer=cpu",
+    "trainer.precision=32-true",
     "trainer.val_check_interval=100",
     "search.max_length_factor=1",
     "resume=null",
