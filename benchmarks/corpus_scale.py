@@ -178,8 +178,9 @@ def draw(measured: dict[int, tuple[Measured, Measured]], path: Path) -> None:
             both = np.array(run.anonymous) + np.array(run.files)
             axis.plot(share, run.anonymous, colour, label=f"{pairs:,} pairs, {run.seconds:,.0f} s")
             axis.plot(share, both, colour, linestyle=":", linewidth=1)
-        axis.set(title=title, xlabel="share of the time", ylim=(0, None))
-        axis.legend(loc="upper left", fontsize="small")
+        axis.set(title=title, xlabel="share of the time")
+        axis.legend(loc="center right", fontsize="small")
+    axes[0].set_ylim(0)  # of both, now that all is drawn
     axes[0].set_ylabel("resident memory of all processes, MB\n(dotted: with pages of files)")
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)

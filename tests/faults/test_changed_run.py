@@ -12,10 +12,7 @@ from softsearch.app.run import train
 from softsearch.errors import CheckpointError
 from tests.integration.commands import SMALL
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty"),
-]
+pytestmark = pytest.mark.slow
 
 CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 

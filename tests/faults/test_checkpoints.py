@@ -45,7 +45,6 @@ def test_13_sigkill_at_any_time_leaves_a_valid_checkpoint(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
 def test_14_a_full_disk_leaves_the_old_checkpoints_and_says_so(tmp_path: Path) -> None:
     done = saving("disk_full", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -86,7 +85,6 @@ def zero_byte(_: bytes) -> bytes:
     return b""
 
 
-@pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
 @pytest.mark.parametrize("damage", [truncated, bit_flipped, zero_byte], ids=lambda f: f.__name__)
 def test_16_training_from_what_is_left_ends_with_the_same_bits(tmp_path: Path, damage: Any) -> None:
     fit(tmp_path, tmp_path / "run", batches=8)

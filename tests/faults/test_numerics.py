@@ -82,7 +82,6 @@ def test_a_fault_drops_its_whole_window_of_accumulation(kind: str, place: int, t
     assert sum(faulty.summary.values()) == 1
 
 
-@pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
 @pytest.mark.parametrize("kill", [2, 3, 4])
 def test_a_resumed_run_skips_and_counts_the_same(kill: int, tmp_path: Path) -> None:
     faults = {3: "nan", 4: "forward-memory", 6: "nan"}

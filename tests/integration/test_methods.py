@@ -184,7 +184,6 @@ def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     ],
     ids="-".join,
 )
-@pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
 def test_the_command_resumes_from_a_validation(options: tuple[str, ...], tmp_path: Path) -> None:
     """Under the plateau schedule, whose memory of that validation must be in the checkpoint."""
     plateau = ("scheduler=plateau", "scheduler.monitor=val/chrf", "scheduler.patience=0", "scheduler.warmup_steps=2")

@@ -12,6 +12,8 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.data.batch import Batch
 from softsearch.text.vocabulary import PAD
 
+_COUNTED = ("tokens", "padded", "steps", "seconds", "busy", "logged_tokens", "logged_padded", "logged_seconds")
+
 
 class Throughput(Callback):
     """Logs loss, rate, real target tokens per second, padding and memory; keeps the run's figures in :attr:`summary`.
@@ -65,20 +67,16 @@ class Throughput(Callback):
             self._log(trainer, pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        """What has been counted since the last line of the log, which a resumed run goes on with."""
-        return {
-            "tokens": self.tokens - self.logged_tokens,
-            "padded": self.padded - self.logged_padded,
-            "seconds": self.seconds - self.logged_seconds,
-        }
+        """What has been counted, with which a resumed run goes on; of the first process, as all count alike."""
+        return {name: getattr(self, name) for name in _COUNTED}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on with it; the summary stays that of this process."""
-        self.logged_tokens, self.logged_padded = -state_dict["tokens"], -state_dict["padded"]
-        self.logged_seconds = -state_dict["seconds"]
+        """Goes on with it: the summary is that of the whole run, but for what was lost with a killed process."""
+        for name in _COUNTED:
+            setattr(self, name, state_dict.get(name, 0))
 
-    def on_train_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Sums up, over all processes."""
+    def on_fit_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
+        """Sums up, over all processes; also where a resumed run had no step left to do."""
         totals = torch.tensor([self.tokens, self.padded], dtype=torch.float64)
         tokens, padded = trainer.strategy.reduce(totals, reduce_op="sum").tolist()
         if not self.steps:

@@ -13,8 +13,6 @@ from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckp
 from softsearch.training.checkpoint_io import load_checkpoint
 from tests.unit.training.small_run import Terminate, assert_same_bits, best_of, files, fit
 
-pytestmark = pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
-
 
 def step_of(path: Path) -> int:
     step: int = load_checkpoint(path)["global_step"]

@@ -19,7 +19,6 @@ from softsearch.training.checkpoint_io import load_checkpoint
 from softsearch.training.saved import read_saved
 from tests.unit.training.small_run import Terminate, assert_same_bits, fit, model_weights
 
-pytestmark = pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")
 DECAY = 0.6
 
 
