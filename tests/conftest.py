@@ -4,8 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# The same examples in every run: what fails is what was changed. No deadlines: a busy machine is no bug.
+settings.register_profile("softsearch", deadline=None, derandomize=True)
+settings.load_profile("softsearch")
 
 
 @pytest.fixture(scope="session")
