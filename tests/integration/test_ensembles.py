@@ -142,7 +142,7 @@ def test_a_mixed_ensemble_equals_one_of_checkpoints(home: Path) -> None:
 
 def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> None:
     (system,) = open_systems(ckpt(home, "r2l"), None, None)
-    assert system.reversed_target
+    assert system.tokenizers[1].reverse
     forwards = SentencePieceTokenizer(system.tokenizers[1].model)
     sources = [[*system.tokenizers[0].encode(line), EOS] for line in lines(home)]
     found = [n_best[0].tokens for n_best in translate_ids(system.step_fn, BeamSearch(), sources, batch_tokens=2048)]

@@ -120,7 +120,7 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
 ) -> None:
     saved = read_saved(ckpt)
     assert Bundle.open(exported).manifest.frequent is not None
-    shortlist = Shortlist(*training_shortlist(saved, cache, frequent=6, translations=2))
+    shortlist = Shortlist(*training_shortlist(saved.config, saved.tokenizers, cache, frequent=6, translations=2))
     found = lab(saved, {}, shortlist)
     assert found != lab(saved, {})
     assert runtime(exported, tmp_path, "--shortlist", 6, "--replace-unknown") == found

@@ -33,7 +33,7 @@ def dictionary(config: DictConfig) -> None:
     out = Path(resolved["out"])
     if out.is_dir():
         raise ConfigError(f"out={out} is a folder, expected the name of a file; set out=FILE.tsv")
-    pairs = read_training_text(saved, Path(resolved["cache_dir"]))[: resolved["pairs"]]
+    pairs = read_training_text(saved.config, Path(resolved["cache_dir"]))[: resolved["pairs"]]
     model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
     console = Console()
     with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal) as bar:

@@ -35,7 +35,6 @@ from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.evaluation import score_lines
 from softsearch.training.metrics import corpus_metrics
 from softsearch.training.run_folder import write_hypotheses, write_metrics
-from softsearch.training.saved import read_saved
 from softsearch.training.step_function import TorchStepFunction
 
 
@@ -105,10 +104,9 @@ def _with_shortlist(system: System, options: dict[str, Any]) -> System:
         return system
     if system.config is None:
         raise ConfigError(f"shortlist: {system.origin} is a bundle, which lacks its training text; use its checkpoint")
-    saved = read_saved(system.origin)
-    shortlist = Shortlist(*training_shortlist(saved, Path(options["cache_dir"]), **options["shortlist"]))
+    tables = training_shortlist(system.config, system.tokenizers, Path(options["cache_dir"]), **options["shortlist"])
     assert isinstance(system.step_fn, TorchStepFunction)
-    return replace(system, step_fn=TorchStepFunction(system.step_fn.model, shortlist))
+    return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
 
 
 def _work(

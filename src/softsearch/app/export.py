@@ -37,7 +37,11 @@ def export(config: DictConfig) -> None:
         raise ConfigError("search must be greedy or beam, and max_src_tokens at least 8")
     count, cache_dir = resolved["shortlist"], Path(resolved["cache_dir"])
     everything = saved.tokenizers[1].vocab_size
-    shortlist = None if count is None else training_shortlist(saved, cache_dir, frequent=everything, translations=count)
+    shortlist = (
+        None
+        if count is None
+        else training_shortlist(saved.config, saved.tokenizers, cache_dir, frequent=everything, translations=count)
+    )
     bundle, parity = export_bundle(
         model,
         TorchStepFunction(model),

@@ -41,7 +41,6 @@ class System:
     src_lang: str
     tgt_lang: str
     config: dict[str, Any] | None  # the checkpoint's; None of a bundle
-    reversed_target: bool  # writes from the end of the text to its start
     described: str = ""  # where the weights come from, for people: the path and the step
 
 
@@ -158,7 +157,6 @@ def _open_checkpoint(path: str, average: int | None) -> System:
         src_lang=source.src_lang,
         tgt_lang=source.tgt_lang,
         config=saved.config,
-        reversed_target=saved.tokenizers[1].reverse,
         described=saved.describe(),
     )
 
@@ -166,7 +164,6 @@ def _open_checkpoint(path: str, average: int | None) -> System:
 def _open_bundle(path: str) -> System:
     bundle = Bundle.open(path)
     facts = bundle.manifest.training
-    tokenizers = open_tokenizers(bundle)
     data = cast(dict[str, Any], facts.get("config", {})).get("data", {})
     lower_cased = "lc_tok" in (data.get("variant"), data.get("text_form"))
     return System(
@@ -175,13 +172,12 @@ def _open_bundle(path: str) -> System:
         backend="onnx",
         architecture=str(facts.get("model", "unknown")),
         step_fn=OnnxStepFunction(bundle, alignments=True),
-        tokenizers=tokenizers,
+        tokenizers=open_tokenizers(bundle),
         parameters=int(str(facts.get("parameters", "0")).replace(",", "")),
         size_bytes=sum(entry.size for entry in bundle.manifest.files.values()),
         text_form="lc_tok" if lower_cased else "plain",
         src_lang=data.get("src_lang", ""),
         tgt_lang=data.get("tgt_lang", ""),
         config=None,
-        reversed_target=tokenizers[1].reverse,
         described=path,
     )

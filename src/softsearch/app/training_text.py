@@ -1,6 +1,8 @@
 """The text that a saved model was trained on."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,23 +12,25 @@ from softsearch.app.instantiate import build
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.data.sources.base import ParallelSource
 from softsearch.text.corpus import read_parallel
-from softsearch.training.saved import Saved
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
 
-def read_training_text(saved: Saved, cache_dir: Path) -> list[tuple[str, str]]:
-    """Returns the sentence pairs, the source and the target of each, as the run's config finds them now.
+def read_training_text(config: Mapping[str, Any], cache_dir: Path) -> list[tuple[str, str]]:
+    """Returns the sentence pairs, the source and the target of each, as a run's ``config`` finds them now.
 
     Raises:
         CorpusError: a file cannot be read.
     """
-    source: ParallelSource = build(OmegaConf.create({"data": saved.config["data"]}).data)
+    source: ParallelSource = build(OmegaConf.create({"data": config["data"]}).data)
     files = source.train_files(cache_dir)
     corpora = [read_parallel(*pair, on_error=source.dropped.on_error) for pair in files]
     return [pair for corpus in corpora for pair in zip(corpus.src, corpus.tgt, strict=True)]
 
 
 def training_shortlist(
-    saved: Saved, cache_dir: Path, *, frequent: int, translations: int
+    config: Mapping[str, Any], tokenizers: Tokenizers, cache_dir: Path, *, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Returns what a shortlist of the training text is made of, see :func:`softsearch.data.lexicon.shortlist_tables`.
 
@@ -34,10 +38,9 @@ def training_shortlist(
         ConfigError: a number is of the wrong type or below 1.
         CorpusError: a file cannot be read.
     """
-    sides = zip(*read_training_text(saved, cache_dir), strict=True)
+    sides = zip(*read_training_text(config, cache_dir), strict=True)
     src, tgt = (
-        [np.asarray(tokenizer.encode(line)) for line in side]
-        for tokenizer, side in zip(saved.tokenizers, sides, strict=True)
+        [np.asarray(tokenizer.encode(line)) for line in side] for tokenizer, side in zip(tokenizers, sides, strict=True)
     )
-    size = saved.tokenizers[0].vocab_size
+    size = tokenizers[0].vocab_size
     return shortlist_tables(src, tgt, src_vocab_size=size, frequent=frequent, translations=translations)

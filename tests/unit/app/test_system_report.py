@@ -48,7 +48,6 @@ def system(step_fn: StepFunction | None = None) -> System:
         src_lang="en",
         tgt_lang="de",
         config=None,
-        reversed_target=False,
     )
 
 

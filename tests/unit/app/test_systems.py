@@ -42,7 +42,7 @@ def test_a_bundle_is_a_system(systems: list[System]) -> None:
     assert (first.backend, first.architecture, first.parameters) == ("onnx", "toy", 1234)
     assert (first.text_form, first.src_lang, first.tgt_lang) == ("lc_tok", "en", "")
     assert first.size_bytes > sum(len(t.model) for t in first.tokenizers)
-    assert not first.reversed_target
+    assert not first.tokenizers[1].reverse
     assert [system.name for system in systems] == ["a/toy", "b/toy"]
 
 

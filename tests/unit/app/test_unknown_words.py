@@ -35,7 +35,6 @@ def a_system(model: str) -> System:
         src_lang="en",
         tgt_lang="de",
         config=None,
-        reversed_target=False,
     )
 
 

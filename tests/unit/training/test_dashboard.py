@@ -276,7 +276,7 @@ def test_a_model_without_attention_has_no_heatmaps(tmp_path: Path) -> None:
 
 
 def test_scalars_alone_draw_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softsearch.training.callbacks.dashboard.align_lines", None)  # calling it would fail
+    monkeypatch.setattr("softsearch.training.callbacks.dashboard.align", None)  # calling it would fail
     fit(tmp_path, [MetricsFile(path=tmp_path / "metrics.csv")])
     assert set(read_csv(tmp_path / "metrics.csv")) >= TRAINING | VALIDATION
 

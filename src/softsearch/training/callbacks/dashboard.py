@@ -8,12 +8,14 @@ from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
-from softsearch.training.alignment import align_lines
+from softsearch.report.word_alignment import align
 from softsearch.training.boards import Board, Image, boards
 from softsearch.training.callbacks.translate import TranslateValidation
+from softsearch.training.evaluation import evaluating
 from softsearch.training.gradient_norms import gradient_norms
 from softsearch.training.metrics import corpus_scores
 from softsearch.training.sharding import whole_weights
+from softsearch.training.step_function import TorchStepFunction
 
 _LONGEST = 60  # pieces on a side of a heatmap that can be read
 _FLAT = 1e-6  # a model without attention looks at all pieces alike
@@ -105,15 +107,16 @@ class Dashboard(Callback):
             for source, _, translation in lines
             if max(len(t.encode(x)) for t, x in zip(tokenizers, (source, translation), strict=True)) < _LONGEST
         ][: self.heatmaps]
-        with whole_weights(trainer):
-            aligned = align_lines(model, tokenizers, pairs) if pairs else []
-        if not trainer.is_global_zero or all(float(np.ptp(a.alignments, axis=1).max()) < _FLAT for a in aligned):
+        sources, translations = [source for source, _ in pairs], [translation for _, translation in pairs]
+        with whole_weights(trainer), evaluating(model):
+            aligned = align(TorchStepFunction(model), tokenizers, sources, translations, units="pieces") or []
+        if not trainer.is_global_zero or all(float(np.ptp(a.weights, axis=1).max()) < _FLAT for a in aligned):
             return []
         from softsearch.report.heatmap import alignment_image
 
         return [
-            (translation, alignment_image(a.alignments, a.src_pieces, a.tgt_pieces))
-            for (_, translation), a in zip(pairs, aligned, strict=True)
+            (translation, alignment_image(a.weights, a.src, a.tgt))
+            for translation, a in zip(translations, aligned, strict=True)
         ]
 
 

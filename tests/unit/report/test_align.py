@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from softsearch.report.word_alignment import align
 from softsearch.search.batching import translate_ids
+from softsearch.search.forced import forced_alignments
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
-from softsearch.training.alignment import align_lines, forced_alignments
+from softsearch.training.evaluation import evaluating
 from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import TGT_VOCAB, small_model
 
@@ -22,8 +24,10 @@ def test_what_search_found_is_aligned_as_search_aligned_it(name: str) -> None:
     targets = [h.tokens if h.truncated else (*h.tokens, EOS) for h in found]
     assert len({len(target) for target in targets}) > 1
     model.train()
-    forced = forced_alignments(model, SOURCES, targets)
+    with evaluating(model):
+        forced = forced_alignments(TorchStepFunction(model), SOURCES, targets, batch_tokens=100)
     assert model.training
+    assert forced is not None
     for hypothesis, source, target, matrix in zip(found, SOURCES, targets, forced, strict=True):
         assert matrix.shape == (len(target), len(source))
         assert matrix == pytest.approx(hypothesis.alignments, abs=1e-6)
@@ -34,16 +38,18 @@ def test_pieces_stand_in_the_order_of_the_text(reverse: tuple[bool, bool]) -> No
     trained = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
     src, tgt = (SentencePieceTokenizer(trained.model, reverse=side) for side in reverse)
     model, pairs = small_model("rnnsearch", seed=2), [("abc d", "fed"), ("g", "abcdef")]
-    found = align_lines(model, (src, tgt), pairs)
-    assert found[0].src_pieces == ["▁", "a", "b", "c", "▁", "d", "</s>"]
-    assert [aligned.tgt_pieces[-1] for aligned in found] == ["</s>", "</s>"]
+    step_fn = TorchStepFunction(model.eval())
+    found = align(step_fn, (src, tgt), *zip(*pairs, strict=True), units="pieces")
+    assert found is not None
+    assert found[0].src == ["▁", "a", "b", "c", "▁", "d", "</s>"]
+    assert [aligned.tgt[-1] for aligned in found] == ["</s>", "</s>"]
     for (source, target), aligned in zip(pairs, found, strict=True):
         read, written = [*src.encode(source), EOS], [*tgt.encode(target), EOS]
-        (matrix,) = forced_alignments(model, [read], [written])
+        (matrix,) = forced_alignments(step_fn, [read], [written], batch_tokens=100) or []
         # All but EOS, which stays at the end, is turned around.
         rows, columns = (
             [*range(len(ids) - 1)[:: -1 if turned else 1], len(ids) - 1]
             for ids, turned in ((written, reverse[1]), (read, reverse[0]))
         )
-        assert aligned.alignments == pytest.approx(matrix[rows][:, columns], abs=1e-6)
-        assert np.allclose(aligned.alignments.sum(axis=1), 1, atol=1e-5)
+        assert aligned.weights == pytest.approx(matrix[rows][:, columns], abs=1e-6)
+        assert np.allclose(aligned.weights.sum(axis=1), 1, atol=1e-5)
