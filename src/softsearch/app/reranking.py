@@ -3,14 +3,11 @@
 from omegaconf import DictConfig
 
 from softsearch.app.instantiate import build
-from softsearch.app.systems import System, open_any
+from softsearch.app.systems import open_any
 from softsearch.errors import ConfigError
+from softsearch.runtime.models import Tokenizers, companion
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.rerank import Companion, Rerank
-from softsearch.text.recode import recoder
-from softsearch.text.tokenizer import SentencePieceTokenizer
-
-Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+from softsearch.search.rerank import Rerank
 
 
 def build_search(node: DictConfig, tokenizers: Tokenizers) -> SearchStrategy:
@@ -38,10 +35,7 @@ def rerank(
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Rerank:
-    """A :class:`Rerank` with checkpoints or bundles in the place of models.
-
-    A model with the same pieces gets the very ids, turned round if it writes in the other direction. One with other
-    pieces gets the text: it is decoded and encoded again, by the segmentation that this model prefers.
+    """A :class:`Rerank` with checkpoints or bundles in the place of models, each a :func:`companion`.
 
     Args:
         search: finds the n-best lists; its ``n_best`` is how many are reranked.
@@ -61,7 +55,10 @@ def rerank(
     if not models:
         raise ConfigError("search.models is empty, expected checkpoints or bundles to rerank with; set search.models")
     paths = list(dict.fromkeys([*models, *(proposers or [])]))
-    companions = {path: companion(system, tokenizers) for path, system in zip(paths, open_any(paths), strict=True)}
+    companions = {
+        path: companion(system.step_fn, system.tokenizers, tokenizers)
+        for path, system in zip(paths, open_any(paths), strict=True)
+    }
     return Rerank(
         search,
         [companions[path] for path in models],
@@ -70,9 +67,3 @@ def rerank(
         n_best=n_best,
         proposers=[companions[path] for path in proposers or []],
     )
-
-
-def companion(system: System, tokenizers: Tokenizers) -> Companion:
-    """A system beside one with ``tokenizers``."""
-    (src, tgt), (own_src, own_tgt) = tokenizers, system.tokenizers
-    return Companion(system.step_fn, recoder(src, own_src), recoder(tgt, own_tgt), recoder(own_tgt, tgt))

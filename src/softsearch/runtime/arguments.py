@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_KINDS = ("greedy", "beam", "sample", "exact")
-_BEAM, _SAMPLE, _EXACT = ("beam",), ("sample",), ("exact",)
-_WRITERS = ("greedy", "beam", "sample")
+_KINDS = ("greedy", "beam", "sample", "exact", "rerank")
+_BEAM, _SAMPLE, _EXACT, _RERANK = ("beam", "rerank"), ("sample",), ("exact",), ("rerank",)
+_FROM_LEFT = ("greedy", "beam", "sample")
+_WRITERS = (*_FROM_LEFT, "rerank")
 
 
 class _Option(NamedTuple):
@@ -18,8 +19,8 @@ class _Option(NamedTuple):
 
 
 _SEARCH_OPTIONS = {
-    "beam": _Option("beam", ("beam", "exact")),
-    "n_best": _Option("n_best", ("beam", "sample")),
+    "beam": _Option("beam", (*_BEAM, "exact")),
+    "n_best": _Option("n_best", (*_BEAM, "sample")),
     "length_penalty": _Option("length_penalty", _BEAM),
     "length_norm": _Option("length_norm", _BEAM),
     "coverage_penalty": _Option("coverage_penalty", _BEAM),
@@ -33,9 +34,12 @@ _SEARCH_OPTIONS = {
     "seed": _Option("seed", _SAMPLE),
     "nodes": _Option("max_nodes", _EXACT),
     "ban": _Option("", _WRITERS),
-    "prefix": _Option("", _WRITERS),
+    "prefix": _Option("", _FROM_LEFT),
     "alignments": _Option("", _WRITERS),
     "replace_unknown": _Option("", _WRITERS),
+    "rescore": _Option("", _RERANK),
+    "rescore_weights": _Option("", _RERANK),
+    "rescore_length_penalty": _Option("", _RERANK),
 }
 _NEEDS = {  # an option and what it says nothing without
     "diverse_strength": "diverse_groups",
@@ -75,6 +79,8 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     for name, other in _NEEDS.items():
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} beside it")
+    if arguments.search == "rerank" and not arguments.rescore:
+        parser.error("--search rerank needs --rescore BUNDLE beside it")
     if arguments.max_length is not None and arguments.max_length.offset < 1:
         parser.error("--max-length leaves no token to an empty source; expected at least '1 + B * source'")
     count = len(arguments.bundles)
@@ -149,6 +155,24 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--diverse-groups", type=positive, metavar="N", help="diverse beam search in N groups")
     search.add_argument("--diverse-strength", type=_number, metavar="X", help="what a repeated token costs, in nats")
     search.add_argument("--nodes", type=positive, metavar="N", help="exact: most prefixes looked at per sentence")
+    rerank = parser.add_argument_group("reranking (--search rerank)")
+    rerank.add_argument(
+        "--rescore",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="BUNDLE",
+        help="scores all that the beam found: a right-to-left model, a language model, any other; may come again",
+    )
+    rerank.add_argument(
+        "--rescore-weights", type=_numbers, metavar="W,W", help="of the search, then of each --rescore (default: alike)"
+    )
+    rerank.add_argument(
+        "--rescore-length-penalty",
+        type=_number,
+        metavar="A",
+        help="divide the weighted sum by length ** A (default: 1)",
+    )
     sample = parser.add_argument_group("sampling (--search sample)")
     sample.add_argument("--temperature", type=_number, metavar="T", help="below 1: more likely tokens (default: 1)")
     sample.add_argument("--top-k", type=positive, metavar="N", help="of the N likeliest tokens (default: of all)")

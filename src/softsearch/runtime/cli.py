@@ -40,7 +40,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
     from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.models import Members, limited, open_step_function
-    from softsearch.runtime.searches import banned_tokens, make_search, needs_alignments
+    from softsearch.runtime.searches import banned_tokens, make_reranker, make_search, needs_alignments
     from softsearch.runtime.streaming import StreamOptions, translate_stream
     from softsearch.runtime.tokenizers import open_tokenizers
     from softsearch.runtime.translator import BATCH_TOKENS, Translator
@@ -54,7 +54,13 @@ def _translate(arguments: argparse.Namespace) -> None:
     looks = arguments.alignments is not None or unknown is not None
     if looks:
         keywords["alignments"] = True
-    search = make_search(bundles[0].manifest, arguments.search, **keywords)
+    scorers = [Bundle.open(path) for path in arguments.rescore]
+    search = make_search(bundles[0].manifest, "beam" if scorers else arguments.search, **keywords)
+    if scorers:
+        penalty = arguments.rescore_length_penalty
+        search = make_reranker(
+            search, bundles[0], scorers, arguments.rescore_weights, 1.0 if penalty is None else penalty
+        )
     members = Members(
         bundles,
         arguments.weights,
@@ -64,7 +70,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         arguments.shortlist,
     )
     translator = Translator(
-        limited(bundles),
+        limited([*bundles, *scorers]),
         search,
         step_fn=open_step_function(members, alignments=needs_alignments(search)),
         dictionary=None if unknown is None else read_dictionary(Path(unknown)) if unknown else {},

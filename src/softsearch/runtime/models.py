@@ -1,4 +1,4 @@
-"""What computes: a bundle, or several as an ensemble, with a language model or a shortlist."""
+"""What computes: a bundle or an ensemble, with a language model or a shortlist, and what scores beside it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,9 +10,12 @@ from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.runtime.tokenizers import open_tokenizers
 from softsearch.search.ensemble import Average, Ensemble, Recoded
 from softsearch.search.interface import StepFunction
+from softsearch.search.rerank import Companion
 from softsearch.search.shortlisted import Shortlisted
 from softsearch.text.recode import check_writes_alike, recoder
 from softsearch.text.tokenizer import SentencePieceTokenizer
+
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
 
 class Members(NamedTuple):
@@ -50,8 +53,20 @@ def open_step_function(members: Members, *, alignments: bool) -> StepFunction:
         models = [Shortlisted(model, shortlist) for model in models]
     if not others and members.language_model is None and members.weights is None:
         return models[0]
-    language_model = None if members.language_model is None else OnnxStepFunction(members.language_model)
+    listening = members.language_model
+    language_model = None if listening is None else _reading(listening, tokenizers[0], alignments=False)
     return Ensemble(models, members.weights, members.average, language_model, members.language_model_weight)
+
+
+def companion(step_fn: StepFunction, own: Tokenizers, tokenizers: Tokenizers) -> Companion:
+    """A model with its ``own`` tokenizers, to score or propose beside one with ``tokenizers``.
+
+    With the same pieces it gets the very ids, turned round if it writes in the other direction. With other pieces it
+    gets the text: it is decoded and encoded again, by the segmentation that this model prefers.
+    """
+    return Companion(
+        step_fn, recoder(tokenizers[0], own[0]), recoder(tokenizers[1], own[1]), recoder(own[1], tokenizers[1])
+    )
 
 
 def _reading(bundle: Bundle, src_tokenizer: SentencePieceTokenizer, *, alignments: bool) -> StepFunction:

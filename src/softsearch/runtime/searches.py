@@ -1,23 +1,28 @@
 """The searches of the runtime: any strategy, with what the bundle recommends where nothing else is asked for."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.errors import ConfigError
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
+from softsearch.runtime.models import companion
+from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.tokenizers import open_tokenizers
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import OutputOptions, SearchOptions
+from softsearch.search.rerank import Rerank
 from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import SPECIALS
 
-Search = Greedy | BeamSearch | Sampling | ExactSearch
+Search = Greedy | BeamSearch | Sampling | ExactSearch | Rerank
 Kind = Literal["greedy", "beam", "sample", "exact"]
 _LIMITS = ("max_length_factor", "max_length_offset")
 _OUTPUT = tuple(option.name for option in fields(OutputOptions))
@@ -46,6 +51,33 @@ def make_search(manifest: Manifest, kind: Kind = "beam", **options: Any) -> Sear
     return strategy(**{**{name: value for name, value in known.items() if name in recommended}, **options})
 
 
+def make_reranker(
+    search: Search,
+    first: Bundle,
+    scorers: Sequence[Bundle],
+    weights: Sequence[float] | None = None,
+    length_penalty: float = 1.0,
+) -> Rerank:
+    """A beam search all of whose translations other bundles score; see :class:`Rerank`.
+
+    Args:
+        search: a beam search, which finds the translations; its ``n_best`` of them are returned.
+        first: the bundle that searches, or the first of an ensemble.
+        scorers: the others: right-to-left models, language models, models with other vocabularies.
+        weights: of the search's log probability, then of each scorer's; by default all alike.
+        length_penalty: of the weighted sum.
+
+    Raises:
+        BundleError: a bundle's graphs or tokenizers are broken.
+        ConfigError: a weight is wrong.
+    """
+    assert isinstance(search, BeamSearch)  # no other search has n-best lists
+    tokenizers = open_tokenizers(first)
+    companions = [companion(OnnxStepFunction(bundle), open_tokenizers(bundle), tokenizers) for bundle in scorers]
+    every = replace(search, n_best=search.beam)
+    return Rerank(every, companions, weights, length_penalty=length_penalty, n_best=search.n_best)
+
+
 def collects_alignments(search: Search) -> bool:
     """Whether hypotheses come with attention weights."""
     return _options(search).alignments
@@ -57,10 +89,20 @@ def needs_alignments(search: Search) -> bool:
     return options.alignments or (isinstance(options, SearchOptions) and options.coverage_penalty > 0)
 
 
-def score_together(search: Search, log_prob: float, length: int) -> float:
-    """The score of a translation made of several, which are ``length`` tokens together; without a coverage penalty."""
-    options = _options(search)
-    return options.score(log_prob, length) if isinstance(options, SearchOptions) else log_prob / length
+def score_together(search: Search, scores: Sequence[float], lengths: Sequence[int]) -> float:
+    """The score of a translation made of several, of their scores and their tokens.
+
+    It is what the search would have given the whole; of a coverage penalty the parts' mean by their norms.
+    """
+
+    def share(length: int) -> float:
+        """Of one nat in the score of a translation of that length."""
+        if isinstance(search, Rerank):
+            return float(length**-search.length_penalty)
+        options = _options(search)
+        return options.score(1.0, length) if isinstance(options, SearchOptions) else 1 / length
+
+    return share(sum(lengths)) * sum(score / share(length) for score, length in zip(scores, lengths, strict=True))
 
 
 def banned_tokens(tokenizer: SentencePieceTokenizer, names: Sequence[str]) -> tuple[int, ...]:
@@ -87,4 +129,7 @@ def banned_tokens(tokenizer: SentencePieceTokenizer, names: Sequence[str]) -> tu
 
 
 def _options(search: Search) -> OutputOptions:
+    if isinstance(search, Rerank):
+        assert isinstance(search.search, BeamSearch)  # what make_reranker was given
+        return search.search
     return search.options if isinstance(search, ExactSearch) else search

@@ -191,7 +191,7 @@ class Translator:
             score=(
                 hypotheses[0].score
                 if len(hypotheses) == 1
-                else score_together(self._search, log_prob, sum(map(len, written)))
+                else score_together(self._search, [h.score for h in hypotheses], [len(ids) for ids in written])
             ),
             log_prob=log_prob,
             truncated=any(hypothesis.truncated for hypothesis in hypotheses),

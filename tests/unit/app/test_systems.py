@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.reranking import companion
 from softsearch.app.systems import System, combine, open_any, open_systems
 from softsearch.errors import BundleError, CheckpointError, ConfigError
+from softsearch.runtime.models import companion
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
@@ -114,7 +114,7 @@ def test_a_reranker_needs_no_common_pieces(systems: list[System]) -> None:
     chars = writing(second, train_tokenizer(TGT_LINES, kind="char", vocab_size=55))
     ids, text = sources(first)[:1], "eins vier zehn"
     tokens = tgt.encode(text)
-    same, backwards, spelt = (companion(s, first.tokenizers) for s in (second, turned, chars))
+    same, backwards, spelt = (companion(s.step_fn, s.tokenizers, first.tokenizers) for s in (second, turned, chars))
     assert (same.src, same.tgt, same.back) == (None, None, None)
     assert backwards.tgt
     assert backwards.tgt(tokens) == tokens[::-1]

@@ -10,8 +10,11 @@ import pytest
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.models import Members, open_step_function
+from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
 from softsearch.runtime.translator import Translator
+from softsearch.search.rerank import Companion, Rerank
+from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
 
 LINES = list(dict.fromkeys(SRC_LINES))
@@ -79,6 +82,26 @@ def test_several_bundles_write_together(bundle_dir: Path, text: Path, tmp_path: 
     with_lm = translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "1")
     assert with_lm not in (alone, both)
     assert translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "0") == alone
+
+
+def test_other_bundles_rerank_what_the_beam_found(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
+    turned = make_bundle(tmp_path / "turned", seed=2, reversed={"src": False, "tgt": True}).path
+    options = ["--search", "rerank", "--beam", 4, "--rescore", turned]
+    alone, theirs, both = (
+        translate(text, tmp_path / "out", bundle_dir, *options, "--rescore-weights", weights)
+        for weights in ("1,0", "0,1", "1,1")
+    )
+    assert alone == translate(text, tmp_path / "out", bundle_dir, "--beam", 4)
+    assert alone not in (theirs, both)
+    first, other = (OnnxStepFunction(Bundle.open(folder)) for folder in (bundle_dir, turned))
+    by_hand = Rerank(
+        search(bundle_dir, beam=4, n_best=4), [Companion(other, tgt=lambda ids: [*reversed(ids)])], [1.0, 1.0]
+    )
+    encode, decode = tokenizers()[0].encode, tokenizers()[1].decode
+    assert both == [decode(n_best[0].tokens) for n_best in by_hand(first, [[*encode(line), EOS] for line in LINES])]
+    n_best = translate(text, tmp_path / "out", bundle_dir, *options, "--n-best", 2)
+    assert [line.split(" ||| ")[1] for line in n_best[::2]] == both
+    assert len(n_best) == 2 * len(LINES)
 
 
 def test_bans_prefixes_and_shortlists(bundle_dir: Path, text: Path, tmp_path: Path) -> None:

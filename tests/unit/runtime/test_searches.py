@@ -1,12 +1,13 @@
 """Strategies with what a bundle recommends, and bans by name."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.searches import Kind, banned_tokens, make_search
+from softsearch.runtime.searches import Kind, banned_tokens, make_reranker, make_search, score_together
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -43,6 +44,25 @@ def test_exact_search_says_what_it_could_not_prove(bundle_dir: Path) -> None:
     (guess,) = Translator(bundle_dir, search(bundle_dir, "exact", max_nodes=1, **limits)).translate(["one two"])[0]
     assert (best.optimal, guess.optimal, blank.optimal) == (True, False, None)
     assert best.log_prob >= guess.log_prob
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"length_penalty": 0.0}, -3.0),
+        ({"length_penalty": 1.0}, -3.0 / 4),
+        ({"length_penalty": 1.0, "length_norm": "gnmt"}, -3.0 / (9 / 6)),
+    ],
+)
+def test_a_translation_of_parts_has_the_score_of_the_whole(
+    bundle_dir: Path, options: dict[str, Any], expected: float
+) -> None:
+    strategy = search(bundle_dir, **options)
+    parts = [strategy.score(-2.0, 3), strategy.score(-1.0, 1)]  # type: ignore[union-attr]
+    assert score_together(strategy, parts, [3, 1]) == pytest.approx(expected)
+    assert score_together(search(bundle_dir, "greedy"), [-2 / 3, -1 / 1], [3, 1]) == pytest.approx(-3 / 4)
+    reranker = make_reranker(strategy, Bundle.open(bundle_dir), [Bundle.open(bundle_dir)], [1.0, 0.5], 0.0)
+    assert score_together(reranker, [-3.0, -1.5], [3, 1]) == pytest.approx(-4.5)
 
 
 def test_banned_tokens_by_name(tmp_path: Path) -> None:
