@@ -11,8 +11,8 @@ from softsearch.models.loss import CrossEntropy, Loss
 class SampledSoftmax(CrossEntropy):
     """While training, the cross-entropy over a subset V' of the target vocabulary; in evaluation, over all of it.
 
-    The gradient of the log normaliser, E_P[grad E(y)], is estimated by importance sampling (section 3.1, equations 10
-    and 11): sum over V' of w_k / sum_k' w_k' * grad E(y_k), w_k = exp(E(y_k) - log Q(y_k)), where E(y) is a logit. Q is
+    The gradient of the log normaliser, E_P[grad E(y)], is estimated by importance sampling (section 3.1):
+    sum over V' of w_k / sum_k' w_k' * grad E(y_k), w_k = exp(E(y_k) - log Q(y_k)), where E(y) is a logit. Q is
     uniform on V' and zero elsewhere, so that log Q cancels and what is left is p(y) = exp E(y) / sum over V' of exp E.
 
     The paper goes through the corpus, collects target words until there are ``tau`` different ones, and takes those for
