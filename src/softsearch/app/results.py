@@ -75,12 +75,12 @@ def _score_table(report: Report) -> Table:
 
 
 def _curve_table(system: SystemReport) -> Table:
-    columns = ("search", "BLEU", "log p", "score", "seconds", "search errors")
+    columns = ("search", "BLEU", "log p", "score", "seconds", "empty", "search errors")
     table = Table(*columns, title=f"searches with {escape(system.name)}")
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
         figures = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
-        table.add_row(point.name, *figures, errors)
+        table.add_row(point.name, *figures, f"{point.empty:.1%}", errors)
     return table
 
 

@@ -32,6 +32,7 @@ class SearchPoint:
     mean_log_prob: float  # of a sentence's best hypothesis, nats
     mean_score: float  # after the length penalty
     seconds: float
+    empty: float  # share of the sentences whose best hypothesis has no words
     search_errors: float | None  # share of the sentences where a better hypothesis than this one is known
 
 
@@ -95,4 +96,3 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     overlap: dict[str, int] = field(default_factory=dict)  # test sentences that are in the training data, by kind
     warnings: list[str] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)  # of all systems together: by length, search curve

@@ -43,6 +43,7 @@ def search_points(searches: Sequence[Searched], options: SearchOptions) -> list[
                 mean_log_prob=float(np.mean([h.log_prob for h in search.found])),
                 mean_score=float(np.mean(scores)),
                 seconds=search.seconds,
+                empty=float(np.mean([not h.tokens for h in search.found])),
                 search_errors=float(np.mean(own < best - _SAME)) if len(searches) > 1 else None,
             )
         )

@@ -23,7 +23,7 @@ def write_page(report: Report, folder: Path) -> Path:
     sections = {
         "Scores": join(score_table(report), signature_list(report)),
         "Systems": system_table(report),
-        "Figures": join(figures(report), *(figure(folder, p.file, p.caption) for p in report.pictures)),
+        "Figures": figures(report),
         "Alignments": _alignments(report, folder),
         "Translations": translations(report),
     }

@@ -94,11 +94,12 @@ def _search_curve(systems: Systems) -> Markup:
             f"{point.mean_log_prob:.3f}",
             f"{point.mean_score:.3f}",
             f"{point.seconds:,.1f}",
+            f"{point.empty:.1%}",
             "" if point.search_errors is None else f"{point.search_errors:.1%}",
         ]
         for system, point in points
     ]
-    values = table(caption, ["search", "BLEU", "log p", "score", "seconds", "errors"], rows)
+    values = table(caption, ["search", "BLEU", "log p", "score", "seconds", "empty", "errors"], rows)
     return _figure("search-curve", drawing, caption, values)
 
 

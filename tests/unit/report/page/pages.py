@@ -55,7 +55,10 @@ def whole_report(folder: Path, sentences: int = 45) -> Report:
     first = [f"die katze zahl {i}" for i in range(sentences - 1)] + [EVIL]
     second = [f"die katze nummer {i}" for i in range(sentences - 2)] + ["", EVIL]
     chrf = [10.0 + i for i in range(sentences - 1)] + [1.0]
-    curve = [SearchPoint("greedy", 36.0, -8.1, -0.6, 4.1, 0.31), SearchPoint("exact", 30.0, -7.1, -0.9, 800.0, None)]
+    curve = [
+        SearchPoint("greedy", 36.0, -8.1, -0.6, 4.1, 0.0, 0.31),
+        SearchPoint("exact", 30.0, -7.1, -0.9, 800.0, 0.2, None),
+    ]
     heatmaps = [Picture("heatmap.png", "where <rnn> looked")]
     return Report(
         test_set="test <2016>",

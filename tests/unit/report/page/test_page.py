@@ -107,8 +107,8 @@ def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> 
         ["06-10", "285", *["42.0 (40.0 to 45.0)"] * 2],
     ]
     assert rows(curve.all("table")[0])[1:] == [
-        ["greedy", "36.00", "-8.100", "-0.600", "4.1", "31.0%"],
-        ["exact", "30.00", "-7.100", "-0.900", "800.0", ""],
+        ["greedy", "36.00", "-8.100", "-0.600", "4.1", "0.0%", "31.0%"],
+        ["exact", "30.00", "-7.100", "-0.900", "800.0", "20.0%", ""],
     ]
     assert rows(ratio.all("table")[0])[2] == ["06-10", "285", "1.010", "1.010"]
     assert all(figure.all("svg", role="img")[0].attributes["aria-label"] for figure in (by_length, curve, ratio))
@@ -129,7 +129,8 @@ def test_only_pictures_of_the_folder_are_taken(file: str, tmp_path: Path) -> Non
     folder.mkdir()
     (folder / "notes.txt").write_text("notes")
     (folder / "link.png").symlink_to(tmp_path / "secret.png")
-    report = replace(whole_report(folder), pictures=[Picture(file, "a picture")])
+    report = whole_report(folder)
+    report = replace(report, systems=[replace(report.systems[0], heatmaps=[Picture(file, "a picture")])])
     with pytest.raises(InputError, match=re.escape(repr(file))):
         write_page(report, folder)
     assert not (folder / "report.html").exists()
