@@ -1,6 +1,5 @@
 """Each training method and the plateau schedule in real runs, interrupted and not."""
 
-import copy
 import os
 import signal
 from collections.abc import Callable
@@ -13,29 +12,21 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from lightning.pytorch.callbacks import Callback
-from torch.optim import Adam
 
-from softsearch.app.instantiate import build
 from softsearch.app.main import CONFIGS, register_resolvers
 from softsearch.app.run import train
-from softsearch.data.batch import Batching
-from softsearch.data.datamodule import ParallelDataModule
-from softsearch.models.loss import CrossEntropy
-from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.callbacks.preemption import Preemption
-from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoint_io import load_checkpoint
 from softsearch.training.methods.decay import InverseSigmoid
 from softsearch.training.methods.interface import TrainingMethod
 from softsearch.training.methods.r_drop import RDrop
 from softsearch.training.methods.scheduled_sampling import ScheduledSampling
 from softsearch.training.methods.teacher_forcing import teacher_forcing
-from softsearch.training.module import TranslationModule
 from softsearch.training.run_folder import read_metrics
 from softsearch.training.schedules import Plateau
-from tests.contract.models import model_config
 from tests.integration.commands import SMALL
-from tests.unit.data.pairs import write_corpus
+from tests.unit.training.small_run import small_data, small_module, small_trainer
 
 METHODS: dict[str, TrainingMethod] = {
     "teacher_forcing": teacher_forcing,
@@ -66,41 +57,12 @@ class Watch(Callback):
 
 def fit(folder: Path, name: str, model: str, method: str, *, resume: Path | None = None, kill: int = -1) -> Run:
     """Trains with dropout under a plateau schedule; returns the rates used and the last checkpoint."""
-    config = copy.deepcopy(model_config(model))
-    config.encoder.dropout = config.decoder.dropout = 0.3
-    data = ParallelDataModule(
-        source=write_corpus(folder, train=70),
-        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60),
-        batching=Batching(tokens=1000, sentences=10),
-        cache_dir=folder / "cache",
-        seed=1,
-    )
-    data.prepare_data()
-    size = data.prepared.src_tokenizer.vocab_size
-    torch.manual_seed(0)
-    module = TranslationModule(
-        model=build(config, src_vocab_size=size, tgt_vocab_size=size),
-        loss=CrossEntropy(),
-        optimizer=partial(Adam, lr=0.01),
-        # The loss falls, so that with mode=max each validation but the first is one too many.
-        scheduler=partial(Plateau, mode="max", patience=0, warmup_steps=2),
-        method=METHODS[method],
-    )
+    data = small_data(folder)
+    # The loss falls, so that with mode=max each validation but the first is one too many.
+    plateau = partial(Plateau, mode="max", patience=0, warmup_steps=2)
+    module = small_module(data, model, dropout=0.3, scheduler=plateau, method=METHODS[method])
     watch, last = Watch(kill), folder / f"{name}.ckpt"
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        devices=1,
-        max_steps=STEPS,
-        val_check_interval=VALIDATION,
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        callbacks=[ExactResume(seed=1), watch, Preemption(path=last)],
-        plugins=[AtomicCheckpointIO()],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
+    trainer = small_trainer(STEPS, [ExactResume(seed=1), watch, Preemption(path=last)])
     torch.manual_seed(os.getpid() + kill)  # whatever the process did before must not matter
     if kill < 0:
         trainer.fit(module, datamodule=data, ckpt_path=resume)

@@ -1,86 +1,31 @@
 """A run that was terminated and resumed ends with the very bits of one that was not."""
 
-import copy
 import csv
 import os
-import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-import lightning
 import pytest
 import torch
-from lightning.pytorch.callbacks import Callback
 from torch import Tensor
-from torch.optim import Adam
 
-from softsearch.app.instantiate import build
-from softsearch.data.batch import Batching
-from softsearch.data.datamodule import ParallelDataModule
-from softsearch.models.loss import CrossEntropy
-from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.callbacks.preemption import Preemption
-from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
-from softsearch.training.module import TranslationModule
-from softsearch.training.schedules import inverse_sqrt
-from tests.contract.models import model_config
+from softsearch.training.checkpoint_io import load_checkpoint
 from tests.integration.commands import ROOT, SMALL
-from tests.unit.data.pairs import write_corpus
+from tests.unit.training.small_run import Terminate, assert_same_bits, small_data, small_module, small_trainer
 
 EPOCH, BATCHES = 7, 24  # batches of an epoch, and of the whole run
-
-
-class Terminate(Callback):
-    """Sends this process SIGTERM in the middle of a training step."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-
-    def on_after_backward(self, trainer: lightning.Trainer, *_: Any) -> None:
-        if trainer.datamodule.batches_trained == self.at:  # type: ignore[attr-defined]
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def fit(folder: Path, name: str, *, resume: Path | None = None, accumulate: int = 1, kill: int = -1) -> Path:
     """Trains with dropout, sampled subwords and validation, and returns the last checkpoint."""
     last = folder / name / "last.ckpt"
-    config = copy.deepcopy(model_config("rnnsearch"))
-    config.encoder.dropout = config.decoder.dropout = 0.5
-    data = ParallelDataModule(
-        source=write_corpus(folder, train=70),
-        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60, sampling=0.3),
-        batching=Batching(tokens=1000, sentences=10),
-        cache_dir=folder / "cache",
-        seed=1,
-    )
-    data.prepare_data()
-    size = data.prepared.src_tokenizer.vocab_size
-    torch.manual_seed(0)
-    module = TranslationModule(
-        model=build(config, src_vocab_size=size, tgt_vocab_size=size),
-        loss=CrossEntropy(),
-        optimizer=partial(Adam, lr=0.01),
-        scheduler=partial(inverse_sqrt, warmup_steps=5),
-    )
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        devices=1,
-        max_steps=BATCHES // accumulate,
-        accumulate_grad_batches=accumulate,
-        val_check_interval=4,
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        callbacks=[ExactResume(seed=1), Terminate(kill), Preemption(path=last)],
-        plugins=[AtomicCheckpointIO()],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
+    data = small_data(folder, sampling=0.3)
+    module = small_module(data)
+    callbacks = [ExactResume(seed=1), Terminate(kill), Preemption(path=last)]
+    trainer = small_trainer(BATCHES // accumulate, callbacks, accumulate=accumulate)
     torch.manual_seed(os.getpid() + kill)  # whatever the process did before must not matter
     if kill < 0:
         trainer.fit(module, datamodule=data, ckpt_path=resume)
@@ -95,13 +40,6 @@ def fit(folder: Path, name: str, *, resume: Path | None = None, accumulate: int 
 def weights(path: Path) -> dict[str, Tensor]:
     found: dict[str, Tensor] = load_checkpoint(path)["state_dict"]
     return found
-
-
-def assert_same_bits(found: Path, expected: Path) -> None:
-    ours, theirs = weights(found), weights(expected)
-    assert ours.keys() == theirs.keys()
-    for name, tensor in ours.items():
-        assert torch.equal(tensor, theirs[name]), name
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,59 @@ class Terminate(Callback):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+def small_data(folder: Path, *, sampling: float = 0.0) -> ParallelDataModule:
+    """Prepared data of seven batches an epoch."""
+    data = ParallelDataModule(
+        source=write_corpus(folder, train=70),
+        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60, sampling=sampling),
+        batching=Batching(tokens=1000, sentences=10),
+        cache_dir=folder / "cache",
+        seed=1,
+    )
+    data.prepare_data()
+    return data
+
+
+def small_module(
+    data: ParallelDataModule, model: str = "rnnsearch", *, dropout: float = 0.5, **parts: Any
+) -> TranslationModule:
+    """A module with the same weights at each call; ``parts`` are its arguments, where they are not the usual ones."""
+    config = copy.deepcopy(model_config(model))
+    config.encoder.dropout = config.decoder.dropout = dropout
+    prepared = data.prepared
+    torch.manual_seed(0)
+    usual: dict[str, Any] = {
+        "model": build(
+            config,
+            src_vocab_size=prepared.src_tokenizer.vocab_size,
+            tgt_vocab_size=prepared.tgt_tokenizer.vocab_size,
+        ),
+        "loss": CrossEntropy(),
+        "optimizer": partial(Adam, lr=0.01),
+        "scheduler": partial(inverse_sqrt, warmup_steps=5),
+    }
+    return TranslationModule(**usual | parts)
+
+
+def small_trainer(steps: int, callbacks: list[Callback], *, accumulate: int = 1) -> lightning.Trainer:
+    """A trainer for one process, which validates after every fourth batch and tells nobody."""
+    return lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_steps=steps,
+        accumulate_grad_batches=accumulate,
+        val_check_interval=4,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        callbacks=callbacks,
+        plugins=[AtomicCheckpointIO()],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        use_distributed_sampler=False,
+    )
+
+
 def fit(
     folder: Path,
     run: Path,
@@ -51,49 +104,18 @@ def fit(
     keep: int = 3,
     loss: CrossEntropy | None = None,
 ) -> lightning.Trainer:
-    """Trains with dropout, seven batches an epoch, validates after every fourth, and saves in ``run``/checkpoints."""
+    """Trains with dropout and saves in ``run``/checkpoints."""
     checkpoints = run / "checkpoints"
-    config = copy.deepcopy(model_config("rnnsearch"))
-    config.encoder.dropout = config.decoder.dropout = 0.5
-    data = ParallelDataModule(
-        source=write_corpus(folder, train=70),
-        tokenizer=TokenizerTrainer(kind="bpe", vocab_size=60),
-        batching=Batching(tokens=1000, sentences=10),
-        cache_dir=folder / "cache",
-        seed=1,
-    )
-    data.prepare_data()
-    tokenizers = data.prepared.src_tokenizer, data.prepared.tgt_tokenizer
-    torch.manual_seed(0)
-    module = TranslationModule(
-        model=build(config, src_vocab_size=tokenizers[0].vocab_size, tgt_vocab_size=tokenizers[1].vocab_size),
-        loss=loss or CrossEntropy(),
-        optimizer=partial(Adam, lr=0.01),
-        scheduler=partial(inverse_sqrt, warmup_steps=5),
-    )
-    trainer = lightning.Trainer(
-        accelerator="cpu",
-        devices=1,
-        max_steps=batches // accumulate,
-        accumulate_grad_batches=accumulate,
-        val_check_interval=4,
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        callbacks=[
-            *callbacks,
-            ExactResume(seed=1),
-            BestCheckpoint(dirpath=checkpoints, monitor="val/loss", mode=mode),
-            LastCheckpoint(dirpath=checkpoints, keep=keep),
-            Preemption(path=checkpoints / "last.ckpt"),
-            SaveOrigin({"run_dir": str(run)}, tokenizers),
-        ],
-        plugins=[AtomicCheckpointIO()],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
-    trainer.fit(module, datamodule=data, ckpt_path=resume)
+    data = small_data(folder)
+    saving = [
+        ExactResume(seed=1),
+        BestCheckpoint(dirpath=checkpoints, monitor="val/loss", mode=mode),
+        LastCheckpoint(dirpath=checkpoints, keep=keep),
+        Preemption(path=checkpoints / "last.ckpt"),
+        SaveOrigin({"run_dir": str(run)}, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)),
+    ]
+    trainer = small_trainer(batches // accumulate, [*callbacks, *saving], accumulate=accumulate)
+    trainer.fit(small_module(data, loss=loss or CrossEntropy()), datamodule=data, ckpt_path=resume)
     return trainer
 
 
