@@ -116,7 +116,8 @@ def test_an_interrupted_sweep_goes_on_with_its_trial(number: int, code: int, tmp
     def exit_as_commands_do(*_: Any) -> None:
         raise SystemExit(143)
 
-    before = signal.signal(signal.SIGTERM, exit_as_commands_do)
+    handlers = {signal.SIGTERM: exit_as_commands_do, signal.SIGINT: signal.default_int_handler}  # "&" ignores it
+    before = {which: signal.signal(which, handler) for which, handler in handlers.items()}
     begun = tmp_path / "trials" / "0000" / "metrics.csv"
     try:
         killer = soon(begun.exists, lambda: os.kill(os.getpid(), number))
@@ -124,7 +125,8 @@ def test_an_interrupted_sweep_goes_on_with_its_trial(number: int, code: int, tmp
             work(plan(tmp_path, "endless", trials=2))
         killer.join()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for which, handler in before.items():
+            signal.signal(which, handler)
     assert ended.value.code == code
     with opened(plan(tmp_path, "endless", trials=2)) as study:
         assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
