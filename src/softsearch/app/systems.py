@@ -89,7 +89,7 @@ def combine(
     for other in others:
         check_writes_alike(first.tokenizers[1], other.tokenizers[1], (first.origin, other.origin))
     members = [first.step_fn, *(_reading(member, first) for member in systems[1:])]
-    listens = None if language_model is None else _reading(language_model, first)
+    listens = None if language_model is None else language_model.step_fn
     ensemble = Ensemble(members, weights, how, listens, language_model_weight)
     every = [first, *others]
     backends = {system.backend for system in every}

@@ -11,10 +11,8 @@ from omegaconf import OmegaConf
 from softsearch.app.instantiate import build
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.data.sources.base import ParallelSource
+from softsearch.runtime.models import Tokenizers
 from softsearch.text.corpus import read_parallel
-from softsearch.text.tokenizer import SentencePieceTokenizer
-
-Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
 
 def read_training_text(config: Mapping[str, Any], cache_dir: Path) -> list[tuple[str, str]]:

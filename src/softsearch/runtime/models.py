@@ -53,8 +53,7 @@ def open_step_function(members: Members, *, alignments: bool) -> StepFunction:
         models = [Shortlisted(model, shortlist) for model in models]
     if not others and members.language_model is None and members.weights is None:
         return models[0]
-    listening = members.language_model
-    language_model = None if listening is None else _reading(listening, tokenizers[0], alignments=False)
+    language_model = None if members.language_model is None else OnnxStepFunction(members.language_model)
     return Ensemble(models, members.weights, members.average, language_model, members.language_model_weight)
 
 
