@@ -125,7 +125,8 @@ def test_the_tables_are_shown(reported: Path) -> None:
         (["ckpt={ckpt}", "curve=5"], "expected a list"),
         (["ckpt={ckpt}", "heatmaps=[21]"], "line numbers from 1 to 20"),
         (["ckpt={ckpt}", "gold={bad}"], "gold.txt:2 has 'x'"),
-        (["bundle={bundle}", "shortlist.frequent=5", "data=spellout"], "lacks its training text"),
+        (["ckpt={ckpt}", "against={bad}"], "name the folder of a report"),
+        (["bundle={bundle}", "shortlist.frequent=5", "data=spellout"], "has no shortlist; export it with shortlist=10"),
     ],
 )
 def test_a_mistake_is_answered_before_anything_is_translated(
@@ -166,3 +167,19 @@ def evaluated(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     evaluate(config)
     read: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return read
+
+
+def test_an_earlier_report_s_systems_are_compared_with(
+    trained: Path, reported: Path, report: dict[str, Any], tmp_path: Path
+) -> None:
+    best = f"ckpt={trained / 'checkpoints' / 'best.ckpt'}"
+    new = evaluated(tmp_path / "new", trained.parent / "cache", best, "search=greedy", f"against={reported}")
+    own, *earlier = new["systems"]
+    assert own["search"] == "greedy"
+    assert earlier == [{**system, "heatmaps": []} for system in report["systems"]]
+    bleu = {c["system"]: c for c in new["comparisons"] if c["metric"] == "bleu"}
+    assert list(bleu) == [system["name"] for system in earlier]
+    for system in earlier:
+        difference = system["scores"]["bleu"]["value"] - own["scores"]["bleu"]["value"]
+        assert bleu[system["name"]]["baseline"] == own["name"]
+        assert bleu[system["name"]]["difference"] == pytest.approx(difference)

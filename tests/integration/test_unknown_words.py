@@ -124,6 +124,11 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     found = lab(saved, {}, shortlist)
     assert found != lab(saved, {})
     assert runtime(exported, tmp_path, "--shortlist", 6, "--replace-unknown") == found
+    test = f"test=[{tmp_path / 'in'},{tmp_path / 'in'}]"
+    search = ("search=sample", "search.max_length_factor=1", "search.max_length_offset=3")
+    options = ("shortlist.frequent=6", "replace_unknown=copy", f"run_dir={tmp_path / 'report'}")
+    evaluate(composed("evaluate", f"bundle={exported}", test, *search, *options))
+    assert (tmp_path / "report" / "test.hypotheses.txt").read_text().splitlines() == found
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from rich.console import Console
 
 import softsearch
 from softsearch.app.alignments import align_translations, check_alignment_options, error_rate, write_alignments
+from softsearch.app.earlier import read_earlier
 from softsearch.app.instantiate import check, plain
 from softsearch.app.machine import describe_machine
 from softsearch.app.overlap import find_overlap
@@ -29,8 +30,11 @@ from softsearch.report.contents import Report, SystemReport
 from softsearch.report.folder import all_or_nothing, file_name, write_report
 from softsearch.report.page import write_page
 from softsearch.report.word_alignment import Aligned
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.search.shortlist import Shortlist
-from softsearch.text.checks import require_bool, require_choice
+from softsearch.search.shortlisted import Shortlisted
+from softsearch.text.checks import require_bool, require_choice, require_int
 from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.evaluation import score_lines
 from softsearch.training.metrics import corpus_metrics
@@ -99,11 +103,14 @@ def _with_ensemble(opened: list[System], options: dict[str, Any]) -> list[System
 
 
 def _with_shortlist(system: System, options: dict[str, Any]) -> System:
-    """The system with a shortlist of the text that it was trained on, where one is asked for."""
-    if options["shortlist"]["frequent"] is None:
+    """The system with a shortlist, where one is asked for: a bundle's own, or one of a checkpoint's training text."""
+    if (frequent := options["shortlist"]["frequent"]) is None:
         return system
     if system.config is None:
-        raise ConfigError(f"shortlist: {system.origin} is a bundle, which lacks its training text; use its checkpoint")
+        require_int("shortlist.frequent", frequent, at_least=1)
+        return replace(
+            system, step_fn=Shortlisted(system.step_fn, open_shortlist(Bundle.open(system.origin), frequent))
+        )
     tables = training_shortlist(system.config, system.tokenizers, Path(options["cache_dir"]), **options["shortlist"])
     assert isinstance(system.step_fn, TorchStepFunction)
     return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
@@ -114,6 +121,7 @@ def _work(
 ) -> _Work:
     gold = check_alignment_options(options, text)
     dictionary = read_replace_unknown(options["replace_unknown"])
+    earlier = read_earlier(options["against"], text, {system.name for system in systems})
     reports: list[SystemReport] = []
     aligned: list[list[Aligned] | None] = []
     warnings = _form_warnings(opened, text)
@@ -136,6 +144,8 @@ def _work(
             warnings.append(f"{system.name}: no alignments, for the model does not attend to the source")
         reports.append(report)
         aligned.append(found)
+    reports += earlier
+    aligned += [None] * len(earlier)
     overlap: dict[str, int] = {}
     if options["overlap"]:
         overlap, found_there = find_overlap(opened, config.get("data"), text, Path(options["cache_dir"]))

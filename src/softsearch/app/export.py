@@ -70,9 +70,10 @@ def _facts(saved: Saved, parameters: int) -> dict[str, Any]:
         name: saved.config[name]
         for name in ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     }
-    config["data"] = {k: v for k, v in config["data"].items() if k not in ("root", "train", "val", "test", "pairs")}
     data = saved.config["data"]
     source: ParallelSource = build(OmegaConf.create({"data": data}).data)
+    config["data"] = {k: v for k, v in data.items() if k not in ("root", "train", "val", "test", "pairs")}
+    config["data"]["text_form"] = source.text_form
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     return {
         "model": saved.config["name"],
@@ -96,7 +97,8 @@ def _evaluation(report: str, ckpt: str) -> dict[str, Any]:
     """
     try:
         content = json.loads(Path(report).read_text(encoding="utf-8"))
-        systems = {str(Path(system["origin"]).resolve()): system for system in content["systems"]}
+        # A report's own systems come before those of an earlier one.
+        systems = {str(Path(system["origin"]).resolve()): system for system in reversed(content["systems"])}
         found = systems.get(str(Path(ckpt).resolve()))
         if found is None:
             raise ConfigError(f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate it first")

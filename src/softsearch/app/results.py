@@ -54,7 +54,9 @@ def show_report(report: Report, folder: Path) -> None:
 
 
 def _score_table(report: Report) -> Table:
-    table = Table("figure", *(escape(system.name) for system in report.systems), title="with 95 % intervals")
+    table = Table("figure", title="with 95 % intervals")
+    for system in report.systems:
+        table.add_column(escape(system.name), overflow="fold")  # names may begin alike
     for name in dict.fromkeys(name for system in report.systems for name in system.scores):
         table.add_row(name, *(_interval(name, system.scores.get(name)) for system in report.systems))
     facts: dict[str, Callable[[SystemReport], float | None]] = {

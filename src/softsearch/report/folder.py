@@ -1,16 +1,17 @@
-"""A report's folder: everything is written, or nothing is."""
+"""A report's folder: everything is written, or nothing is; and read again, to compare with."""
 
 import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.report.contents import Report
+from softsearch.report.contents import Comparison, LengthRange, Picture, Report, Score, SearchPoint, SystemReport
 
 REPORT = "report.json"
 
@@ -43,6 +44,36 @@ def write_report(report: Report, folder: Path) -> Path:
     text = json.dumps(asdict(report), ensure_ascii=False, indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8", newline="\n")
     return path
+
+
+def read_report(folder: Path) -> Report:
+    """Reads ``report.json``.
+
+    Raises:
+        ConfigError: it is missing or something else.
+    """
+    try:
+        values = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        systems = [_system(system) for system in values["systems"]]
+        if not systems or {len(system.hypotheses) for system in systems} != {len(values["references"])}:
+            raise ValueError("its systems have not as many translations as there are references")
+        comparisons = [Comparison(**comparison) for comparison in values["comparisons"]]
+        return Report(**values | {"systems": systems, "comparisons": comparisons})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{folder / REPORT} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
+            "src/evaluate.py, or write it again"
+        ) from error
+
+
+def _system(values: Mapping[str, Any]) -> SystemReport:
+    parts = {
+        "scores": {name: Score(**score) for name, score in values["scores"].items()},
+        "by_length": [LengthRange(**{**part, "bleu": Score(**part["bleu"])}) for part in values["by_length"]],
+        "search_curve": [SearchPoint(**point) for point in values["search_curve"]],
+        "heatmaps": [Picture(**picture) for picture in values["heatmaps"]],
+    }
+    return SystemReport(**{**values, **parts})
 
 
 def file_name(system: str) -> str:

@@ -41,12 +41,12 @@ def check_writes_alike(
     if not same_pieces(one, other):
         raise ConfigError(
             f"{both} have different target vocabularies ({one.vocab_size} and {other.vocab_size} pieces), expected the "
-            "same pieces; train them on the same data with the same tokenizer, or use search=rerank"
+            "same pieces; train them on the same data with the same tokenizer, or let one rerank what the other finds"
         )
     if one.reverse != other.reverse:
         raise ConfigError(
             f"{both} write in different directions, expected the same data.target_direction; use models of one "
-            "direction, or search=rerank"
+            "direction, or let one rerank what the other finds"
         )
 
 
