@@ -3,6 +3,7 @@
 What the runtime does with the bundle is what the lab does with the checkpoint.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,8 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     options = ("shortlist.frequent=6", "replace_unknown=copy", f"run_dir={tmp_path / 'report'}")
     evaluate(composed("evaluate", f"bundle={exported}", test, *search, *options))
     assert (tmp_path / "report" / "test.hypotheses.txt").read_text().splitlines() == found
+    (system,) = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))["systems"]
+    assert system["search"] == "Sampling, shortlist 6, unknown words copied"
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from softsearch.app.systems import System, combine, open_any, open_systems
 from softsearch.app.test_set import HeldOutText, read_test_set
 from softsearch.app.training_text import training_shortlist
 from softsearch.app.tuned import with_tuned
-from softsearch.app.unknown_words import read_replace_unknown
+from softsearch.app.unknown_words import COPY, read_replace_unknown
 from softsearch.errors import ConfigError
 from softsearch.report.bootstrap import compare
 from softsearch.report.contents import Report, SystemReport
@@ -127,7 +127,7 @@ def _work(
     warnings = _form_warnings(opened, text)
     for system in systems:
         measured = measure(system, config.search, build_search(config.search, system.tokenizers), text, dictionary)
-        report = measured.report
+        report = replace(measured.report, search=", ".join([measured.report.search, *_restrictions(options)]))
         if options["curve"] is not None:
             report, unproven = with_curve(report, system, options["curve"], config.search, text)
             warnings += unproven
@@ -166,6 +166,15 @@ def _work(
         warnings=warnings,
     )
     return _Work(report_of_all, text, aligned)
+
+
+def _restrictions(options: dict[str, Any]) -> list[str]:
+    """What else there is to a search, for people."""
+    frequent, unknown = options["shortlist"]["frequent"], options["replace_unknown"]
+    said = [] if frequent is None else [f"shortlist {frequent}"]
+    if unknown is None:
+        return said
+    return [*said, "unknown words copied" if unknown == COPY else f"unknown words from {Path(unknown).name}"]
 
 
 def _form_warnings(systems: Sequence[System], text: HeldOutText) -> list[str]:
