@@ -1,6 +1,6 @@
 """From a checkpoint to a bundle."""
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from softsearch.app.instantiate import build, check, plain
 from softsearch.app.training_text import training_shortlist
 from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import ConfigError
+from softsearch.report.folder import read_report
 from softsearch.training.average import read_weights
 from softsearch.training.run_folder import read_metrics
 from softsearch.training.saved import Saved
@@ -95,25 +96,16 @@ def _evaluation(report: str, ckpt: str) -> dict[str, Any]:
     Raises:
         ConfigError: the file cannot be read, or is about other systems.
     """
-    try:
-        content = json.loads(Path(report).read_text(encoding="utf-8"))
-        # A report's own systems come before those of an earlier one.
-        systems = {str(Path(system["origin"]).resolve()): system for system in reversed(content["systems"])}
-        found = systems.get(str(Path(ckpt).resolve()))
-        if found is None:
-            raise ConfigError(f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate it first")
-        return {
-            "test_set": str(content["test_set"]),
-            "sentences": len(content["sources"]),
-            "search": str(found["search"]),
-            "scores": {
-                str(key): {name: float(score[name]) for name in ("value", "low", "high")}
-                | {"signature": str(score["signature"])}
-                for key, score in found["scores"].items()
-            },
-            "overlap": {str(kind): int(count) for kind, count in content["overlap"].items() if count},
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            f"report={report} cannot be read ({type(error).__name__}: {error}); name the report.json of evaluate.py"
-        ) from error
+    content = read_report(Path(report))
+    # A report's own systems come before those of an earlier one.
+    systems = {str(Path(system.origin).resolve()): system for system in reversed(content.systems)}
+    found = systems.get(str(Path(ckpt).resolve()))
+    if found is None:
+        raise ConfigError(f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate it first")
+    return {
+        "test_set": content.test_set,
+        "sentences": len(content.sources),
+        "search": found.search,
+        "scores": {name: asdict(score) for name, score in found.scores.items()},
+        "overlap": {kind: count for kind, count in content.overlap.items() if count},
+    }

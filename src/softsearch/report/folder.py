@@ -46,14 +46,15 @@ def write_report(report: Report, folder: Path) -> Path:
     return path
 
 
-def read_report(folder: Path) -> Report:
-    """Reads ``report.json``.
+def read_report(place: Path) -> Report:
+    """Reads ``report.json``, named by its path or its folder's.
 
     Raises:
         ConfigError: it is missing or something else.
     """
+    path = place if place.suffix == ".json" else place / REPORT
     try:
-        values = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+        values = json.loads(path.read_text(encoding="utf-8"))
         systems = [_system(system) for system in values["systems"]]
         if not systems or {len(system.hypotheses) for system in systems} != {len(values["references"])}:
             raise ValueError("its systems have not as many translations as there are references")
@@ -61,7 +62,7 @@ def read_report(folder: Path) -> Report:
         return Report(**values | {"systems": systems, "comparisons": comparisons})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{folder / REPORT} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
+            f"{path} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
             "src/evaluate.py, or write it again"
         ) from error
 
