@@ -3,18 +3,7 @@
 See configs/average.yaml.
 """
 
-from omegaconf import DictConfig
-
-from softsearch.app.main import command
-
-
-@command("average")
-def main(config: DictConfig) -> None:
-    """Imports the lab only after the config has been composed, so that a typo is answered at once."""
-    from softsearch.app.average import average
-
-    average(config)
-
+from softsearch.app.start import start
 
 if __name__ == "__main__":
-    main()
+    start("average", "softsearch.app.average.average")

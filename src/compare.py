@@ -3,18 +3,7 @@
 See configs/compare.yaml.
 """
 
-from omegaconf import DictConfig
-
-from softsearch.app.main import command
-
-
-@command("compare")
-def main(config: DictConfig) -> None:
-    """Imports the lab only after the config has been composed, so that a typo is answered at once."""
-    from softsearch.app.compare import compare
-
-    compare(config)
-
+from softsearch.app.start import start
 
 if __name__ == "__main__":
-    main()
+    start("compare", "softsearch.app.compare.compare")

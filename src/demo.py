@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
+from softsearch.app.printing import plain_console
 from softsearch.report.heatmap import draw_alignments
 from softsearch.training.run_folder import read_metrics
 
@@ -24,7 +24,7 @@ LINES = (
     "three hundred and forty-five pounds sterling ninety-eight pence",
     "six hundred and forty-ninth or twenty-third",
 )
-console = Console()
+console = plain_console()
 
 
 def main() -> int:
@@ -53,12 +53,12 @@ def _lab(script: str, *options: str) -> None:
 def _run(command: list[str], text: str | None = None) -> str:
     """Shows and runs a command; with ``text`` for its input, its output is returned instead of shown."""
     shown = shlex.join([Path(command[0]).name, *command[1:]])
-    console.print(f"\n[bold]$ {shown}[/bold]", soft_wrap=True, highlight=False)
+    console.print(f"\n$ {shown}", style="bold", soft_wrap=True, highlight=False)
     done = subprocess.run(
         command, input=text, stdout=None if text is None else subprocess.PIPE, encoding="utf-8", check=False
     )
     if done.returncode:
-        console.print(f"[red]{shown} failed with exit code {done.returncode}[/red]", soft_wrap=True)
+        console.print(f"{shown} failed with exit code {done.returncode}", style="red", soft_wrap=True)
         raise SystemExit(1)
     return done.stdout or ""
 

@@ -3,18 +3,7 @@
 See configs/score.yaml.
 """
 
-from omegaconf import DictConfig
-
-from softsearch.app.main import command
-
-
-@command("score")
-def main(config: DictConfig) -> None:
-    """Imports the lab only after the config has been composed, so that a typo is answered at once."""
-    from softsearch.app.score import score
-
-    score(config)
-
+from softsearch.app.start import start
 
 if __name__ == "__main__":
-    main()
+    start("score", "softsearch.app.score.score")

@@ -3,18 +3,7 @@
 See configs/tune.yaml.
 """
 
-from omegaconf import DictConfig
-
-from softsearch.app.main import command
-
-
-@command("tune")
-def main(config: DictConfig) -> None:
-    """Imports the lab only after the config has been composed, so that a typo is answered at once."""
-    from softsearch.app.tune import tune
-
-    tune(config)
-
+from softsearch.app.start import start
 
 if __name__ == "__main__":
-    main()
+    start("tune", "softsearch.app.tune.tune")

@@ -4,8 +4,21 @@ Every message says what went wrong, where (file:line or key path), what was foun
 """
 
 
+def printable(text: str, keep: str = "") -> str:
+    """Text from a file, made safe for a terminal: escapes stand for all but printable characters and those to ``keep``.
+
+    What a terminal obeys (colours, the cursor, the window's title), what turns text round and what ends a line is not
+    printable.
+    """
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
 class SoftsearchError(Exception):
     """An error whose message is meant for the user: commands print it without a traceback and exit with 1."""
+
+    def __str__(self) -> str:
+        """The message, in which files and libraries are quoted."""
+        return printable(super().__str__(), keep="\n")
 
 
 class CorpusError(SoftsearchError):
@@ -26,3 +39,8 @@ class BundleError(SoftsearchError):
 
 class InputError(SoftsearchError):
     """A text or request given at run time cannot be handled."""
+
+
+def in_short(error: BaseException) -> str:
+    """Another program's error as part of one of our messages: its type and the start of its first line."""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])[:300]

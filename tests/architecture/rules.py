@@ -64,6 +64,19 @@ def unsafe_code(text: str) -> list[str]:
     return complaints
 
 
+def printed_markup(text: str) -> list[str]:
+    """Complain about consoles that take names of files for markup."""
+    tree = ast.parse(text)
+    names = _import_names(tree)
+    complaints = []
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        name = _dotted(call.func, names)
+        if name == "rich.print" or (name == "rich.console.Console" and given.get("markup") != "False"):
+            complaints.append(f"line {call.lineno}: {name} reads markup, use softsearch.app.printing")
+    return complaints
+
+
 def missing_annotations(text: str) -> list[str]:
     """Complain about public functions and methods with an unannotated parameter or result."""
     return [

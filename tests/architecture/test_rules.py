@@ -22,7 +22,14 @@ def sources(repo_root: Path) -> list[Path]:
 
 @pytest.mark.parametrize(
     "rule",
-    [rules.file_length, rules.function_length, rules.unsafe_code, rules.missing_annotations, rules.missing_docstrings],
+    [
+        rules.file_length,
+        rules.function_length,
+        rules.unsafe_code,
+        rules.printed_markup,
+        rules.missing_annotations,
+        rules.missing_docstrings,
+    ],
 )
 def test_source_keeps_the_rule(rule: Rule, sources: list[Path]) -> None:
     assert not rules.broken(rule, sources)
@@ -76,6 +83,12 @@ def test_changelog_has_its_form(repo_root: Path) -> None:
         (rules.unsafe_code, "import torch\ntorch.load(f, weights_only=False)", "weights_only=True"),
         (rules.unsafe_code, "import torch as t\nt.load(f, weights_only=flag)", "weights_only=True"),
         (rules.unsafe_code, "import numpy as np\nnp.load(f, allow_pickle=True)", "allow_pickle=False"),
+        (
+            rules.printed_markup,
+            "from rich.console import Console\nConsole(stderr=True)",
+            "line 2: rich.console.Console",
+        ),
+        (rules.printed_markup, "import rich\nrich.print('[red]')", "line 2: rich.print"),
         (rules.missing_annotations, "def f(x) -> int: ...", "parameter x"),
         (rules.missing_annotations, "def f(x: int): ...", "the result"),
         (rules.missing_annotations, "def f(*xs) -> None: ...", "parameter xs"),

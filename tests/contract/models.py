@@ -35,6 +35,7 @@ LUONG = [  # besides what its yaml says
     ["decoder.window=local-p"],
     ["decoder.input_feeding=false", "decoder.window=local-p"],
 ]
+RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
 @cache
@@ -55,10 +56,15 @@ def _shrink(node: DictConfig) -> None:
 
 
 def small_model(name: str, *overrides: str, seed: int = 0) -> Seq2Seq:
+    """The model of :func:`model_config`, see :func:`random_model`."""
+    return random_model(model_config(name, *overrides), seed=seed)
+
+
+def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
     """A model in float64 and evaluation mode, with random weights everywhere: zeros would hide a missing bias."""
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
-        model: Seq2Seq = build(model_config(name, *overrides), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
+        model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter += 0.3 * torch.randn(parameter.shape)
@@ -73,7 +79,8 @@ def every_model() -> list[Any]:
     cases, seen = [], set()
     for path in sorted((CONFIGS / "model").glob("*.yaml")):
         model = OmegaConf.load(path)
-        for options in [[], *LUONG] if path.stem == "luong2015" else _norms(model):
+        variants = {"luong2015": [[], *LUONG], "rnnencdec": [[], RANK]}
+        for options in variants.get(path.stem) or _norms(model):
             variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))
             _shrink(variant)
             if OmegaConf.to_yaml(variant) not in seen:

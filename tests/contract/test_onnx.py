@@ -12,7 +12,8 @@ from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle
-from softsearch.search.interface import SearchOptions
+from softsearch.runtime.session import OnnxStepFunction
+from softsearch.search.beam import BeamSearch
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import every_model, model_config
@@ -38,7 +39,7 @@ def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer
         TorchStepFunction(reference),
         (tokenizer, tokenizer),
         path,
-        options=SearchOptions(),
+        search=BeamSearch(),
         max_src_tokens=64,
         facts={"model": "test"},
     )
@@ -51,7 +52,9 @@ def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceT
     _, parity = export(model, model, tokenizer, tmp_path / "bundle")
     assert max(parity) < TOLERANCE / 10
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-    assert "parents" in str(Bundle.open(tmp_path / "bundle").manifest.graphs["decoder_step"])
+    bundle = Bundle.open(tmp_path / "bundle")
+    assert "parents" in str(bundle.manifest.graphs["decoder_step"])
+    assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
 
 
 def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:

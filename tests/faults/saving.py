@@ -16,17 +16,14 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoint_folder import keep_steps, newest_resumable
 from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from tests.unit.training.checkpoints import by_hand
 
 KILLS = 20
 
 
 def state(step: int) -> dict[str, Any]:
     """A checkpoint whose weights tell its step; two megabytes, so that a save takes a while."""
-    return {
-        "state_dict": {"w": torch.full((500_000,), float(step))},
-        "optimizer_states": [{"step": step}],
-        "global_step": step,
-    }
+    return by_hand({"w": torch.full((500_000,), float(step))}, step, optimizer_states=[{"step": step}])
 
 
 def save_without_end(folder: Path, step: int) -> None:

@@ -16,8 +16,9 @@ from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoint_folder import newest_resumable
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from tests.integration.commands import ROOT, SMALL, run
+from tests.unit.training.checkpoints import by_hand
 from tests.unit.training.small_run import assert_same_bits, files, fit
 
 
@@ -149,7 +150,8 @@ class Payload:
 def test_16_18_without_a_valid_checkpoint_the_command_says_so_and_runs_no_payload(tmp_path: Path, resume: str) -> None:
     folder, canary = tmp_path / "run" / "checkpoints", tmp_path / "canary"
     folder.mkdir(parents=True)
-    torch.save({"optimizer_states": [], "global_step": 3, "state_dict": {}, "x": Payload(canary)}, folder / "last.ckpt")
+    hostile = by_hand({"w": torch.zeros(1)}, 3, optimizer_states=[{}], x=Payload(canary))
+    AtomicCheckpointIO().save_checkpoint(hostile, folder / "last.ckpt")
     (folder / "step-4.ckpt").touch()
     option = resume if resume == "auto" else str(folder / "last.ckpt")
     done = run("train.py", *SHORT, f"resume={option}", f"hydra.run.dir={tmp_path / 'run'}", f"cache_dir={tmp_path}")

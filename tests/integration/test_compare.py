@@ -41,7 +41,7 @@ def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, t
     [
         (["runs=/nowhere/*"], "runs: nothing matches '/nowhere/*'"),
         (["runs=[/nowhere/a]"], "no run has scores (/nowhere/a: there is no such folder)"),
-        ([], "runs: Missing mandatory value"),
+        ([], "runs: it is missing"),
         (["runs=[a]", "spilt=val"], "did you mean 'split'?"),
     ],
 )

@@ -75,6 +75,8 @@ def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
 def test_two_processes_have_the_loss_curve_of_one_with_twice_the_batch(tmp_path: Path) -> None:
     options = ("model.encoder.dropout=0", "model.decoder.dropout=0", "trainer.val_check_interval=1000")
     _, rows = train_in_two(tmp_path, *options)
+    for name in ("best.ckpt", "last.ckpt"):  # of the validation at the end, which all processes agree on
+        assert load_checkpoint(tmp_path / "run" / "checkpoints" / name)["global_step"] == STEPS
     register_resolvers()
     expected = one_process(OmegaConf.load(tmp_path / "run" / "config.yaml"))
     assert [float(row["train/loss"]) for row in rows] == pytest.approx(expected, rel=1e-4)
@@ -85,9 +87,7 @@ def one_process(config: Any) -> list[float]:
     lightning.seed_everything(config.seed, verbose=False)
     data = build_data(config)
     data.prepare_data()
-    model = build_model(
-        config.model, *(t.vocab_size for t in (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer))
-    )
+    model = build_model(config.model, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer))
     dataset, loss_of = data.prepared.dataset("train"), build(config.loss)
     lengths = dataset.src.lengths(), dataset.tgt.lengths()
     sampler = BucketBatchSampler(

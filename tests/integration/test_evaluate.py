@@ -123,6 +123,7 @@ def test_the_tables_are_shown(reported: Path) -> None:
         (["ckpt={ckpt}", "ensemble=mean"], "ensemble"),
         (["ckpt={ckpt}", "curve=[wide]"], "curve has 'wide'"),
         (["ckpt={ckpt}", "curve=5"], "expected a list"),
+        (["ckpt={ckpt}", "curve=[2,3]", "search.groups=2", "search.beam=4"], "search.groups is 2"),
         (["ckpt={ckpt}", "heatmaps=[21]"], "line numbers from 1 to 20"),
         (["ckpt={ckpt}", "gold={bad}"], "gold.txt:2 has 'x'"),
         (["ckpt={ckpt}", "against={bad}"], "name the folder of a report"),

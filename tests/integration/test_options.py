@@ -7,6 +7,8 @@ from hydra import compose, initialize_config_dir
 
 from softsearch.app.main import CONFIGS, register_resolvers
 from softsearch.app.run import train
+from softsearch.app.systems import open_any
+from softsearch.errors import CheckpointError
 from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import SMALL
 
@@ -33,3 +35,22 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
         config = compose("train", [*small, *options, *folders])
     train(config)
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
+
+
+@pytest.mark.slow
+def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its YAML may name it; its checkpoint may not."""
+    own = "from softsearch.models.interface import Seq2Seq\n\nclass Own(Seq2Seq):\n    pass\n"
+    (tmp_path / "their_model.py").write_text(own)
+    monkeypatch.syspath_prepend(tmp_path)
+    register_resolvers()
+    options = ["model._target_=their_model.Own", "trainer.max_steps=2", "trainer.val_check_interval=2"]
+    folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [*SMALL, *options, *folders])
+    train(config)
+    assert read_metrics(tmp_path / "run")["test/loss"] > 0
+    with pytest.raises(
+        CheckpointError, match=r"model\._target_ of its config is 'their_model\.Own', which is no class that"
+    ):
+        open_any([str(tmp_path / "run" / "checkpoints" / "best.ckpt")])

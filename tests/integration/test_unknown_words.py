@@ -10,7 +10,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from softsearch.app.build import rebuild_model
+from softsearch.app.build import rebuild_model, rebuild_source
 from softsearch.app.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.main import CONFIGS, register_resolvers
@@ -33,6 +33,7 @@ OPTIONS = (
     "tokenizer=word",
     "tokenizer.vocab_size=40",
     "tokenizer.joint=false",
+    "model.embeddings.tie=output",
     "optimizer.lr=0.05",  # so that in few steps it learns what comes most often: the unknown word
     "scheduler.warmup_steps=1",
 )
@@ -121,7 +122,9 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
 ) -> None:
     saved = read_saved(ckpt)
     assert Bundle.open(exported).manifest.frequent is not None
-    shortlist = Shortlist(*training_shortlist(saved.config, saved.tokenizers, cache, frequent=6, translations=2))
+    shortlist = Shortlist(
+        *training_shortlist(rebuild_source(saved), saved.tokenizers, cache, frequent=6, translations=2)
+    )
     found = lab(saved, {}, shortlist)
     assert found != lab(saved, {})
     assert runtime(exported, tmp_path, "--shortlist", 6, "--replace-unknown") == found

@@ -14,7 +14,6 @@ from softsearch.report.contents import Picture, SystemReport
 from softsearch.report.folder import file_name
 from softsearch.report.heatmap import draw_alignments
 from softsearch.report.word_alignment import Aligned, Units, align, links, pharaoh
-from softsearch.search.attention import has_attention
 from softsearch.text.checks import require_choice
 from softsearch.text.vocabulary import EOS
 
@@ -41,7 +40,7 @@ def check_alignment_options(options: dict[str, Any], text: HeldOutText) -> list[
 
 def error_rate(system: System, gold: Sequence[Gold], text: HeldOutText) -> float | None:
     """The alignment error rate of the references' words; None for a model that does not attend."""
-    if not has_attention(system.step_fn):
+    if not system.step_fn.has_attention:
         return None
     found = align(system.step_fn, system.tokenizers, *text.lines, units="words")
     return None if found is None else alignment_error_rate([links(aligned) for aligned in found], gold)
@@ -49,7 +48,7 @@ def error_rate(system: System, gold: Sequence[Gold], text: HeldOutText) -> float
 
 def align_translations(system: System, measured: Measured, text: HeldOutText, units: Units) -> list[Aligned] | None:
     """Where a system looked while it wrote its translations; None for a model that does not attend."""
-    if not has_attention(system.step_fn):
+    if not system.step_fn.has_attention:
         return None
     written = [h.tokens if h.truncated else (*h.tokens, EOS) for h in measured.found]
     return align(system.step_fn, system.tokenizers, text.sources, written, units=units)

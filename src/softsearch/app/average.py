@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from softsearch.app.instantiate import plain
+from softsearch.app.printing import plain_console
 from softsearch.errors import ConfigError
 from softsearch.training.average import average as mean_of
 from softsearch.training.average import newest_steps
@@ -31,4 +31,6 @@ def average(config: DictConfig) -> None:
             raise ConfigError(f"ckpt={ckpt} and out={out}: expected ckpt='[a.ckpt,b.ckpt]' and out=PATH")
         paths, target = [Path(path) for path in ckpt], Path(out)
     AtomicCheckpointIO().save_checkpoint(mean_of(paths), target)
-    Console().print(f"the mean of {', '.join(path.name for path in paths)}: {target}", soft_wrap=True, highlight=False)
+    plain_console().print(
+        f"the mean of {', '.join(path.name for path in paths)}: {target}", soft_wrap=True, highlight=False
+    )

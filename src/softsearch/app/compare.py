@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from softsearch.app.instantiate import plain
+from softsearch.app.printing import plain_console
 from softsearch.app.runs import find_folders, read_runs
 from softsearch.errors import ConfigError
 from softsearch.report.comparison import RunTable, compare_runs, write_comparison
+from softsearch.report.folder import all_or_nothing
 
 
 def compare(config: DictConfig) -> None:
@@ -27,8 +27,9 @@ def compare(config: DictConfig) -> None:
         raise ConfigError(f"runs: no run has scores ({reasons}); name folders of finished runs")
     folder = Path(resolved["run_dir"])
     _print(comparison)
-    names = ", ".join(write_comparison(comparison, folder))
-    Console().print(f"written to {folder}: {names}", soft_wrap=True, highlight=False, markup=False)
+    with all_or_nothing(folder) as new:
+        names = ", ".join(write_comparison(comparison, new))
+    plain_console().print(f"written to {folder}: {names}", soft_wrap=True, highlight=False)
 
 
 def _print(comparison: RunTable) -> None:
@@ -36,13 +37,13 @@ def _print(comparison: RunTable) -> None:
     for place, column in enumerate(comparison.columns):
         table.add_column(column, justify="left" if place < 3 else "right", overflow="fold")
     for row in comparison.rows:
-        table.add_row(*map(escape, row))
-    console = Console()
+        table.add_row(*row)
+    console = plain_console()
     if not console.is_terminal:
         widths = [max(map(len, cells)) for cells in zip(comparison.columns, *comparison.rows, strict=True)]
-        console = Console(width=sum(widths) + 3 * len(widths) + 1)
+        console = plain_console(width=sum(widths) + 3 * len(widths) + 1)
     console.print(table)
     for warning in comparison.warnings:
-        console.print(f"warning: {warning}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"warning: {warning}", soft_wrap=True, highlight=False)
     for run in comparison.unscored:
-        console.print(f"no scores: {run.name}: {run.missing}", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"no scores: {run.name}: {run.missing}", soft_wrap=True, highlight=False)

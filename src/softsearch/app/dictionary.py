@@ -4,11 +4,11 @@ from pathlib import Path
 
 import torch
 from omegaconf import DictConfig
-from rich.console import Console
 from rich.progress import Progress
 
-from softsearch.app.build import rebuild_model
+from softsearch.app.build import rebuild_model, rebuild_source
 from softsearch.app.instantiate import plain
+from softsearch.app.printing import plain_console
 from softsearch.app.training_text import read_training_text
 from softsearch.errors import ConfigError
 from softsearch.text.checks import require_int
@@ -33,10 +33,10 @@ def dictionary(config: DictConfig) -> None:
     out = Path(resolved["out"])
     if out.is_dir():
         raise ConfigError(f"out={out} is a folder, expected the name of a file; set out=FILE.tsv")
-    pairs = read_training_text(saved.config, Path(resolved["cache_dir"]))[: resolved["pairs"]]
     model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
-    console = Console()
-    with Progress(console=Console(stderr=True), disable=not Console(stderr=True).is_terminal) as bar:
+    pairs = read_training_text(rebuild_source(saved), Path(resolved["cache_dir"]))[: resolved["pairs"]]
+    console = plain_console()
+    with Progress(console=plain_console(stderr=True), disable=not plain_console(stderr=True).is_terminal) as bar:
         task = bar.add_task("aligning", total=len(pairs))
         counts = attention_counts(
             TorchStepFunction(model), saved.tokenizers, pairs, on_done=lambda done: bar.advance(task, done)

@@ -1,6 +1,6 @@
 """Systems of an earlier report, to be compared with: other searches, or unknown words left as they are."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,3 +38,22 @@ def read_earlier(against: str | None, text: HeldOutText, names: Collection[str])
         taken.add(name)
         systems.append(replace(system, name=name, heatmaps=[]))
     return systems
+
+
+def scored_otherwise(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
+    """Warnings of earlier scores that another metric gave: other tokens, other letters, another sacreBLEU.
+
+    Args:
+        new: a system that was scored just now.
+        earlier: of an earlier report, whose scores are as they were then.
+    """
+    warnings = []
+    for system in earlier:
+        for name in new.scores.keys() & {"bleu", "chrf", "ter"} & system.scores.keys():
+            own, other = new.scores[name].signature, system.scores[name].signature
+            if own != other:
+                warnings.append(
+                    f"{name} of {system.name} is {other}, that of {new.name} is {own}: the two scores must not be "
+                    "compared; only the paired bootstrap is by one metric"
+                )
+    return sorted(warnings)

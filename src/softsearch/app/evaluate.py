@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 import softsearch
 from softsearch.app.alignments import align_translations, check_alignment_options, error_rate, write_alignments
-from softsearch.app.earlier import read_earlier
-from softsearch.app.instantiate import check, plain
+from softsearch.app.earlier import read_earlier, scored_otherwise
+from softsearch.app.instantiate import build, check, plain
 from softsearch.app.machine import describe_machine
 from softsearch.app.overlap import find_overlap
+from softsearch.app.printing import plain_console
 from softsearch.app.reranking import build_search
 from softsearch.app.results import show_report
 from softsearch.app.system_report import curve_searches, measure, with_curve
 from softsearch.app.systems import System, combine, open_any, open_systems
 from softsearch.app.test_set import HeldOutText, read_test_set
 from softsearch.app.training_text import training_shortlist
-from softsearch.app.tuned import with_tuned
+from softsearch.app.tuned import typed_options, with_tuned
 from softsearch.app.unknown_words import COPY, read_replace_unknown
 from softsearch.errors import ConfigError
 from softsearch.report.bootstrap import compare
@@ -32,6 +32,7 @@ from softsearch.report.page import write_page
 from softsearch.report.word_alignment import Aligned
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.shortlist_files import open_shortlist
+from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.shortlist import Shortlist
 from softsearch.search.shortlisted import Shortlisted
 from softsearch.text.checks import require_bool, require_choice, require_int
@@ -59,13 +60,13 @@ def evaluate(config: DictConfig) -> None:
     """
     keep_freed_memory()
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # else it tells each step of a test
-    config = with_tuned(config)
+    config = with_tuned(config, typed_options())
     options = plain(config)
     _check_options(options, config)
     opened = open_systems(options["ckpt"], options["bundle"], options["average"])
     text = read_test_set(config, options, opened)
     for system in opened:
-        Console().print(
+        plain_console().print(
             f"translating {len(text.sources)} sentences with {system.described}", soft_wrap=True, highlight=False
         )
     opened = [_with_shortlist(system, options) for system in opened]
@@ -79,14 +80,15 @@ def _check_options(options: dict[str, Any], config: DictConfig) -> None:
     for key in ("overlap", "alignments", "members"):
         require_bool(key, options[key])
     if options["ensemble"] is not None:
-        require_choice("ensemble", options["ensemble"], ("log_probs", "probs"))
+        require_choice("ensemble", options["ensemble"], AVERAGES)
     for key in ("weights", "language_model"):
         if options[key] is not None and options["ensemble"] is None:
             raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
     if options["curve"] is not None:
         if not isinstance(options["curve"], list):
             raise ConfigError(f"curve is {options['curve']!r}, expected a list, as in '[greedy,2,5,10,50,exact]'")
-        curve_searches(options["curve"], config.search)
+        for search in curve_searches(options["curve"], config.search).values():
+            build(search)
 
 
 def _with_ensemble(opened: list[System], options: dict[str, Any]) -> list[System]:
@@ -106,12 +108,12 @@ def _with_shortlist(system: System, options: dict[str, Any]) -> System:
     """The system with a shortlist, where one is asked for: a bundle's own, or one of a checkpoint's training text."""
     if (frequent := options["shortlist"]["frequent"]) is None:
         return system
-    if system.config is None:
+    if system.source is None:
         require_int("shortlist.frequent", frequent, at_least=1)
         return replace(
             system, step_fn=Shortlisted(system.step_fn, open_shortlist(Bundle.open(system.origin), frequent))
         )
-    tables = training_shortlist(system.config, system.tokenizers, Path(options["cache_dir"]), **options["shortlist"])
+    tables = training_shortlist(system.source, system.tokenizers, Path(options["cache_dir"]), **options["shortlist"])
     assert isinstance(system.step_fn, TorchStepFunction)
     return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
 
@@ -127,9 +129,10 @@ def _work(
     warnings = _form_warnings(opened, text)
     for system in systems:
         measured = measure(system, config.search, build_search(config.search, system.tokenizers), text, dictionary)
-        report = replace(measured.report, search=", ".join([measured.report.search, *_restrictions(options)]))
+        report = replace(measured.report, search=", ".join([measured.report.search, *_also(system, options)]))
+        warnings += measured.warnings
         if options["curve"] is not None:
-            report, unproven = with_curve(report, system, options["curve"], config.search, text)
+            report, unproven = with_curve(report, system, options["curve"], config.search, text, dictionary)
             warnings += unproven
         if gold is not None:
             report = replace(report, aer=error_rate(system, gold, text))
@@ -144,6 +147,7 @@ def _work(
             warnings.append(f"{system.name}: no alignments, for the model does not attend to the source")
         reports.append(report)
         aligned.append(found)
+    warnings += scored_otherwise(reports[0], earlier)
     reports += earlier
     aligned += [None] * len(earlier)
     overlap: dict[str, int] = {}
@@ -168,10 +172,11 @@ def _work(
     return _Work(report_of_all, text, aligned)
 
 
-def _restrictions(options: dict[str, Any]) -> list[str]:
+def _also(system: System, options: dict[str, Any]) -> list[str]:
     """What else there is to a search, for people."""
     frequent, unknown = options["shortlist"]["frequent"], options["replace_unknown"]
-    said = [] if frequent is None else [f"shortlist {frequent}"]
+    said = [f"ensemble by {options['ensemble']}"] if isinstance(system.step_fn, Ensemble) else []
+    said += [] if frequent is None else [f"shortlist {frequent}"]
     if unknown is None:
         return said
     return [*said, "unknown words copied" if unknown == COPY else f"unknown words from {Path(unknown).name}"]

@@ -4,16 +4,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
+from omegaconf import DictConfig
 from rich.table import Table
 
-from softsearch.app.build import rebuild_model
-from softsearch.app.instantiate import build, check, plain
+from softsearch.app.build import rebuild_model, rebuild_source
+from softsearch.app.instantiate import build, plain
+from softsearch.app.printing import plain_console
+from softsearch.app.reranking import is_rerank
 from softsearch.app.training_text import training_shortlist
 from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.report.folder import read_report
+from softsearch.runtime.bundle import check_place
+from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
+from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.training.average import read_weights
 from softsearch.training.run_folder import read_metrics
 from softsearch.training.saved import Saved
@@ -24,39 +28,38 @@ def export(config: DictConfig) -> None:
     """Exports ``ckpt`` to the folder ``out`` and prints what was written.
 
     Raises:
-        SoftsearchError: the checkpoint cannot be read, the graphs differ from the model, or ``out`` is something else.
+        SoftsearchError: an option is wrong, the checkpoint cannot be read, the graphs differ from the model, or ``out``
+            is something else or not writable.
     """
     resolved = plain(config)
-    check(resolved["search"], "search")
+    search = recommended_search(config.search)
+    _check_options(resolved)
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
     evaluation = {} if resolved["report"] is None else {"evaluation": _evaluation(resolved["report"], resolved["ckpt"])}
     saved = read_weights(resolved["ckpt"], resolved["average"])
-    model = rebuild_model(saved)
-    options = getattr(build(config.search), "options", None)
-    if options is None or resolved["max_src_tokens"] < 8:
-        raise ConfigError("search must be greedy or beam, and max_src_tokens at least 8")
+    model, source = rebuild_model(saved), rebuild_source(saved)
     count, cache_dir = resolved["shortlist"], Path(resolved["cache_dir"])
     everything = saved.tokenizers[1].vocab_size
     shortlist = (
         None
         if count is None
-        else training_shortlist(saved.config, saved.tokenizers, cache_dir, frequent=everything, translations=count)
+        else training_shortlist(source, saved.tokenizers, cache_dir, frequent=everything, translations=count)
     )
     bundle, parity = export_bundle(
         model,
         TorchStepFunction(model),
         saved.tokenizers,
         Path(resolved["out"]),
-        options=options,
+        search=search,
         max_src_tokens=min(resolved["max_src_tokens"], model.encoder.max_src_len or resolved["max_src_tokens"]),
-        facts=_facts(saved, sum(p.numel() for p in model.parameters())) | evaluation,
+        facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
         shortlist=shortlist,
     )
     table = Table("file", "bytes", title=str(bundle.path))
     for name, entry in bundle.manifest.files.items():
         table.add_row(name, f"{entry.size:,}")
-    console = Console()
+    console = plain_console()
     console.print(table)
     console.print(
         f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
@@ -65,24 +68,49 @@ def export(config: DictConfig) -> None:
     console.print(f"next: softsearch translate {bundle.path} < in.txt > out.txt", soft_wrap=True)
 
 
-def _facts(saved: Saved, parameters: int) -> dict[str, Any]:
+def recommended_search(node: DictConfig) -> Strategy:
+    """The strategy of the config group ``search``, for a bundle to recommend.
+
+    Raises:
+        ConfigError: an option is wrong, or a bundle cannot recommend this search.
+    """
+    if is_rerank(node):
+        raise ConfigError(
+            "a bundle cannot recommend search=rerank, which needs other models; set search=beam, and rerank with "
+            "softsearch translate --search rerank --rescore BUNDLE"
+        )
+    search: Strategy = build(node)
+    search_facts(search)
+    return search
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Finds mistakes before there is any work."""
+    value, out = options["max_src_tokens"], options["out"]
+    if type(value) is not int or not MIN_SRC_TOKENS <= value <= MAX_SRC_TOKENS:
+        raise ConfigError(
+            f"max_src_tokens is {value!r}, expected an integer from {MIN_SRC_TOKENS} to {MAX_SRC_TOKENS}; change it"
+        )
+    if not isinstance(out, str):
+        raise ConfigError(f"out is {out!r}, expected a folder; change it")
+    check_place(out)
+
+
+def _facts(saved: Saved, source: ParallelSource, parameters: int) -> dict[str, Any]:
     """What the bundle tells of its training; paths of the training machine stay at home."""
-    config = {
-        name: saved.config[name]
-        for name in ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
-    }
-    data = saved.config["data"]
-    source: ParallelSource = build(OmegaConf.create({"data": data}).data)
-    config["data"] = {k: v for k, v in data.items() if k not in ("root", "train", "val", "test", "pairs")}
-    config["data"]["text_form"] = source.text_form
+    told = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
+    config = {name: saved.config[name] for name in told if name in saved.config}
+    data = {k: v for k, v in saved.config["data"].items() if k not in ("root", "train", "val", "test", "pairs")}
+    config["data"] = data | {"text_form": source.text_form}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     return {
         "model": saved.config["name"],
         "parameters": f"{parameters:,}",
-        "data": data["_target_"].rpartition(".")[2],
-        "languages": f"{data['src_lang']} to {data['tgt_lang']}",
+        "data": type(source).__name__,
+        "languages": f"{source.src_lang} to {source.tgt_lang}",
         "text": "lower-cased and tokenised" if source.text_form == "lc_tok" else "as it is written",
-        "tokenizer": f"{saved.config['tokenizer']['kind']}, {src:,} pieces" + (f" and {tgt:,}" if tgt != src else ""),
+        "tokenizer": f"{saved.config['tokenizer'].get('kind')}, {src:,} pieces"
+        + (f" and {tgt:,}" if tgt != src else ""),
         "steps": saved.step,
         "averaged": saved.averaged,
         "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # of one checkpoint

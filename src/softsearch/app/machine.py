@@ -1,19 +1,24 @@
-"""What the machine has: the answers behind ``trainer=`` and ``precision`` defaults, and its name."""
+"""What the machine has: the answers behind ``trainer=`` and ``precision`` defaults, and its name.
+
+PyTorch is imported when it is asked, so that a mistyped option is answered without it.
+"""
 
 import os
 import platform
 from pathlib import Path
 
-import torch
-
 
 def accelerators() -> int:
     """Number of GPUs."""
+    import torch
+
     return torch.cuda.device_count()
 
 
 def describe_machine() -> str:
     """The processor, its cores and the GPU, for reports of speed."""
+    import torch
+
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text(errors="replace").splitlines() if cpuinfo.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -31,6 +36,8 @@ def devices_for_ddp() -> int:
 
 def precision() -> str:
     """``bf16-mixed`` where the hardware computes in bfloat16, else ``32-true``."""
+    import torch
+
     if accelerators():
         return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "32-true"
     fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()

@@ -1,10 +1,9 @@
 """Whether the test set is in the training data of the systems that are tested on it."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from softsearch.app.instantiate import build
 from softsearch.app.systems import System
@@ -56,17 +55,17 @@ def find_overlap(
     return {_KINDS[kind]: count for kind, count in counts.items()}, warnings
 
 
-def _training_sources(systems: Sequence[System]) -> Iterator[tuple[str, DictConfig | None]]:
+def _training_sources(systems: Sequence[System]) -> Iterator[tuple[str, ParallelSource | None]]:
     """The data of each checkpoint with the names of those that share it, and None with the names of the bundles."""
-    by_data: dict[str, list[str]] = {}
+    different: list[ParallelSource | None] = []
     for system in systems:
-        key = "" if system.config is None else json.dumps(system.config["data"], sort_keys=True, default=str)
-        by_data.setdefault(key, []).append(system.name)
-    for key, names in by_data.items():
-        yield ", ".join(names), OmegaConf.create({"data": json.loads(key)}).data if key else None
+        if system.source not in different:
+            different.append(system.source)
+    for source in different:
+        yield ", ".join(system.name for system in systems if system.source == source), source
 
 
-def _read(own: DictConfig, given: DictConfig | None, cache_dir: Path, overlap: Overlap) -> None:
+def _read(own: ParallelSource, given: DictConfig | None, cache_dir: Path, overlap: Overlap) -> None:
     source, files = _training_files(own, given, cache_dir)
     for src, tgt in files:
         clean = Cleaner(src=src, tgt=tgt, filters=source.dropped)
@@ -75,15 +74,14 @@ def _read(own: DictConfig, given: DictConfig | None, cache_dir: Path, overlap: O
 
 
 def _training_files(
-    own: DictConfig, given: DictConfig | None, cache_dir: Path
+    own: ParallelSource, given: DictConfig | None, cache_dir: Path
 ) -> tuple[ParallelSource, list[FilePair]]:
-    source: ParallelSource = build(own)
     try:
-        return source, source.train_files(cache_dir)
+        return own, own.train_files(cache_dir)
     except CorpusError:
-        if given is None or given._target_ != own._target_:
-            raise
         source = build(given)
+        if type(source) is not type(own):
+            raise
         return source, source.train_files(cache_dir)
 
 

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from omegaconf import DictConfig
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from softsearch.app.instantiate import build, check, plain
+from softsearch.app.printing import plain_console
 from softsearch.data.prepare import prepare as prepare_data
 from softsearch.data.prepared import PreparedData
 from softsearch.text.checks import require_int
@@ -26,7 +26,7 @@ def prepare(config: DictConfig) -> None:
         check(resolved[name], name)
     processes = os.cpu_count() or 1 if resolved["processes"] is None else resolved["processes"]
     require_int("processes", processes, at_least=1)
-    cache_dir = Path(config.cache_dir).expanduser()
+    cache_dir = Path(config.cache_dir)
     if sys.stderr.isatty():
         with _Bars() as bars:
             prepared = prepare_data(
@@ -42,7 +42,7 @@ class _Bars:
 
     def __init__(self) -> None:
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        self._progress = Progress(*columns, console=Console(stderr=True))
+        self._progress = Progress(*columns, console=plain_console(stderr=True))
         self._tasks: dict[str, TaskID] = {}
 
     def __enter__(self) -> "_Bars":
@@ -59,7 +59,7 @@ class _Bars:
 
 
 def _show(prepared: PreparedData) -> None:
-    console = Console()
+    console = plain_console()
     report = prepared.report()
     table = Table("split", "source | target", "pairs", "kept", "found")
     for split, corpora in report["corpora"].items():

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from lightning.pytorch.utilities import rank_zero_only
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from softsearch.app.printing import plain_console
 from softsearch.report.contents import Report, Score, SystemReport
 from softsearch.report.folder import REPORT
 from softsearch.training.evaluation import Evaluation
@@ -26,7 +26,7 @@ def report(folder: Path, split: str, tested: Evaluation, training: Mapping[str, 
     table = Table("figure", "value")
     for name, value in figures.items():
         table.add_row(name, _show(name, value))
-    console = Console()
+    console = plain_console()
     console.print(table)
     for name, text in signatures.items():
         console.print(f"{name}: {text}", soft_wrap=True, highlight=False)
@@ -35,7 +35,7 @@ def report(folder: Path, split: str, tested: Evaluation, training: Mapping[str, 
 
 def show_report(report: Report, folder: Path) -> None:
     """Prints an evaluation's tables, warnings and where its files are."""
-    console = Console()
+    console = plain_console()
     console.print(_score_table(report))
     for system in report.systems:
         if system.search_curve:
@@ -48,15 +48,15 @@ def show_report(report: Report, folder: Path) -> None:
     for name, score in report.systems[0].scores.items():
         console.print(f"{name}: {score.signature}", soft_wrap=True, highlight=False)
     for warning in report.warnings:
-        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", soft_wrap=True, highlight=False)
+        console.print(Text.assemble(("warning:", "yellow"), f" {warning}"), soft_wrap=True)
     for what, file in (("page", "report.html"), ("the same for programs", REPORT), ("figures", METRICS)):
-        console.print(f"{what}: {escape(str(folder / file))}", soft_wrap=True, highlight=False)
+        console.print(f"{what}: {folder / file}", soft_wrap=True, highlight=False)
 
 
 def _score_table(report: Report) -> Table:
     table = Table("figure", title="with 95 % intervals")
     for system in report.systems:
-        table.add_column(escape(system.name), overflow="fold")  # names may begin alike
+        table.add_column(system.name, overflow="fold")  # names may begin alike
     for name in dict.fromkeys(name for system in report.systems for name in system.scores):
         table.add_row(name, *(_interval(name, system.scores.get(name)) for system in report.systems))
     facts: dict[str, Callable[[SystemReport], float | None]] = {
@@ -78,7 +78,7 @@ def _score_table(report: Report) -> Table:
 
 def _curve_table(system: SystemReport) -> Table:
     columns = ("search", "BLEU", "log p", "score", "seconds", "empty", "search errors")
-    table = Table(*columns, title=f"searches with {escape(system.name)}")
+    table = Table(*columns, title=f"searches with {system.name}")
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
         figures = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")

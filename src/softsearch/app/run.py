@@ -13,14 +13,17 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.build import build_data, build_model, load_vectors, rebuild_model
+from softsearch.app.build import build_data, build_model, check_attention, load_vectors, with_weights
+from softsearch.app.export import export, recommended_search
 from softsearch.app.git_state import git_state
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.main import CONFIGS
+from softsearch.app.rehearsal import rehearse
 from softsearch.app.reranking import build_search
 from softsearch.app.results import report
-from softsearch.app.resume import compare
+from softsearch.app.resume import compare, restoring
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.models.interface import Seq2Seq
 from softsearch.training.allocator import keep_compiled_kernels, keep_freed_memory
 from softsearch.training.boards import log_folder
 from softsearch.training.callbacks.dashboard import Dashboard
@@ -47,16 +50,16 @@ def train(config: DictConfig) -> None:
     """
     _prepare_process()
     resolved = plain(config)
-    for name, node in resolved.items():
-        check(node, name, given=GIVEN.get(name, ()))
+    _check(config, resolved)
     run_dir = Path(config.run_dir)
     checkpoint = _checkpoint_to_resume(config.resume, run_dir)
     lightning.seed_everything(config.seed, verbose=False)
 
+    callbacks = _build_callbacks(config)
     data = build_data(config)
     data.prepare_data()
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-    model = build_model(config.model, *(t.vocab_size for t in tokenizers))
+    model = build_model(config.model, tokenizers)
     if checkpoint is None:
         load_vectors(config.vectors, model, tokenizers)
     module = TranslationModule(
@@ -66,8 +69,7 @@ def train(config: DictConfig) -> None:
         scheduler=build(config.scheduler),
         method=build(config.method),
     )
-    search = build_search(config.search, tokenizers)
-    callbacks = [build(callback) for callback in config.callbacks.values()]
+    search = check_attention(build_search(config.search, tokenizers), model)
     loggers = _build_loggers(config, run_dir)
     trainer: lightning.Trainer = build(
         config.trainer,
@@ -83,12 +85,12 @@ def train(config: DictConfig) -> None:
     training = {"model/parameters": float(sum(p.numel() for p in model.parameters()))}
     log.info("%s with %s parameters", config.name, f"{training['model/parameters']:,.0f}")
     if checkpoint is not None:
-        log.info("continuing from %s", checkpoint)
         compare(checkpoint, resolved, module.state_dict())
-    trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
+    with restoring(checkpoint):
+        trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
     if any(isinstance(c, ModelCheckpoint) and c.monitor and c.best_model_path for c in callbacks):
-        model = rebuild_model(read_saved(run_dir / "checkpoints" / BEST))  # FSDP has taken the trained one apart
+        model = _best_model(config, run_dir)
     model.to(trainer.strategy.root_device)
     training |= {k: v for c in callbacks if isinstance(c, Throughput | FaultySteps) for k, v in c.summary.items()}
     split = "test" if "test" in data.prepared.splits else "val"
@@ -98,6 +100,26 @@ def train(config: DictConfig) -> None:
     report(run_dir, split, tested, training)
     _log_bundle(callbacks, loggers, config, run_dir)
     trainer.strategy.barrier()
+
+
+def _best_model(config: DictConfig, run_dir: Path) -> Seq2Seq:
+    """A new model with the weights of the best checkpoint: FSDP has taken the trained one apart.
+
+    It is the one that the config names, because the checkpoint may not name classes of the user's own.
+    """
+    best = read_saved(run_dir / "checkpoints" / BEST)
+    return with_weights(build_model(config.model, best.tokenizers), best)
+
+
+def _check(config: DictConfig, resolved: dict[str, Any]) -> None:
+    """Finds mistakes before anything is prepared.
+
+    Raises:
+        ConfigError: an option is wrong, or the parts do not fit together.
+    """
+    for name, node in resolved.items():
+        check(node, name, given=GIVEN.get(name, ()))
+    rehearse(config)
 
 
 def _prepare_process() -> None:
@@ -114,7 +136,7 @@ def _build_loggers(config: DictConfig, run_dir: Path) -> list[Logger]:
     """The loggers; a run that resumes goes on with what the folder's first start began."""
     if config.resume is None:
         forget_id(run_dir)
-    return [build(logger) for logger in config.logger.values()]
+    return [build(logger) for logger in config.logger.values() if logger is not None]
 
 
 def _describe(loggers: list[Logger], config: dict[str, Any]) -> None:
@@ -132,13 +154,30 @@ def _log_test(loggers: list[Logger], figures: dict[str, float], step: int) -> No
         logger.finalize("success")
 
 
+def _wants_bundle(callbacks: list[Callback]) -> bool:
+    return any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks)
+
+
+def _build_callbacks(config: DictConfig) -> list[Callback]:
+    """The callbacks; what :func:`_log_bundle` could not export after training is refused before it.
+
+    Raises:
+        ConfigError: an option is wrong, or a bundle cannot recommend the search.
+    """
+    callbacks = [build(callback) for callback in config.callbacks.values() if callback is not None]
+    if _wants_bundle(callbacks):
+        try:
+            recommended_search(config.search)
+        except ConfigError as error:
+            raise ConfigError(f"callbacks.dashboard.bundle is true, but {error}") from error
+    return callbacks
+
+
 @rank_zero_only
 def _log_bundle(callbacks: list[Callback], loggers: list[Logger], config: DictConfig, run_dir: Path) -> None:
     """Exports what was trained, where ``callbacks.dashboard.bundle`` asks for it."""
-    if not any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks):
+    if not _wants_bundle(callbacks):
         return
-    from softsearch.app.export import export
-
     found = [path for name in (BEST, LAST) if (path := run_dir / "checkpoints" / name).is_file()]
     if not found:
         log.warning("no bundle: the run ended before its first validation, and so without a checkpoint")

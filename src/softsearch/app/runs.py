@@ -33,10 +33,16 @@ def find_folders(runs: object) -> list[Path]:
         raise ConfigError(f"runs is {runs!r}, expected folders, as in runs='[logs/a,logs/b]' or runs='logs/train/*'")
     found: dict[Path, None] = {}
     for name in wanted:
-        matches = sorted(glob.glob(name)) if glob.has_magic(name) else [name]  # noqa: PTH207 - it may be absolute
+        pattern = glob.has_magic(name) and not Path(name).exists()
+        matches = sorted(glob.glob(name)) if pattern else [name]  # noqa: PTH207 - it may be absolute
         if not matches:
             raise ConfigError(f"runs: nothing matches {name!r}; name folders of runs")
-        found |= {Path(match): None for match in matches if Path(match).is_dir() or not Path(match).exists()}
+        folders = [Path(match) for match in matches if Path(match).is_dir() or not Path(match).exists()]
+        if not folders:
+            raise ConfigError(
+                f"runs: {name!r} {'matches files only' if pattern else 'is a file'}; name folders of runs"
+            )
+        found |= dict.fromkeys(folders)
     return list(found)
 
 

@@ -4,16 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
-from rich.console import Console
 
 from softsearch.app.instantiate import plain
+from softsearch.app.printing import plain_console
 from softsearch.app.systems import System, combine, open_systems
 from softsearch.app.test_set import HeldOutText, read_test_set
 from softsearch.errors import ConfigError
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.search.scoring import score_pairs
-from softsearch.text.checks import require_bool
+from softsearch.text.checks import require_bool, require_choice
 from softsearch.text.vocabulary import EOS
 from softsearch.training.allocator import keep_freed_memory
 from softsearch.training.evaluation import BATCH_TOKENS
@@ -30,6 +30,8 @@ def score(config: DictConfig) -> None:
     keep_freed_memory()
     options = plain(config)
     require_bool("tokens", options["tokens"])
+    if options["ensemble"] is not None:  # unnormalised, what comes out would be no probabilities
+        require_choice("ensemble", options["ensemble"], ("log_probs", "probs"))
     files = _files(options)
     if options["weights"] is not None and options["ensemble"] is None:
         raise ConfigError("weights is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
@@ -43,7 +45,7 @@ def score(config: DictConfig) -> None:
             name = "scores.tsv" if len(systems) == 1 else f"scores.{file_name(system.name)}.tsv"
             summary = _score(system, text, new / name, tokens=options["tokens"])
             summaries.append(f"{system.name}: {summary}: {folder / name}")
-    Console().print("\n".join(summaries), soft_wrap=True, highlight=False, markup=False)
+    plain_console().print("\n".join(summaries), soft_wrap=True, highlight=False)
 
 
 def _files(options: dict[str, Any]) -> list[str] | None:

@@ -21,6 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from softsearch.errors import ConfigError
+from softsearch.ranges import AtLeastOne, NotNegative, Positive, Seed
 
 SILENCE = 3  # heartbeats that a worker may miss
 _RETRIES = 3  # of a trial that takes its worker with it
@@ -37,11 +38,11 @@ class Plan:
 
     study: str | None
     storage: str
-    trials: int
-    timeout: float | None
-    trial_timeout: float | None
-    heartbeat: int
-    seed: int
+    trials: AtLeastOne
+    timeout: NotNegative | None
+    trial_timeout: Positive | None
+    heartbeat: AtLeastOne
+    seed: Seed
     sampler: Callable[..., BaseSampler]
     pruner: BasePruner | None
     report: str

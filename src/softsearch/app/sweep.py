@@ -3,6 +3,7 @@
 import logging
 import math
 import socket
+from collections import Counter
 from time import monotonic, sleep
 from typing import Any
 
@@ -31,7 +32,7 @@ def sweep(config: DictConfig) -> None:
     """Runs trials until as many as wanted are finished, and reports; may be ended and called again at any time.
 
     Raises:
-        ConfigError: something is wrong with the config or the database, or the first trials all fail.
+        ConfigError: something is wrong with the config or the database, or no trial ended well.
     """
     check(plain(config), "sweep")
     plan: Plan = build(config)
@@ -42,6 +43,12 @@ def sweep(config: DictConfig) -> None:
             Worker(study, plan).work()
         finally:
             report(study, plan)
+        trials = study.get_trials(deepcopy=False)
+        failed = _failed(trials)
+        if failed and len(failed) == finished(trials):
+            raise ConfigError(
+                f"all {len(failed)} trials failed{_reason(failed)}; mend it and begin another study (study=NAME)"
+            )
 
 
 def refuse_what_does_not_compose(plan: Plan) -> None:
@@ -73,6 +80,18 @@ def _done(study: optuna.Study) -> int:
     return finished(study.get_trials(deepcopy=False))
 
 
+def _failed(trials: list[FrozenTrial]) -> list[FrozenTrial]:
+    """Those that ended by themselves, and not well."""
+    return [trial for trial in trials if trial.state is TrialState.FAIL and "error" in trial.user_attrs]
+
+
+def _reason(failed: list[FrozenTrial]) -> str:
+    """The last line of what failed trials said, or the most frequent one where they differ."""
+    lines = Counter(trial.user_attrs["error"].rpartition("\n")[2] for trial in failed)
+    line, count = lines.most_common(1)[0]
+    return f": {line}" if len(lines) == 1 else f"; {count} of them with: {line}"
+
+
 class Worker:
     """Does trials of a study, one after the other; others may do so beside it.
 
@@ -101,9 +120,10 @@ class Worker:
                     return
                 self._do_one()
                 if self.failed_only == _HOPELESS:
+                    reason = _reason(_failed(self.study.get_trials(deepcopy=False)))
                     raise ConfigError(
-                        f"the first {_HOPELESS} trials of this worker all failed, so its next ones would too; "
-                        "the reasons stand above and in results.csv"
+                        f"the first {_HOPELESS} trials of this worker all failed, so its next ones would too{reason}; "
+                        "each one's reason is above and in results.csv"
                     )
         except KeyboardInterrupt:
             raise SystemExit(130) from None

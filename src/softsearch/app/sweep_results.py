@@ -2,20 +2,23 @@
 
 import logging
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 from optuna.importance import get_param_importances
 from optuna.trial import FrozenTrial, TrialState
-from rich.console import Console
 from rich.table import Table
 
+from softsearch.app.printing import plain_console
 from softsearch.app.study import Plan
+from softsearch.report.folder import all_or_nothing
 from softsearch.report.sweep import draw_importances, draw_pareto, write_rows
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen
+_FEWEST = 10  # complete trials that importances are computed from: the best tenth of them is one
 
 
 def report(study: optuna.Study, plan: Plan) -> None:
@@ -26,7 +29,8 @@ def report(study: optuna.Study, plan: Plan) -> None:
     best = {trial.number for trial in study.best_trials}
     rows = [_row(trial, plan, trial.number in best) for trial in _ranked(trials, plan)]
     _print(rows, plan)
-    written = [*write_rows(rows, plan.folder), *_draw(study, plan, best)]
+    with all_or_nothing(plan.folder) as folder:  # two workers may end at the same time
+        written = [*write_rows(rows, folder), *_draw(study, plan, best, folder)]
     log.info("written to %s: %s", plan.folder, ", ".join(written))
 
 
@@ -62,9 +66,9 @@ def _print(rows: list[dict[str, Any]], plan: Plan) -> None:
     table = Table(*columns, title=f"{plan.study}: {len(rows)} trials, * is best")
     for row in rows[:_SHOWN]:
         table.add_row(f"{row['trial']}{'*' if row['best'] else ''}", *(_show(row[name]) for name in columns[1:]))
-    console = Console()
+    console = plain_console()
     if not console.is_terminal:
-        console = Console(width=sum(max(len(name), 12) + 3 for name in columns) + 1)
+        console = plain_console(width=sum(max(len(name), 12) + 3 for name in columns) + 1)
     console.print(table)
     if len(rows) > _SHOWN:
         console.print(f"the other {len(rows) - _SHOWN} are in results.csv")
@@ -76,30 +80,47 @@ def _show(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _draw(study: optuna.Study, plan: Plan, best: set[int]) -> list[str]:
+def _draw(study: optuna.Study, plan: Plan, best: set[int], folder: Path) -> list[str]:
     """Draws what the complete trials allow; the names of the files."""
     complete = [t for t in study.get_trials(deepcopy=False) if t.state is TrialState.COMPLETE]
     drawn: list[str] = []
-    if len(complete) < 2:
+    if not complete:
         return drawn
-    importances = {name: _importances(study, index, way) for index, (name, way) in enumerate(plan.objectives.items())}
-    draw_importances(importances, len(complete), plan.folder / "importance.png")
-    drawn.append("importance.png")
-    if len(plan.objectives) > 1:
+    told = {name: _tells(name, [trial.values[i] for trial in complete]) for i, name in enumerate(plan.objectives)}
+    if any(told.values()):
+        importances = {
+            name: _importances(study, index, way)
+            for index, (name, way) in enumerate(plan.objectives.items())
+            if told[name]
+        }
+        draw_importances(importances, len(complete), folder / "importance.png")
+        drawn.append("importance.png")
+    if len(plan.objectives) > 1 and len(complete) > 1:
         numbers = [trial.number for trial in complete]
         draw_pareto(
             np.array([trial.values for trial in complete]),
             numbers,
             plan.objectives,
             [number in best for number in numbers],
-            plan.folder / "pareto.png",
+            folder / "pareto.png",
         )
         drawn.append("pareto.png")
     return drawn
 
 
+def _tells(objective: str, values: list[float]) -> bool:
+    """Whether importances for an objective would say anything; logs why not."""
+    if len(values) < _FEWEST:
+        log.info("no importances for %s: %d trials are complete, expected %d", objective, len(values), _FEWEST)
+    elif min(values) == max(values):
+        log.info("no importances for %s: it is %g in all %d complete trials", objective, values[0], len(values))
+    else:
+        return True
+    return False
+
+
 def _importances(study: optuna.Study, objective: int, direction: str) -> dict[str, float]:
-    """PED-ANOVA's shares (Watanabe et al. 2023, arXiv:2304.10255): what tells the best trials from the better half."""
+    """PED-ANOVA's shares (Watanabe et al. 2023, arXiv:2304.10255): what tells the best tenth of the trials from all."""
     sign = -1.0 if direction == "maximize" else 1.0  # it takes less for better
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few trials; the picture's title says how many

@@ -12,10 +12,11 @@ import hydra.utils
 import numpy as np
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 
 from softsearch.app.instantiate import build
+from softsearch.app.printing import plain_console
 from softsearch.app.reranking import is_rerank
 from softsearch.app.systems import System
 from softsearch.app.test_set import HeldOutText
@@ -29,6 +30,7 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import Hypothesis, SearchOptions, SearchStrategy
 from softsearch.search.scoring import score_pairs
+from softsearch.search.shortlisted import Banned
 from softsearch.text.vocabulary import EOS, UNK
 from softsearch.training.evaluation import BATCH_TOKENS, reference_nll
 from softsearch.training.metrics import bleu_metric, corpus_metrics, lower_cased_bleu
@@ -47,6 +49,7 @@ class Measured(NamedTuple):
 
     report: SystemReport
     found: list[Hypothesis]  # the best of each sentence
+    warnings: list[str]
 
 
 def measure(
@@ -72,7 +75,8 @@ def measure(
     hypotheses = translation_texts(system, text.sources, found, dictionary)
     bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
     known = known_sentences(system, text)
-    scores = _scores(hypotheses, known, text)
+    nll, no_nll = _nll(system, text)
+    scores = _scores(hypotheses, text, _without_unk(system, strategy, text, found, known))
     report = SystemReport(
         name=system.name,
         origin=system.origin,
@@ -84,20 +88,34 @@ def measure(
         sentences_per_second=len(found) / seconds,
         tokens_per_second=sum(map(_length, found)) / seconds,
         scores=scores,
-        nll=_nll(system, text),
+        nll=nll,
         length_ratio=length_ratio(hypotheses, text.references, bleu),
         by_length=score_by_length(text.sources, hypotheses, text.references, bleu),
         hypotheses=hypotheses,
         sentence_chrf=sentence_chrf(hypotheses, text.references),
         no_unk_sentences=int(known.sum()) if _NO_UNK in scores else None,
     )
-    return Measured(report, found)
+    warnings = [f"{system.name} has no -log p of a reference token: {no_nll}"] if no_nll else []
+    return Measured(report, found, warnings)
 
 
 def with_curve(
-    report: SystemReport, system: System, curve: Sequence[object], search: DictConfig, text: HeldOutText
+    report: SystemReport,
+    system: System,
+    curve: Sequence[object],
+    search: DictConfig,
+    text: HeldOutText,
+    dictionary: Mapping[str, str] | None = None,
 ) -> tuple[SystemReport, list[str]]:
     """Adds other searches of the same sentences: ``curve`` has ``greedy``, ``exact`` and the widths of beams.
+
+    Args:
+        report: what :func:`measure` said of the system.
+        system: what translates.
+        curve: see above.
+        search: the config of the search whose options the others take over.
+        text: the test set.
+        dictionary: what replaces unknown words; None to leave them as they are.
 
     Returns:
         The report, and a warning where exact search has given up.
@@ -109,14 +127,15 @@ def with_curve(
     searches = []
     for name, node in curve_searches(curve, search).items():
         found, seconds = translate(system, build(node), text.sources)
-        hypotheses = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found]
+        hypotheses = translation_texts(system, text.sources, found, dictionary)
         score = float(bleu.corpus_score(hypotheses, [text.references]).score)
         searches.append(Searched(name, found, seconds, score))
         if unproven := sum(hypothesis.optimal is False for hypothesis in found):
             share = f"{unproven:,} of {len(found):,} sentences"
             warnings.append(f"{system.name}: {name} search did not come to an end for {share}; there may be better")
     keys = ("length_penalty", "length_norm")
-    options = SearchOptions(**{key: search[key] for key in keys if key in search})
+    node = _beam_of(search)
+    options = SearchOptions(**{key: node[key] for key in keys if key in node})
     return replace(report, search_curve=search_points(searches, options)), warnings
 
 
@@ -126,7 +145,7 @@ def curve_searches(curve: Sequence[object], search: DictConfig) -> dict[str, Dic
     Raises:
         ConfigError: an entry is no search.
     """
-    options = OmegaConf.to_container(search.search if is_rerank(search) else search, resolve=True)
+    options = OmegaConf.to_container(_beam_of(search), resolve=True)
     assert isinstance(options, dict)
     nodes = {}
     for entry in curve:
@@ -144,8 +163,13 @@ def curve_searches(curve: Sequence[object], search: DictConfig) -> dict[str, Dic
     return nodes
 
 
+def _beam_of(search: DictConfig) -> DictConfig:
+    """The search, or of a reranker the one that finds its n-best lists."""
+    return search.search if is_rerank(search) else search
+
+
 def known_sentences(system: System, text: HeldOutText) -> NDArray[np.bool_]:
-    """Which sentences have no unknown word in the source and in the reference (Bahdanau et al. 2015, table 1)."""
+    """Which sentences have no unknown word in the source and in the reference ("No UNK", Bahdanau et al. 2015)."""
     sides = zip(system.tokenizers, text.lines, strict=True)
     unknown = [[UNK in tokenizer.encode(line) for line in lines] for tokenizer, lines in sides]
     return np.array([not any(pair) for pair in zip(*unknown, strict=True)])
@@ -169,9 +193,9 @@ def translate(system: System, strategy: SearchStrategy, lines: Sequence[str]) ->
     ids = [[*system.tokenizers[0].encode(line), EOS] for line in lines]
     # A bundle computes each batch on one core; PyTorch shares out the work of one batch itself.
     workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
-    console = Console(stderr=True)
+    console = plain_console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(system.name, total=len(ids))
+        task = bar.add_task(escape(system.name), total=len(ids))
         start = time.perf_counter()
         found = translate_ids(
             system.step_fn,
@@ -189,32 +213,62 @@ def _length(hypothesis: Hypothesis) -> int:
     return len(hypothesis.tokens) + (not hypothesis.truncated)
 
 
-def _scores(hypotheses: list[str], known: NDArray[np.bool_], text: HeldOutText) -> dict[str, Score]:
+def _without_unk(
+    system: System,
+    strategy: SearchStrategy,
+    text: HeldOutText,
+    found: Sequence[Hypothesis],
+    known: NDArray[np.bool_],
+) -> tuple[list[str], list[str]] | None:
+    """Translations and references of the ``known`` sentences; None unless these are some, but not all.
+
+    Bahdanau et al. 2015 (arXiv:1409.0473, table 1, note) did not let their models write UNK when they scored these
+    sentences, so they are translated once more without it: all of them, because a beam with UNK has less room for
+    other words, also where its best hypothesis has none. That leaves nothing for ``replace_unknown``. Subwords and
+    characters are never UNK in training: a model over them that wrote none in the whole test set is not asked again.
+    """
+    places: list[int] = np.flatnonzero(known).tolist()
+    if not 0 < len(places) < len(found):
+        return None
+    tgt_tokenizer = system.tokenizers[1]
+    best = [found[place] for place in places]
+    if tgt_tokenizer.has_words or any(UNK in hypothesis.tokens for hypothesis in found):
+        banned = replace(system, step_fn=Banned(system.step_fn, [UNK]))
+        best, _ = translate(banned, strategy, [text.sources[place] for place in places])
+    return [tgt_tokenizer.decode(hypothesis.tokens) for hypothesis in best], [text.references[i] for i in places]
+
+
+def _scores(
+    hypotheses: list[str], text: HeldOutText, without_unk: tuple[list[str], list[str]] | None
+) -> dict[str, Score]:
     metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
     scores = {name: score_with_interval(metric, hypotheses, text.references) for name, metric in metrics.items()}
     if text.text_form == "plain":
         scores["bleu_lc"] = score_with_interval(lower_cased_bleu(text.tgt_lang), hypotheses, text.references)
-    places = np.flatnonzero(known)
-    if 0 < len(places) < len(hypotheses):
-        ours, theirs = ([side[place] for place in places] for side in (hypotheses, text.references))
-        scores[_NO_UNK] = score_with_interval(metrics["bleu"], ours, theirs)
+    if without_unk is not None:
+        scores[_NO_UNK] = score_with_interval(metrics["bleu"], *without_unk)
     same = [h == r for h, r in zip(hypotheses, text.references, strict=True)]
     return scores | {"exact_match": share_with_interval(same)}
 
 
-def _nll(system: System, text: HeldOutText) -> float | None:
-    """Mean -log p of a token of the references, EOS included, in nats; None where scores are no probabilities.
+def _nll(system: System, text: HeldOutText) -> tuple[float | None, str]:
+    """Mean -log p of a token of the references, EOS included, in nats, with all that the system translates with.
 
-    A shortlist may lack a reference's word, whose probability is 0; that is None too.
+    Returns:
+        The figure and "", or None and the reason why there is none. Under a shortlist it is nearly always infinite:
+        words that are not on it have the probability 0, and few references do without any of them.
     """
-    if isinstance(system.step_fn, Ensemble) and system.step_fn.language_model is not None:
-        return None
-    if isinstance(system.step_fn, TorchStepFunction):
-        return reference_nll(system.step_fn.model, system.tokenizers, text.lines)
+    step_fn = system.step_fn
+    if isinstance(step_fn, Ensemble) and not step_fn.is_distribution:
+        return None, "the scores that its models add up are not probabilities"
+    if isinstance(step_fn, TorchStepFunction) and step_fn.shortlist is None:  # all tokens at once
+        return reference_nll(step_fn.model, system.tokenizers, text.lines), ""
     src, tgt = (
         [tokenizer.encode(line) for line in lines]
         for tokenizer, lines in zip(system.tokenizers, text.lines, strict=True)
     )
-    scored = score_pairs(system.step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
-    nll = -sum(pair.log_prob for pair in scored) / sum(len(pair.token_log_probs) for pair in scored)
-    return nll if math.isfinite(nll) else None
+    scored = score_pairs(step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+    if impossible := sum(math.isinf(pair.log_prob) for pair in scored):
+        share = f"{impossible:,} of {len(scored):,} references"
+        return None, f"it is infinite, because a word of {share} has the probability 0, as one that a shortlist lacks"
+    return -sum(pair.log_prob for pair in scored) / sum(len(pair.token_log_probs) for pair in scored), ""

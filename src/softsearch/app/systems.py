@@ -1,15 +1,14 @@
 """Whatever translates, as one kind of thing: checkpoints, bundles, and ensembles of both."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 
-from softsearch.app.build import rebuild_model
-from softsearch.app.instantiate import build
+from softsearch.app.build import rebuild_model, rebuild_source
 from softsearch.data.sources.base import ParallelSource, TextForm
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
@@ -40,7 +39,7 @@ class System:
     text_form: TextForm
     src_lang: str
     tgt_lang: str
-    config: dict[str, Any] | None  # the checkpoint's; None of a bundle
+    source: ParallelSource | None  # the data that a checkpoint was trained on; None of a bundle
     described: str = ""  # where the weights come from, for people: the path and the step
 
 
@@ -102,7 +101,7 @@ def combine(
         step_fn=ensemble,
         parameters=sum(system.parameters for system in every),
         size_bytes=sum(system.size_bytes for system in every),
-        config=next((system.config for system in every if system.config is not None), None),
+        source=next((system.source for system in every if system.source is not None), None),
         described="; ".join(system.described for system in every),
     )
 
@@ -141,7 +140,7 @@ def _longer(system: System) -> str:
 def _open_checkpoint(path: str, average: int | None) -> System:
     saved = read_weights(path, average)
     model = rebuild_model(saved).to("cuda" if torch.cuda.is_available() else "cpu")
-    source: ParallelSource = build(OmegaConf.create({"data": saved.config["data"]}).data)
+    source = rebuild_source(saved)
     folder = Path(path).resolve().parent
     parameters = list(model.parameters())
     return System(
@@ -156,28 +155,28 @@ def _open_checkpoint(path: str, average: int | None) -> System:
         text_form=source.text_form,
         src_lang=source.src_lang,
         tgt_lang=source.tgt_lang,
-        config=saved.config,
+        source=source,
         described=saved.describe(),
     )
 
 
 def _open_bundle(path: str) -> System:
     bundle = Bundle.open(path)
-    facts = bundle.manifest.training
-    data = cast(dict[str, Any], facts.get("config", {})).get("data", {})
-    lower_cased = "lc_tok" in (data.get("variant"), data.get("text_form"))
+    trained = bundle.manifest.trained
+    parameters = trained("parameters").replace(",", "")
+    lower_cased = "lc_tok" in (trained("config.data.variant"), trained("config.data.text_form"))
     return System(
         name=Path(path).resolve().name,
         origin=path,
         backend="onnx",
-        architecture=str(facts.get("model", "unknown")),
+        architecture=trained("model") or "unknown",
         step_fn=OnnxStepFunction(bundle, alignments=True),
         tokenizers=open_tokenizers(bundle),
-        parameters=int(str(facts.get("parameters", "0")).replace(",", "")),
+        parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
         size_bytes=sum(entry.size for entry in bundle.manifest.files.values()),
         text_form="lc_tok" if lower_cased else "plain",
-        src_lang=data.get("src_lang", ""),
-        tgt_lang=data.get("tgt_lang", ""),
-        config=None,
+        src_lang=trained("config.data.src_lang"),
+        tgt_lang=trained("config.data.tgt_lang"),
+        source=None,
         described=path,
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from softsearch.app.instantiate import build
 from softsearch.app.systems import System
@@ -60,8 +60,7 @@ def read_test_set(config: DictConfig, resolved: Mapping[str, Any], systems: Sequ
 
 
 def _source(config: DictConfig, systems: Sequence[System]) -> ParallelSource | None:
-    own = next((system.config["data"] for system in systems if system.config is not None), None)
     if "data" in config:
         source: ParallelSource = build(config.data)
         return source
-    return None if own is None else build(OmegaConf.create({"data": own}).data)
+    return next((system.source for system in systems if system.source is not None), None)

@@ -1,34 +1,29 @@
 """The text that a saved model was trained on."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import OmegaConf
 
-from softsearch.app.instantiate import build
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.data.sources.base import ParallelSource
 from softsearch.runtime.models import Tokenizers
 from softsearch.text.corpus import read_parallel
 
 
-def read_training_text(config: Mapping[str, Any], cache_dir: Path) -> list[tuple[str, str]]:
-    """Returns the sentence pairs, the source and the target of each, as a run's ``config`` finds them now.
+def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:
+    """Returns the sentence pairs, the source and the target of each, as a run's data has them now.
 
     Raises:
         CorpusError: a file cannot be read.
     """
-    source: ParallelSource = build(OmegaConf.create({"data": config["data"]}).data)
     files = source.train_files(cache_dir)
     corpora = [read_parallel(*pair, on_error=source.dropped.on_error) for pair in files]
     return [pair for corpus in corpora for pair in zip(corpus.src, corpus.tgt, strict=True)]
 
 
 def training_shortlist(
-    config: Mapping[str, Any], tokenizers: Tokenizers, cache_dir: Path, *, frequent: int, translations: int
+    source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, *, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Returns what a shortlist of the training text is made of, see :func:`softsearch.data.lexicon.shortlist_tables`.
 
@@ -36,7 +31,7 @@ def training_shortlist(
         ConfigError: a number is of the wrong type or below 1.
         CorpusError: a file cannot be read.
     """
-    sides = zip(*read_training_text(config, cache_dir), strict=True)
+    sides = zip(*read_training_text(source, cache_dir), strict=True)
     src, tgt = (
         [np.asarray(tokenizer.encode(line)) for line in side] for tokenizer, side in zip(tokenizers, sides, strict=True)
     )

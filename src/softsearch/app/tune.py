@@ -1,5 +1,6 @@
 """Weights of ensembles, language models and rerankers, and length penalties, for the best BLEU on a validation set."""
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -8,18 +9,19 @@ from typing import Any, cast
 
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 from rich.table import Table
 from sacrebleu.metrics.base import Metric
 
 from softsearch.app.instantiate import check, plain
+from softsearch.app.printing import plain_console
 from softsearch.app.reranking import build_search, is_rerank
 from softsearch.app.system_report import translate
 from softsearch.app.systems import System, combine, open_any, open_systems
 from softsearch.app.test_set import HeldOutText, read_test_set
-from softsearch.app.tuned import Tuned
+from softsearch.app.tuned import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.search.batching import plan_batches
+from softsearch.search.ensemble import AVERAGES
 from softsearch.search.interface import StepFunction
 from softsearch.search.rerank import Rerank, Scored, length_of, weighted_scores
 from softsearch.search.tuning import Point, Trial, best_of, coordinate_search
@@ -51,7 +53,7 @@ def tune(config: DictConfig) -> None:
     keep_freed_memory()
     options = plain(config)
     check(options["search"], "search")
-    require_choice("ensemble", options["ensemble"], ("log_probs", "probs"))
+    require_choice("ensemble", options["ensemble"], AVERAGES)
     require_int("searches", options["searches"], at_least=1)
     if not isinstance(options["weights"], list | None):
         raise ConfigError(f"weights={options['weights']}: expected a list to start from, as in '[0.6,0.4]'")
@@ -64,9 +66,10 @@ def tune(config: DictConfig) -> None:
     trials = tuner.rerank() if is_rerank(config.search) else tuner.ensemble()
     _show(trials, text, time.perf_counter() - began)
     out = Path(options["run_dir"]) / "weights.json"
-    tuner.tuned(trials).save(out)
-    command = f"python src/evaluate.py weights={out}" + " search=rerank" * is_rerank(config.search)
-    Console().print(f"weights: {out}\nnext: {command}", soft_wrap=True, highlight=False)
+    tuned = tuner.tuned(trials)
+    tuned.save(out)
+    command = shlex.join(["python", "src/evaluate.py", f"weights={out}", *_rest_of_search(tuned)])
+    plain_console().print(f"weights: {out}\nnext: {command}", soft_wrap=True, highlight=False)
 
 
 class _Tuner:
@@ -93,6 +96,7 @@ class _Tuner:
 
     def ensemble(self) -> list[Trial]:
         """Searches anew with each combination."""
+        self._combined(self.start)  # refuses wrong weights before anything is searched for
         grids: dict[str, Sequence[Any]] = {}
         if "length_penalty" in self.search:
             grids["length_penalty"] = LENGTH_PENALTIES
@@ -100,7 +104,7 @@ class _Tuner:
         if self.language_model is not None:
             grids["language_model_weight"] = LANGUAGE_MODEL
         if len(self.systems) > 1:
-            grids["ensemble"] = ("log_probs", "probs")
+            grids["ensemble"] = AVERAGES
             first = self.start["weights[0]"] or 1.0
             grids |= {f"weights[{i}]": [first * ratio for ratio in MEMBER] for i in range(1, len(self.systems))}
         if not grids:
@@ -127,15 +131,16 @@ class _Tuner:
         if is_rerank(self.config.search):
             search |= {name: self.search[name] for name in ("models", "proposers")}
             search["weights"] = _values("search.weights", best.point)
-        together = len(self.systems) > 1 or best.point["language_model_weight"] > 0
+        language_model = self.options["language_model"] if best.point["language_model_weight"] > 0 else None
+        together = len(self.systems) > 1 or language_model is not None
         return Tuned(
             ckpt=_listed(self.options["ckpt"]),
             bundle=_listed(self.options["bundle"]),
             average=self.options["average"],
             ensemble=best.point["ensemble"] if together else None,
             weights=_values("weights", best.point) if together else None,
-            language_model=self.options["language_model"],
-            language_model_weight=best.point["language_model_weight"],
+            language_model=language_model,
+            language_model_weight=0.0 if language_model is None else best.point["language_model_weight"],
             search=search,
             validation={
                 "text": self.text.name,
@@ -151,11 +156,13 @@ class _Tuner:
         return combine(self.systems, point["ensemble"], weights, self.language_model, point["language_model_weight"])
 
     def _of_ensemble(self, point: Point) -> float:
+        if not any(_values("weights", point)):
+            return -np.inf
         system = self._combined(point)
         node = OmegaConf.create(self.search | {k: v for k, v in point.items() if k == "length_penalty"})
         found, _ = translate(system, build_search(node, system.tokenizers), self.text.sources)
         value = self._score([system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found])
-        Console().print(f"BLEU {value:.2f} with {_say(point)}", soft_wrap=True, highlight=False)
+        plain_console().print(f"BLEU {value:.2f} with {_say(point)}", soft_wrap=True, highlight=False)
         return value
 
     def _score(self, hypotheses: list[str]) -> float:
@@ -217,6 +224,12 @@ def _first(text: HeldOutText, sentences: int | None) -> HeldOutText:
     return replace(text, sources=text.sources[:sentences], references=text.references[:sentences])
 
 
+def _rest_of_search(tuned: Tuned) -> list[str]:
+    """What was typed of the search and is not in the file: the same search needs it again."""
+    keys = [(typed, option_key(typed).partition(".")) for typed in typed_options()]
+    return [typed for typed, (group, _, key) in keys if group == "search" and key not in tuned.search]
+
+
 def _numbered(name: str, values: Sequence[Any]) -> Point:
     return {f"{name}[{place}]": value for place, value in enumerate(values)}
 
@@ -243,6 +256,6 @@ def _show(trials: Sequence[Trial], text: HeldOutText, seconds: float) -> None:
             changed = {name: value for name, value in trial.point.items() if value != best.point[name]}
             table.add_row(f"{trial.value:.2f}", _say(changed))
             best = trial
-    console = Console()
+    console = plain_console()
     console.print(table)
     console.print(f"{len(trials):,} points in {seconds:,.0f} s; the best: {_say(best.point)}", soft_wrap=True)

@@ -1,17 +1,22 @@
 """``weights.json``: what ``src/tune.py`` found, and how other commands take it over with ``weights=FILE``."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.instantiate import check
 from softsearch.errors import ConfigError
 from softsearch.search.ensemble import Average
 
 FORMAT = 1
 _COMBINATION = ("ckpt", "bundle", "average", "ensemble", "weights", "language_model", "language_model_weight")
+_KNOWN = (*_COMBINATION, "_target_", "length_penalty", "models", "proposers")  # the last four are of the search
+_TEXTS = ("ckpt", "bundle", "ensemble", "language_model", "_target_", "models", "proposers")  # the others are numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +56,48 @@ def read_tuned(path: Path) -> Tuned:
         )
     if not isinstance(values["search"], dict):
         raise ConfigError(f"weights={path}: search is {values['search']!r}, expected an object; write the file again")
+    _check_values(path, values)
     return Tuned(**values)
 
 
-def with_tuned(config: DictConfig) -> DictConfig:
-    """A command's config with what ``weights=FILE`` says in the place of the file's name; else as it is.
-
-    ``ckpt``, ``bundle`` and the ``models`` of ``search=rerank`` may be left out, or must be those that were tuned.
+def _check_values(path: Path, values: dict[str, Any]) -> None:
+    """Refuses what ``tune.py`` never writes: options that it does not tune, nested nodes, interpolations.
 
     Raises:
-        ConfigError: the file cannot be read, or was tuned for other models or another search.
+        ConfigError: one is there.
+    """
+    combination = {key: values[key] for key in _COMBINATION}
+    flat: dict[str, Any] = {**combination, "search": {}, "validation": {}}  # no name in the file is looked up
+    check({"_target_": f"{__name__}.{Tuned.__name__}", **flat}, f"weights={path}")
+    for key, value in [*combination.items(), *values["search"].items()]:
+        parts, kind = value if isinstance(value, list) else [value], str if key in _TEXTS else int | float
+        if key not in _KNOWN or not all(part is None or isinstance(part, kind) for part in parts):
+            raise ConfigError(f"weights={path}: {key} is {value!r}, which src/tune.py never writes; write it again")
+        if any("${" in part for part in parts if isinstance(part, str)):
+            raise ConfigError(f"weights={path}: {key} is {value!r}, and nothing is looked up for a file; rename it")
+
+
+def typed_options() -> list[str]:
+    """What was typed behind the command's name, as in ``search.beam=10``; nothing outside a command."""
+    return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
+def option_key(typed: str) -> str:
+    """The key of a typed option."""
+    return typed.partition("=")[0].lstrip("+~")
+
+
+def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
+    """A command's config with what ``weights=FILE`` says in the place of the file's name; else as it is.
+
+    What the file says may be typed beside it, but not otherwise than the file has it.
+
+    Args:
+        config: of the command.
+        typed: the options that a person gave, see :func:`typed_options`; the others are defaults.
+
+    Raises:
+        ConfigError: the file cannot be read, or says something else than what was typed.
     """
     if not isinstance(config.weights, str):
         return config
@@ -73,14 +110,15 @@ def with_tuned(config: DictConfig) -> DictConfig:
         raise ConfigError(
             f"weights={path} was tuned for another search ({name}); add search=NAME, as it was for tune.py"
         )
-    for key in ("ckpt", "bundle"):
-        given = [config[key]] if isinstance(config[key], str) else config[key]
-        if given and list(given) != getattr(tuned, key):
+    combination = {key: getattr(tuned, key) for key in _COMBINATION}
+    said = combination | {f"search.{key}": value for key, value in tuned.search.items()}
+    for key in sorted((said.keys() - {"weights"}) & set(map(option_key, typed))):
+        given = OmegaConf.select(config, key)
+        listed = [given] if key in ("ckpt", "bundle") and isinstance(given, str) else given
+        if listed != said[key]:
             raise ConfigError(
-                f"{key}={list(given)}, but weights={path} was tuned for {getattr(tuned, key)}; leave it out"
+                f"{key}={given}, but weights={path} was tuned with {key}={said[key]}; leave {key} out, or give the "
+                "options of the file one by one in its place"
             )
-    models = tuned.search.get("models")
-    if search.get("models") and search["models"] != models:
-        raise ConfigError(f"search.models={search['models']}, but weights={path} was tuned for {models}; leave it out")
     merged = {**OmegaConf.to_container(config, resolve=False), "search": search | tuned.search}  # type: ignore[dict-item]
-    return OmegaConf.create(merged | {key: getattr(tuned, key) for key in _COMBINATION})
+    return OmegaConf.create(merged | combination)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from softsearch.app.systems import System
 from softsearch.errors import ConfigError
-from softsearch.search.attention import has_attention
 from softsearch.search.forced import forced_alignments
 from softsearch.search.interface import Hypothesis
 from softsearch.text.dictionary import read_dictionary
@@ -51,7 +50,7 @@ def translation_texts(
     if dictionary is None:
         return texts
     replace = UnknownWords(src_tokenizer, tgt_tokenizer, dictionary)
-    if not has_attention(system.step_fn):
+    if not system.step_fn.has_attention:
         raise ConfigError(f"replace_unknown: {system.origin} has no attention; set replace_unknown=null")
     places = [place for place, hypothesis in enumerate(found) if UNK in hypothesis.tokens]
     src = [[*src_tokenizer.encode(sources[place]), EOS] for place in places]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softsearch.errors import ConfigError
+from softsearch.ranges import Range
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 Indices = NDArray[np.integer]
@@ -40,7 +41,7 @@ class Batching:
     tokens: int = 4096
     sentences: int | None = None
     max_length: int | None = None
-    num_workers: int = 0
+    num_workers: Annotated[int, Range(0, 1024)] = 0
 
     def __post_init__(self) -> None:
         """Checks the ranges."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning import LightningDataModule
+from lightning import LightningDataModule, Trainer
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
@@ -18,7 +18,7 @@ from softsearch.data.prepared import PreparedData
 from softsearch.data.resampler import ROOM, Resampler
 from softsearch.data.sampler import BucketBatchSampler, divide
 from softsearch.data.sources.base import ParallelSource
-from softsearch.errors import CheckpointError, CorpusError
+from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.sampling import SubwordSampler
 from softsearch.text.tokenizer import TokenizerTrainer
@@ -95,7 +95,11 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the training batches, from where training stands."""
+        """This rank's share of the training batches, from where training stands.
+
+        Raises:
+            ConfigError: an epoch, in which validations are counted, has fewer batches than there are between two.
+        """
         dataset = self.prepared.dataset("train", self._resampler())
         src_lengths, tgt_lengths = dataset.src.lengths(), dataset.tgt.lengths()
         batches = self._train_batches(src_lengths, tgt_lengths)
@@ -111,6 +115,7 @@ class ParallelDataModule(LightningDataModule):
             world_size=trainer.world_size,
         )
         self.epoch_batches = len(sampler)
+        _check_interval(trainer, len(sampler))
         if self._epochs_trained is not None:
             self.batches_trained, self._epochs_trained = self._epochs_trained * len(sampler), None
         log.info(
@@ -222,3 +227,13 @@ class ParallelDataModule(LightningDataModule):
 
 def _as_it_is(batch: Any) -> Any:
     return batch
+
+
+def _check_interval(trainer: Trainer, batches: int) -> None:
+    interval = trainer.val_check_interval
+    if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > batches:
+        raise ConfigError(
+            f"trainer.val_check_interval is {interval}, but an epoch has {batches} batches, and with "
+            f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted in each; set that to "
+            "null, or the interval to 1.0 for the end of an epoch"
+        )

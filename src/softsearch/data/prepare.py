@@ -3,9 +3,7 @@
 import hashlib
 import json
 import logging
-import os
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -16,20 +14,20 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.data.audit import Words, warn_of_swapped, words_of
+from softsearch.data.cache_folder import make_folder
 from softsearch.data.chunks import CleanTask, Corpus, EncodeTask
 from softsearch.data.duplicates import count_shared
 from softsearch.data.prepared import REPORT, PreparedData, kept_pairs
 from softsearch.data.processes import ordered_map
-from softsearch.data.sources.base import FilePair, ParallelSource
+from softsearch.data.sources.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.spool import Spool
 from softsearch.data.writer import array_writer, token_writer
-from softsearch.errors import CorpusError
 from softsearch.text.corpus import Cleaner, RawPairs, read_raw
 from softsearch.text.corpus_report import CorpusReport
 from softsearch.text.filters import Filters
 from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
 
-FORMAT = 1
+FORMAT = 2
 # Pairs that tokenizers are trained on, at least; large vocabularies need more text to find their words in.
 SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
 Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
@@ -48,7 +46,8 @@ def prepare(
     """Trains the tokenizers on the training side and encodes all splits, unless that has been done before.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
-    side and what the source's filters say. Safe to call from several processes: the first to finish wins.
+    side and what the source's filters say. Safe to call from several processes: one prepares, and the others wait. What
+    was prepared before is checked (see :func:`softsearch.data.cache_folder.damage`), and prepared again if need be.
 
     Args:
         source: the text.
@@ -63,20 +62,11 @@ def prepare(
     files = {split: [pair] for split, pair in source.files(cache_dir).items()}
     files["train"] = source.train_files(cache_dir)
     folder = cache_dir / "prepared" / _fingerprint(source, files, trainer)
-    if not folder.is_dir():
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=folder.parent))
-            try:
-                _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
-                _publish(unfinished, folder)
-            finally:
-                shutil.rmtree(unfinished, ignore_errors=True)
-        except OSError as error:
-            raise CorpusError(
-                f"cannot write prepared data to {folder.parent} ({error.strerror}); make room there or choose another "
-                "cache folder"
-            ) from error
+
+    def write(unfinished: Path) -> None:
+        _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
+
+    make_folder(folder, write)
     src, tgt = (
         SentencePieceTokenizer((folder / f"{side}.model").read_bytes(), reverse=reverse)
         for side, reverse in zip(("src", "tgt"), source.reversed_sides, strict=True)
@@ -98,8 +88,7 @@ def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer
         identity.append(len(files["train"]))
     digest = hashlib.sha256(json.dumps(identity).encode())
     for path in (path for pairs in files.values() for pair in pairs for path in pair):
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(bytes.fromhex(text_sha256(path)))
     return digest.hexdigest()[:16]
 
 
@@ -225,12 +214,3 @@ class _LogProgress:
         if time.monotonic() - self._said > 10:
             self._said = time.monotonic()
             log.info("%s: %s%s pairs", what, f"{done:,}", "" if total is None else f" of {total:,}")
-
-
-def _publish(unfinished: Path, folder: Path) -> None:
-    """Renames the finished folder to its name; if another process was faster, its equal copy stays."""
-    try:
-        os.rename(unfinished, folder)
-    except OSError:
-        if not folder.is_dir():
-            raise

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from softsearch.data.dataset import ParallelDataset, TokenStore
 from softsearch.data.resampler import Resampler
-from softsearch.errors import CorpusError
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 REPORT = "report.json"
@@ -46,17 +45,8 @@ class PreparedData:
         return tuple(json.loads((self.folder / "splits.json").read_text()))
 
     def report(self) -> dict[str, Any]:
-        """What was found in the text.
-
-        Raises:
-            CorpusError: the folder was prepared before there were reports.
-        """
-        path = self.folder / REPORT
-        if not path.is_file():
-            raise CorpusError(
-                f"{self.folder} has no {REPORT}: it is of an earlier version; remove it and prepare again"
-            )
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        """What was found in the text."""
+        report: dict[str, Any] = json.loads((self.folder / REPORT).read_text(encoding="utf-8"))
         return report
 
     def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:

@@ -53,6 +53,8 @@ class Spool:
     def drop_repeated(self) -> None:
         """Leaves pairs out that have come before."""
         hashes = self.hashes()
+        if not len(hashes):
+            return
         self._kept = np.memmap(self._folder / "kept", np.bool_, "w+", shape=hashes.shape)
         for begin in range(0, len(hashes), _CHUNK_PAIRS):
             self._kept[begin : begin + _CHUNK_PAIRS] = True
@@ -92,4 +94,6 @@ class Spool:
                 index += 1
 
     def _array(self, name: str, dtype: type[np.generic]) -> NDArray[Any]:
+        if not sum(self.written):
+            return np.empty(0, dtype)  # an empty file cannot be mapped
         return np.memmap(self._folder / name, dtype, "r")

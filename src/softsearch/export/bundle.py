@@ -11,10 +11,11 @@ from softsearch.export.parity import Parity, compare
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.manifest import DECODER_STEP, ENCODER, search_facts
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER
+from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
-from softsearch.search.interface import SearchOptions, StepFunction
+from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 
@@ -24,7 +25,7 @@ def export_bundle(
     tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
     path: Path,
     *,
-    options: SearchOptions,
+    search: Strategy,
     max_src_tokens: int,
     facts: dict[str, Any],
     shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
@@ -36,16 +37,18 @@ def export_bundle(
         reference: the same model as search sees it.
         tokenizers: source and target.
         path: the bundle's folder.
-        options: the search that the runtime does by default.
+        search: what the runtime does by default.
         max_src_tokens: longer sentences are translated in parts.
         facts: about the training, plain values for the manifest and the model card.
         shortlist: target ids, the most frequent first, and likely ones of each source id, for ``--shortlist``.
 
     Raises:
+        ConfigError: a bundle cannot recommend ``search``.
         BundleError: the graphs differ from the model, or ``path`` holds something else; nothing was written.
     """
-    graphs = export_graphs(model)
     src, tgt = tokenizers
+    recommended = search_facts(search, tgt.vocab_size)
+    graphs = export_graphs(model)
     joint = src.model == tgt.model
     names = ("joint.model", "joint.model") if joint else ("src.model", "tgt.model")
     found: list[Parity] = []
@@ -55,12 +58,8 @@ def export_bundle(
         "reversed": {"src": src.reverse, "tgt": tgt.reverse},
         "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
         "graphs": {"encoder": describe_onnx(graphs.encoder), "decoder_step": describe_onnx(graphs.decoder_step)},
-        "limits": {
-            "max_src_tokens": max_src_tokens,
-            "max_length_factor": options.max_length_factor,
-            "max_length_offset": options.max_length_offset,
-        },
-        "search": search_facts(options),
+        "limits": {"max_src_tokens": max_src_tokens},
+        "search": recommended,
         "training": facts,
     }
     if shortlist is not None:

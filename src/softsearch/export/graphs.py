@@ -103,7 +103,8 @@ class _StepGraph(nn.Module):
             position.flatten(),
         )
         output = self.decoder.step(tokens.flatten(), state)
-        every_row = (output.logits.log_softmax(-1), output.alignments, *output.state.cache)
+        alignments = () if output.alignments is None else (output.alignments,)
+        every_row = (output.logits.log_softmax(-1), *alignments, *output.state.cache)
         return tuple(t.unflatten(0, tokens.shape) for t in every_row)
 
 
@@ -127,6 +128,7 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
         {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == example.src_mask.shape[1]}
         for m in example.memory
     )
+    alignments = ["alignments"] if model.decoder.has_attention else []
     cache_shapes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | dict.fromkeys(axes, PAST) for axes in example.growing)
     exported = _export(
         _StepGraph(model),
@@ -146,7 +148,7 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
             "memory": memory_shapes,
             "cache": cache_shapes,
         },
-        ["all_log_probs", "alignments", *(f"next_cache.{i}" for i in range(len(example.cache)))],
+        ["all_log_probs", *alignments, *(f"next_cache.{i}" for i in range(len(example.cache)))],
     )
     names = ["tokens", "position", "parents", "src_mask"]
     names += [f"memory.{i}" for i in range(len(example.memory))]

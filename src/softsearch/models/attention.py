@@ -10,15 +10,6 @@ def masked_softmax(energies: Tensor, mask: Tensor) -> Tensor:
     return energies.masked_fill(~mask, torch.finfo(energies.dtype).min).softmax(-1)
 
 
-def uniform_alignments(mask: Tensor, features: Tensor) -> Tensor:
-    """The alignments ``[rows, src_len]`` of a decoder that looks at nothing: the same for each real token.
-
-    ``mask`` ``[sentences, src_len]``; ``features`` ``[rows, ...]`` tell the number of rows and the dtype.
-    """
-    even = mask.to(features.dtype) / mask.sum(1, keepdim=True)
-    return even[:, None].expand(-1, features.shape[0] // mask.shape[0], -1).flatten(0, 1)
-
-
 class AdditiveAttention(nn.Module):
     """Bahdanau et al. 2015, appendix A.1.2: e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j), alpha_i = softmax(e_i).
 

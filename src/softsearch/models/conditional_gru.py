@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
-from softsearch.models.interface import Decoder, DecoderState, EncoderOutput, Memory, StepOutput
+from softsearch.models.interface import Decoder, DecoderState, EncoderOutput, LayerShape, Memory, StepOutput
 from softsearch.models.layers import Dropout
+from softsearch.ranges import Rate, Size
 
 
 class ConditionalGRUDecoder(Decoder):
@@ -22,7 +23,7 @@ class ConditionalGRUDecoder(Decoder):
         embedding: target embeddings E.
         make_output: makes the output layer W_o for the width of t.
         memory_dim: width of the annotations.
-        final_dims: not used: this decoder starts from the mean of the annotations.
+        final_shapes: not used: this decoder starts from the mean of the annotations.
         hidden_dim: units of s' and s.
         attention_dim: units of the attention's hidden layer.
         output_dim: units of t.
@@ -30,21 +31,23 @@ class ConditionalGRUDecoder(Decoder):
         dropout: on the embeddings and on t.
     """
 
+    has_attention = True
+
     def __init__(
         self,
         *,
         embedding: nn.Embedding,
-        make_output: Callable[[int], nn.Linear],
+        make_output: Callable[[int, str], nn.Linear],
         memory_dim: int,
-        final_dims: tuple[int, ...],
-        hidden_dim: int,
-        attention_dim: int,
-        output_dim: int,
+        final_shapes: tuple[LayerShape, ...],
+        hidden_dim: Size,
+        attention_dim: Size,
+        output_dim: Size,
         reset: Reset = "after",
-        dropout: float = 0.0,
+        dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
-        del final_dims
+        del final_shapes
         self.embedding = embedding
         self.dropout = Dropout(dropout)
         self.start = nn.Linear(memory_dim, hidden_dim)
@@ -54,7 +57,7 @@ class ConditionalGRUDecoder(Decoder):
         self.readout_state = nn.Linear(hidden_dim, output_dim)
         self.readout_embedding = nn.Linear(embedding.embedding_dim, output_dim, bias=False)
         self.readout_context = nn.Linear(memory_dim, output_dim, bias=False)
-        self.output = make_output(output_dim)
+        self.output = make_output(output_dim, "output_dim")
         for layer in (self.start, self.readout_state, self.readout_embedding, self.readout_context):
             nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(self.start.bias)

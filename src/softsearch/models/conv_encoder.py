@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.models.interface import Encoder, EncoderOutput
+from softsearch.models.interface import Encoder, EncoderOutput, LastState, LastStates, LayerShape
 from softsearch.models.layers import Dropout
+from softsearch.ranges import Rate, Size
 
 Number = TypeVar("Number", int, Tensor)
 
@@ -33,7 +34,7 @@ class ConvolutionalEncoder(Encoder):
         ConfigError: ``max_src_len`` is less than 8.
     """
 
-    def __init__(self, *, embedding: nn.Embedding, max_src_len: int = 128, dropout: float = 0.0) -> None:
+    def __init__(self, *, embedding: nn.Embedding, max_src_len: Size = 128, dropout: Rate = 0.0) -> None:
         super().__init__()
         if max_src_len < 8:
             raise ConfigError(f"model.encoder.max_src_len is {max_src_len}, expected at least 8; change it")
@@ -49,10 +50,10 @@ class ConvolutionalEncoder(Encoder):
             for kernel in packed.data.split(list(self.widths), dim=1):
                 nn.init.normal_(kernel, std=kernel.shape[1] ** -0.5)
         self.output_dim = dim
-        self.final_dims = (dim,)
+        self.final_shapes = (LayerShape(dim),)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; the states are the embeddings, and ``final`` is the vector of each sentence.
+        """See :class:`Encoder`; the states are the embeddings, and what it ends with is the vector of each sentence.
 
         Raises:
             InputError: a sentence is longer than ``max_src_len``.
@@ -65,7 +66,7 @@ class ConvolutionalEncoder(Encoder):
         words = self.dropout(self.embedding(src_tokens))
         widths = [w for w in self.widths if exporting or _shrunk(w) < src_len]
         vector = self._join(*self._shrink(words.transpose(1, 2), lengths, widths))
-        return EncoderOutput(words, src_mask, (self.dropout(vector),))
+        return EncoderOutput(words, src_mask, (LastStates(LastState(self.dropout(vector))),))
 
     def _check(self, longest: int) -> None:
         if longest > self.max_src_len:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
+from softsearch.ranges import Size
 
 Tie = Literal["none", "output", "all"]
 
@@ -26,7 +27,7 @@ class Embeddings:
     """
 
     def __init__(
-        self, *, src_vocab_size: int, tgt_vocab_size: int, dim: int, tie: Tie = "none", sparse: bool = False
+        self, *, src_vocab_size: int, tgt_vocab_size: int, dim: Size, tie: Tie = "none", sparse: bool = False
     ) -> None:
         if tie == "all" and src_vocab_size != tgt_vocab_size:
             raise ConfigError(
@@ -37,8 +38,12 @@ class Embeddings:
         self.tgt = _embedding(tgt_vocab_size, dim, sparse=sparse)
         self.src = self.tgt if tie == "all" else _embedding(src_vocab_size, dim, sparse=sparse)
 
-    def make_output(self, feature_dim: int) -> nn.Linear:
+    def make_output(self, feature_dim: int, option: str = "hidden_dim") -> nn.Linear:
         """The layer from features to logits over the target vocabulary.
+
+        Args:
+            feature_dim: width of the features.
+            option: the decoder's option that says it, for messages.
 
         Raises:
             ConfigError: the weights are tied and the features have another width than the embeddings.
@@ -48,9 +53,11 @@ class Embeddings:
         if self.tie == "none":
             nn.init.xavier_uniform_(output.weight)
         elif feature_dim != self.tgt.embedding_dim:
+            dim = self.tgt.embedding_dim
             raise ConfigError(
-                f"model.embeddings.tie={self.tie} needs features as wide as the embeddings, found {feature_dim} and "
-                f"{self.tgt.embedding_dim}; make them equal or set model.embeddings.tie=none"
+                f"model.embeddings.tie={self.tie} needs features as wide as the embeddings, found model.embeddings.dim="
+                f"{dim} and the decoder's {option}={feature_dim}; set {option}={dim} there, or model.embeddings.dim="
+                f"{feature_dim}, or model.embeddings.tie=none"
             )
         else:
             output.weight = self.tgt.weight

@@ -4,15 +4,17 @@ from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import Cell
+from softsearch.models.conditional_gru import ConditionalGRUDecoder
+from softsearch.ranges import NotNegative
 
 
-def uniform(model: nn.Module, *, scale: float) -> None:
+def uniform(model: nn.Module, *, scale: NotNegative) -> None:
     """Every parameter from [-scale, scale] (Sutskever et al. 2014, Luong et al. 2015); norms stay as they are."""
     for _, parameter in _parameters(model):
         nn.init.uniform_(parameter, -scale, scale)
 
 
-def gaussian(model: nn.Module, *, std: float, attention_std: float) -> None:
+def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) -> None:
     """Bahdanau et al. 2015, section B.1: N(0, std^2), but recurrent matrices orthogonal and biases zero.
 
     Args:
@@ -31,6 +33,32 @@ def gaussian(model: nn.Module, *, std: float, attention_std: float) -> None:
             nn.init.normal_(module.query.weight, std=attention_std)
             nn.init.normal_(module.memory.weight, std=attention_std)
             nn.init.zeros_(module.energy)
+
+
+def nematus(model: nn.Module, *, std: NotNegative) -> None:
+    """Nematus and dl4mt (``norm_weight`` in their code): N(0, std^2), but square matrices orthogonal, biases zero.
+
+    Square is what is square there: the code has one matrix for each gate and the candidate, except that the product of
+    both gates of the decoder's second GRU with the context is one matrix. The readout is never orthogonal.
+
+    Args:
+        model: whose parameters to set; recurrent matrices, orthogonal from the start, and norms stay as they are.
+        std: of all other matrices; theirs is 0.01.
+    """
+    gaussian(model, std=std, attention_std=std)
+    matrices: list[Tensor] = []
+    for name, module in model.named_modules():
+        if isinstance(module, AdditiveAttention):
+            nn.init.normal_(module.energy, std=std)
+            matrices += [module.query.weight, module.memory.weight]
+        elif isinstance(module, ConditionalGRUDecoder):
+            matrices.append(module.start.weight)
+        elif isinstance(module, Cell):
+            blocks = (2, 1) if name == "decoder.update" else (1, 1, 1)
+            matrices += module.input.weight.split([block * module.hidden_dim for block in blocks])
+    for matrix in matrices:
+        if matrix.shape[0] == matrix.shape[1]:
+            nn.init.orthogonal_(matrix)
 
 
 def _parameters(model: nn.Module) -> list[tuple[str, Tensor]]:

@@ -6,13 +6,60 @@ belongs to a sentence and is never copied per beam, the cache belongs to a row (
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
 from softsearch.text.vocabulary import PAD
+
+
+class LastState(NamedTuple):
+    """The last state of a layer, or of one direction of it."""
+
+    h: Tensor  # [batch, dim], the output
+    c: Tensor | None = None  # [batch, dim], an LSTM's memory cell
+
+
+class LastStates(NamedTuple):
+    """What a layer of an encoder ends with."""
+
+    forward: LastState  # at the last token
+    backward: LastState | None = None  # at the first token, of a layer that reads in both directions
+
+    def joined(self) -> LastState:
+        """Both directions side by side."""
+        (h, c), other = self.forward, self.backward
+        if other is None:
+            return self.forward
+        both = None if c is None or other.c is None else torch.cat((c, other.c), dim=-1)
+        return LastState(torch.cat((h, other.h), dim=-1), both)
+
+
+class LayerShape(NamedTuple):
+    """What the :class:`LastStates` of a layer are like."""
+
+    dim: int  # of h in each direction
+    directions: int = 1
+    has_c: bool = False
+
+    @property
+    def joined_dim(self) -> int:
+        """The width of h of both directions side by side."""
+        return self.dim * self.directions
+
+
+def top_shape(final_shapes: tuple[LayerShape, ...]) -> LayerShape:
+    """That of the last layer, for a decoder that needs it.
+
+    Raises:
+        ConfigError: the encoder ends with nothing.
+    """
+    if not final_shapes:
+        raise ConfigError("model.decoder starts from the encoder's last state, but model.encoder has none; change one")
+    return final_shapes[-1]
 
 
 class EncoderOutput(NamedTuple):
@@ -20,7 +67,7 @@ class EncoderOutput(NamedTuple):
 
     states: Tensor  # [batch, src_len, output_dim]
     mask: Tensor  # [batch, src_len] bool, True = real token
-    final: tuple[Tensor, ...]  # last states of each direction or layer, [batch, dim] each; may be empty
+    final: tuple[LastStates, ...]  # of each layer, from the first on; may be empty
 
 
 class Memory(NamedTuple):
@@ -57,15 +104,15 @@ class StepOutput(NamedTuple):
     """One step of a decoder for every row."""
 
     logits: Tensor  # [rows, vocab]
-    alignments: Tensor  # [rows, src_len], a distribution over the source; uniform where a model has no attention
+    alignments: Tensor | None  # [rows, src_len], a distribution over the source, where the decoder has attention
     state: DecoderState
 
 
 class Encoder(nn.Module):
-    """Reads source sentences; subclasses set ``output_dim`` and ``final_dims``, the widths of ``final``."""
+    """Reads source sentences; subclasses set ``output_dim`` and the shapes of what ``final`` holds."""
 
     output_dim: int
-    final_dims: tuple[int, ...] = ()
+    final_shapes: tuple[LayerShape, ...] = ()
     max_src_len: int | None = None  # the longest sentence that it can read, EOS included
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
@@ -76,6 +123,7 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Predicts the next target token. ``output`` maps features to logits; subclasses do the rest."""
 
+    has_attention: ClassVar[bool] = False  # whether steps give alignments
     output: nn.Linear
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
@@ -103,7 +151,7 @@ class Seq2Seq(nn.Module):
         tgt_vocab_size: target vocabulary, specials included.
         embeddings: called with both sizes, returns the :class:`Embeddings`.
         encoder: called with ``embedding=``, returns the :class:`Encoder`.
-        decoder: called with ``embedding=, make_output=, memory_dim=, final_dims=``, returns the :class:`Decoder`.
+        decoder: called with ``embedding=, make_output=, memory_dim=, final_shapes=``, returns the :class:`Decoder`.
         init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default as the parts do.
     """
 
@@ -124,7 +172,7 @@ class Seq2Seq(nn.Module):
             embedding=parts.tgt,
             make_output=parts.make_output,
             memory_dim=self.encoder.output_dim,
-            final_dims=self.encoder.final_dims,
+            final_shapes=self.encoder.final_shapes,
         )
         self.tgt_vocab_size = tgt_vocab_size
         if init is not None:

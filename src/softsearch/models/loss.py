@@ -1,12 +1,14 @@
 """Cross-entropy with label smoothing that never holds all logits (as in Cut Cross-Entropy, Wijmans et al. 2025)."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
+from softsearch.ranges import Rate
 
+Per = Literal["token", "sentence"]
 ROWS = 256  # rows of logits alive at a time: 8 MB for a vocabulary of 8,000, about a core's share of cache
 LOGITS = 2**24  # most logits alive at a time, 64 MB: a vocabulary over 65,536 has fewer rows at a time
 
@@ -23,18 +25,21 @@ class CrossEntropy(nn.Module):
 
     Args:
         smoothing: share of the probability spread over the whole vocabulary.
+        per: what training minimises the mean of: the loss of a token, or that of a sentence, which is the sum of its
+            tokens' losses and has gradients larger by the length of a sentence. Learning rates, clipping thresholds and
+            Adadelta's eps hold for one of the two only: recurrent models' papers give them for sentences (ADR 0014).
 
     Raises:
         ConfigError: smoothing is outside [0, 1).
     """
 
-    def __init__(self, *, smoothing: float = 0.1) -> None:
+    def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token") -> None:
         super().__init__()
         if not 0 <= smoothing < 1:
             raise ConfigError(
                 f"loss.smoothing is {smoothing}, expected at least 0 and less than 1; change loss.smoothing"
             )
-        self.smoothing = smoothing
+        self.smoothing, self.per = smoothing, per
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` against ``targets`` ``[tokens]`` through the output layer."""

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.models.cells import Kind
-from softsearch.models.interface import DecoderState, EncoderOutput, StepOutput
+from softsearch.models.interface import DecoderState, EncoderOutput, LayerShape, StepOutput
 from softsearch.models.luong_attention import LuongAttention, Score, Window
 from softsearch.models.recurrence import Recurrence
 from softsearch.models.recurrent import RecurrentDecoder
+from softsearch.ranges import Depth, Rate, Size
 
 
 class LuongDecoder(RecurrentDecoder):
@@ -24,7 +25,7 @@ class LuongDecoder(RecurrentDecoder):
         embedding: target embeddings E.
         make_output: makes the output layer W_s.
         memory_dim: width of the annotations.
-        final_dims: widths of the encoder's last states (see :class:`RecurrentDecoder`).
+        final_shapes: of the encoder's last states (see :class:`RecurrentDecoder`).
         cell: the kind of all layers; the paper's are LSTMs.
         hidden_dim: units of each layer, and of h~.
         num_layers: layers.
@@ -39,28 +40,30 @@ class LuongDecoder(RecurrentDecoder):
         ConfigError: the encoder's states or the attention's options do not fit.
     """
 
+    has_attention = True
+
     def __init__(
         self,
         *,
         embedding: nn.Embedding,
         make_output: Callable[[int], nn.Linear],
         memory_dim: int,
-        final_dims: tuple[int, ...],
+        final_shapes: tuple[LayerShape, ...],
         cell: Kind,
-        hidden_dim: int,
-        num_layers: int = 1,
+        hidden_dim: Size,
+        num_layers: Depth = 1,
         score: Score = "general",
         window: Window = "global",
-        half_window: int = 10,
-        location_length: int = 50,
+        half_window: Size = 10,
+        location_length: Size = 50,
         input_feeding: bool = True,
-        dropout: float = 0.0,
+        dropout: Rate = 0.0,
     ) -> None:
         super().__init__(
             embedding=embedding,
             make_output=make_output,
             memory_dim=memory_dim,
-            final_dims=final_dims,
+            final_shapes=final_shapes,
             cell=cell,
             hidden_dim=hidden_dim,
             num_layers=num_layers,

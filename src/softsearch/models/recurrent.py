@@ -8,12 +8,23 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import uniform_alignments
 from softsearch.models.cells import Kind, Reset
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, Memory, Seq2Seq, StepOutput
+from softsearch.models.interface import (
+    Decoder,
+    DecoderState,
+    Encoder,
+    EncoderOutput,
+    LastState,
+    LastStates,
+    LayerShape,
+    Memory,
+    Seq2Seq,
+    StepOutput,
+)
 from softsearch.models.layers import Dropout
 from softsearch.models.recurrence import Recurrence
+from softsearch.ranges import Depth, Rate, Size
 
 
 class RecurrentEncoder(Encoder):
@@ -37,11 +48,11 @@ class RecurrentEncoder(Encoder):
         *,
         embedding: nn.Embedding,
         cell: Kind,
-        hidden_dim: int,
-        num_layers: int = 1,
+        hidden_dim: Size,
+        num_layers: Depth = 1,
         bidirectional: bool = True,
         reset: Reset = "before",
-        dropout: float = 0.0,
+        dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -50,17 +61,15 @@ class RecurrentEncoder(Encoder):
         widths = [embedding.embedding_dim] + [self.output_dim] * (num_layers - 1)
         layers = [Recurrence(cell, w, hidden_dim, bidirectional=bidirectional, reset=reset) for w in widths]
         self.layers = nn.ModuleList(layers)
-        self.final_dims = tuple(
-            hidden_dim for layer in layers for c in layer.cells for _ in range(layer.cell.num_states)
-        )
+        self.final_shapes = (LayerShape(hidden_dim, 1 + bidirectional, has_c=cell == "lstm"),) * num_layers
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; ``final`` holds the last states by layer, then direction, h before the LSTM's c."""
+        """See :class:`Encoder`."""
         x = self.dropout(self.embedding(src_tokens))
-        final: list[Tensor] = []
+        final = []
         for layer in self.layers:
             states, last = layer(x, src_mask)
-            final.extend(tensor for direction in last for tensor in direction)
+            final.append(LastStates(*(LastState(*direction) for direction in last)))
             x = self.dropout(states)
         return EncoderOutput(x, src_mask, tuple(final))
 
@@ -74,7 +83,7 @@ class RecurrentDecoder(Decoder):
         embedding: target embeddings.
         make_output: makes the output layer.
         memory_dim: width of the encoder's states, which are not used.
-        final_dims: widths of the encoder's last states; the directions of a layer, joined, start that layer here.
+        final_shapes: of the encoder's last states; the directions of a layer, joined, start that layer here.
         cell: the kind of all layers.
         hidden_dim: units of each layer.
         num_layers: layers.
@@ -91,12 +100,12 @@ class RecurrentDecoder(Decoder):
         embedding: nn.Embedding,
         make_output: Callable[[int], nn.Linear],
         memory_dim: int,
-        final_dims: tuple[int, ...],
+        final_shapes: tuple[LayerShape, ...],
         cell: Kind,
-        hidden_dim: int,
-        num_layers: int = 1,
+        hidden_dim: Size,
+        num_layers: Depth = 1,
         reset: Reset = "before",
-        dropout: float = 0.0,
+        dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
         del memory_dim
@@ -106,12 +115,13 @@ class RecurrentDecoder(Decoder):
         layers = [Recurrence(cell, width, hidden_dim, reset=reset) for width in widths]
         self.layers = nn.ModuleList(layers)
         self.hidden_dim, self.num_states = hidden_dim, layers[0].cell.num_states
-        tensors = num_layers * self.num_states
-        if final_dims and sum(final_dims) != tensors * hidden_dim:
+        given = [(shape.joined_dim, shape.has_c) for shape in final_shapes]
+        if given and given != [(hidden_dim, cell == "lstm")] * num_layers:
+            layers_of = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in given)
             raise ConfigError(
-                f"the encoder hands over {len(final_dims)} last states with {sum(final_dims)} units in all, expected "
-                f"{tensors * hidden_dim} for {num_layers} layers of {hidden_dim} units ({cell}); give both the same "
-                "model.*.cell and num_layers, and a bidirectional encoder half of the decoder's hidden_dim"
+                f"the encoder's layers end with {layers_of}, expected {hidden_dim} units for each of the decoder's "
+                f"{num_layers} layers ({cell}); give both the same model.*.cell and num_layers, and a bidirectional "
+                "encoder half of the decoder's hidden_dim"
             )
         self.output = make_output(hidden_dim)
 
@@ -122,14 +132,10 @@ class RecurrentDecoder(Decoder):
         return DecoderState(Memory(encoded.states, encoded.mask, ()), self._start(encoded), position)
 
     def _start(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
-        tensors = len(self.layers) * self.num_states
         if not encoded.final:
             zeros = self.embedding.weight.new_zeros(encoded.mask.shape[0], self.hidden_dim)
-            return (zeros,) * tensors
-        directions = len(encoded.final) // tensors
-        by_layer = torch.stack(encoded.final, dim=1).unflatten(1, (-1, directions, self.num_states))
-        joined = by_layer.transpose(2, 3).flatten(3)  # [sentences, layers, num_states, hidden_dim]
-        return joined.flatten(1, 2).unbind(1)
+            return (zeros,) * (len(self.layers) * self.num_states)
+        return tuple(tensor for layer in encoded.final for tensor in layer.joined() if tensor is not None)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: layer by layer, since nothing of a step's output is fed back."""
@@ -146,8 +152,7 @@ class RecurrentDecoder(Decoder):
             after = layer.cell(layer.cell.input(x), before)
             cache.extend(after)
             x = self.dropout(after[0])
-        alignments = uniform_alignments(state.memory.mask, x)
-        return StepOutput(self.output(x), alignments, DecoderState(state.memory, tuple(cache), state.position + 1))
+        return StepOutput(self.output(x), None, DecoderState(state.memory, tuple(cache), state.position + 1))
 
     def _by_layer(self, cache: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
         return [cache[i : i + self.num_states] for i in range(0, len(cache), self.num_states)]
@@ -167,19 +172,7 @@ class NoSource(Encoder):
         return EncoderOutput(src_mask.new_zeros((*src_mask.shape, 0), dtype=torch.float32), src_mask, ())
 
 
-def encoder_decoder(
-    *,
-    src_vocab_size: int,
-    tgt_vocab_size: int,
-    embeddings: Callable[..., Embeddings],
-    cell: Kind,
-    hidden_dim: int,
-    num_layers: int = 1,
-    bidirectional: bool = False,
-    reset: Reset = "before",
-    dropout: float = 0.0,
-    init: Callable[[nn.Module], None] | None = None,
-) -> Seq2Seq:
+class EncoderDecoder(Seq2Seq):
     """A :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape.
 
     Args:
@@ -197,25 +190,42 @@ def encoder_decoder(
     Raises:
         ConfigError: an odd number of units is to be shared between two directions.
     """
-    if hidden_dim % (1 + bidirectional):
-        raise ConfigError(f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true")
-    encoder = partial(
-        RecurrentEncoder,
-        cell=cell,
-        hidden_dim=hidden_dim // (1 + bidirectional),
-        num_layers=num_layers,
-        bidirectional=bidirectional,
-        reset=reset,
-        dropout=dropout,
-    )
-    decoder = partial(
-        RecurrentDecoder, cell=cell, hidden_dim=hidden_dim, num_layers=num_layers, reset=reset, dropout=dropout
-    )
-    return Seq2Seq(
-        src_vocab_size=src_vocab_size,
-        tgt_vocab_size=tgt_vocab_size,
-        embeddings=embeddings,
-        encoder=encoder,
-        decoder=decoder,
-        init=init,
-    )
+
+    def __init__(
+        self,
+        *,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        embeddings: Callable[..., Embeddings],
+        cell: Kind,
+        hidden_dim: Size,
+        num_layers: Depth = 1,
+        bidirectional: bool = False,
+        reset: Reset = "before",
+        dropout: Rate = 0.0,
+        init: Callable[[nn.Module], None] | None = None,
+    ) -> None:
+        if hidden_dim % (1 + bidirectional):
+            raise ConfigError(
+                f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true"
+            )
+        encoder = partial(
+            RecurrentEncoder,
+            cell=cell,
+            hidden_dim=hidden_dim // (1 + bidirectional),
+            num_layers=num_layers,
+            bidirectional=bidirectional,
+            reset=reset,
+            dropout=dropout,
+        )
+        decoder = partial(
+            RecurrentDecoder, cell=cell, hidden_dim=hidden_dim, num_layers=num_layers, reset=reset, dropout=dropout
+        )
+        super().__init__(
+            src_vocab_size=src_vocab_size,
+            tgt_vocab_size=tgt_vocab_size,
+            embeddings=embeddings,
+            encoder=encoder,
+            decoder=decoder,
+            init=init,
+        )

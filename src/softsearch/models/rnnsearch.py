@@ -7,8 +7,17 @@ from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
-from softsearch.models.interface import Decoder, DecoderState, EncoderOutput, Memory, StepOutput
+from softsearch.models.interface import (
+    Decoder,
+    DecoderState,
+    EncoderOutput,
+    LayerShape,
+    Memory,
+    StepOutput,
+    top_shape,
+)
 from softsearch.models.layers import Dropout, Maxout
+from softsearch.ranges import Rate, Size
 
 
 class RNNsearchDecoder(Decoder):
@@ -22,31 +31,37 @@ class RNNsearchDecoder(Decoder):
         embedding: target embeddings E.
         make_output: makes the output layer W_o for the maxout layer's width.
         memory_dim: width of the annotations.
-        final_dims: widths of the encoder's last states; the last one, of the backward GRU, starts the decoder.
+        final_shapes: of the encoder's last states; that of the last layer's backward GRU (of the only one, where the
+            encoder reads in one direction) starts the decoder.
         hidden_dim: units of s.
         attention_dim: units of the attention's hidden layer.
         maxout_dim: units of t.
         reset: the GRU's form; ``before`` is the paper's.
         dropout: on the embeddings and on t.
+
+    Raises:
+        ConfigError: the encoder has no last state.
     """
+
+    has_attention = True
 
     def __init__(
         self,
         *,
         embedding: nn.Embedding,
-        make_output: Callable[[int], nn.Linear],
+        make_output: Callable[[int, str], nn.Linear],
         memory_dim: int,
-        final_dims: tuple[int, ...],
-        hidden_dim: int,
-        attention_dim: int,
-        maxout_dim: int,
+        final_shapes: tuple[LayerShape, ...],
+        hidden_dim: Size,
+        attention_dim: Size,
+        maxout_dim: Size,
         reset: Reset = "before",
-        dropout: float = 0.0,
+        dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = Dropout(dropout)
-        self.start = nn.Linear(final_dims[-1], hidden_dim)
+        self.start = nn.Linear(top_shape(final_shapes).dim, hidden_dim)
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.cell = GRUCell(embedding.embedding_dim, hidden_dim, reset=reset)
         self.cell_context = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
@@ -54,7 +69,7 @@ class RNNsearchDecoder(Decoder):
         self.maxout_state = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
         self.maxout_context = nn.Linear(memory_dim, 2 * maxout_dim, bias=False)
         self.maxout = Maxout()
-        self.output = make_output(maxout_dim)
+        self.output = make_output(maxout_dim, "maxout_dim")
         layers = (self.start, self.maxout_embedding, self.maxout_state, self.maxout_context)
         for weight in (*(layer.weight for layer in layers), *self.cell_context.weight.data.chunk(3)):
             nn.init.xavier_uniform_(weight)
@@ -64,7 +79,9 @@ class RNNsearchDecoder(Decoder):
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """s_0 from the backward encoder's state at the first word, and U_a h_j once for all steps."""
         memory = Memory(encoded.states, encoded.mask, (self.attention.project(encoded.states),))
-        start = torch.tanh(self.start(encoded.final[-1])).to(self.start.weight.dtype)
+        forward, backward = encoded.final[-1]
+        last = forward.h if backward is None else backward.h
+        start = torch.tanh(self.start(last)).to(self.start.weight.dtype)
         return DecoderState(memory, (start,), encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:

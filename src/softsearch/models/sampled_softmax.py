@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import CrossEntropy, Loss, Per
+from softsearch.ranges import Rate, Size
 
 
 class SampledSoftmax(CrossEntropy):
@@ -23,6 +24,7 @@ class SampledSoftmax(CrossEntropy):
     Args:
         tau: words in V', or as many as the batch has different targets where that is more.
         smoothing: as in :class:`CrossEntropy`, spread over V' while training.
+        per: as in :class:`CrossEntropy`.
         sparse: give the output matrix a gradient of V's rows alone (see :class:`Embeddings`).
 
     Raises:
@@ -31,8 +33,8 @@ class SampledSoftmax(CrossEntropy):
 
     recent: Tensor  # [tau] different target words, the last seen first
 
-    def __init__(self, *, tau: int = 15_000, smoothing: float = 0.1, sparse: bool = False) -> None:
-        super().__init__(smoothing=smoothing)
+    def __init__(self, *, tau: Size = 15_000, smoothing: Rate = 0.1, per: Per = "token", sparse: bool = False) -> None:
+        super().__init__(smoothing=smoothing, per=per)
         if tau < 1:
             raise ConfigError(f"loss.tau is {tau}, expected at least 1; change loss.tau")
         self.sparse = sparse

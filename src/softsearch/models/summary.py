@@ -5,11 +5,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
-from softsearch.models.attention import uniform_alignments
 from softsearch.models.cells import ElmanCell
-from softsearch.models.interface import Decoder, DecoderState, EncoderOutput, Memory, StepOutput
+from softsearch.models.interface import (
+    Decoder,
+    DecoderState,
+    EncoderOutput,
+    LayerShape,
+    Memory,
+    StepOutput,
+    top_shape,
+)
 from softsearch.models.layers import Dropout
+from softsearch.ranges import Rate, Size
 
 
 class SummaryDecoder(Decoder):
@@ -22,12 +29,12 @@ class SummaryDecoder(Decoder):
         embedding: target embeddings v.
         make_output: makes the output layer O.
         memory_dim: width of the encoder's states, which are not used.
-        final_dims: widths of what the encoder ends with; the first one is the summary.
+        final_shapes: of the encoder's last states; that of the last layer, its directions side by side, is csm(e).
         hidden_dim: units of h.
         dropout: on the embeddings and before the output layer.
 
     Raises:
-        ConfigError: the encoder makes no summary.
+        ConfigError: the encoder has no last state.
     """
 
     def __init__(
@@ -36,17 +43,15 @@ class SummaryDecoder(Decoder):
         embedding: nn.Embedding,
         make_output: Callable[[int], nn.Linear],
         memory_dim: int,
-        final_dims: tuple[int, ...],
-        hidden_dim: int,
-        dropout: float = 0.0,
+        final_shapes: tuple[LayerShape, ...],
+        hidden_dim: Size,
+        dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
         del memory_dim
-        if not final_dims:
-            raise ConfigError("model.decoder needs an encoder that ends with a summary; choose another model.encoder")
         self.embedding = embedding
         self.dropout = Dropout(dropout)
-        self.summary = nn.Linear(final_dims[0], hidden_dim, bias=False)  # S
+        self.summary = nn.Linear(top_shape(final_shapes).joined_dim, hidden_dim, bias=False)  # S
         self.cell = ElmanCell(embedding.embedding_dim, hidden_dim)  # I, R and a bias
         self.output = make_output(hidden_dim)
         nn.init.xavier_uniform_(self.summary.weight)
@@ -54,7 +59,7 @@ class SummaryDecoder(Decoder):
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """S csm(e) once for all steps, and h_0 = 0."""
         sentences = encoded.mask.shape[0]
-        memory = Memory(encoded.states, encoded.mask, (self.summary(encoded.final[0]),))
+        memory = Memory(encoded.states, encoded.mask, (self.summary(encoded.final[-1].joined().h),))
         h = self.summary.weight.new_zeros(sentences, self.cell.hidden_dim)
         return DecoderState(memory, (h,), encoded.mask.new_zeros(sentences, dtype=torch.int64))
 
@@ -74,8 +79,7 @@ class SummaryDecoder(Decoder):
         embedded = self.embedding(tokens).unflatten(0, (memory.mask.shape[0], -1))  # [sentences, beams, embedding_dim]
         cache = self.cell(self._inputs(embedded, memory).flatten(0, 1), state.cache)
         logits = self.output(self.dropout(cache[0]))
-        alignments = uniform_alignments(memory.mask, cache[0])
-        return StepOutput(logits, alignments, DecoderState(memory, cache, state.position + 1))
+        return StepOutput(logits, None, DecoderState(memory, cache, state.position + 1))
 
     def _inputs(self, embedded: Tensor, memory: Memory) -> Tensor:
         """I v(f) + s of a sentence's tokens or of its beams, ``[sentences, any, hidden_dim]``."""

@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError
 from softsearch.models.attention import MultiHeadAttention
 from softsearch.models.embeddings import sinusoids
-from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, Memory, StepOutput
+from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, LayerShape, Memory, StepOutput
 from softsearch.models.layers import Dropout
 from softsearch.models.ssru import SSRU, Past
+from softsearch.ranges import Depth, Rate, Size
 
 Kind = Literal["attention", "ssru"]
 
@@ -158,10 +159,10 @@ class TransformerEncoder(Encoder):
         self,
         *,
         embedding: nn.Embedding,
-        num_layers: int,
-        d_ff: int,
-        num_heads: int,
-        dropout: float = 0.0,
+        num_layers: Depth,
+        d_ff: Size,
+        num_heads: Size,
+        dropout: Rate = 0.0,
         pre_norm: bool = True,
     ) -> None:
         super().__init__()
@@ -188,17 +189,19 @@ class TransformerDecoder(Decoder):
     averaged over its heads.
     """
 
+    has_attention = True
+
     def __init__(
         self,
         *,
         embedding: nn.Embedding,
         make_output: Callable[[int], nn.Linear],
         memory_dim: int,
-        final_dims: tuple[int, ...],
-        num_layers: int,
-        d_ff: int,
-        num_heads: int,
-        dropout: float = 0.0,
+        final_shapes: tuple[LayerShape, ...],
+        num_layers: Depth,
+        d_ff: Size,
+        num_heads: Size,
+        dropout: Rate = 0.0,
         pre_norm: bool = True,
         self_attention: Kind = "attention",
     ) -> None:
@@ -209,7 +212,7 @@ class TransformerDecoder(Decoder):
                 f"the encoder's states have {memory_dim} units, expected "
                 f"model.embeddings.dim={d_model}; make both equal"
             )
-        del final_dims  # a Transformer starts from nothing but the memory
+        del final_shapes  # a Transformer starts from nothing but the memory
         self.embedded = _Embedded(embedding, num_heads, dropout)
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, self_attention=self_attention)

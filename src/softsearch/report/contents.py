@@ -58,7 +58,7 @@ class SystemReport:
     sentences_per_second: float
     tokens_per_second: float  # of the translations, EOS counted
     scores: dict[str, Score]  # bleu, chrf, ter, bleu_lc, ..., exact_match, bleu_no_unk
-    nll: float | None  # mean -log p of a reference token, nats
+    nll: float | None  # mean -log p of a reference token, nats; None where it is infinite or no probability
     length_ratio: float
     by_length: list[LengthRange]
     hypotheses: list[str]
@@ -66,7 +66,8 @@ class SystemReport:
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Picture] = field(default_factory=list)
-    no_unk_sentences: int | None = None  # those that bleu_no_unk is of: no unknown word in the source and the reference
+    # Those that bleu_no_unk is of: no unknown word in the source and the reference, and translated with UNK banned.
+    no_unk_sentences: int | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from softsearch.errors import printable
+
 _ROWS = ("model", "parameters", "data", "languages", "text", "tokenizer", "steps")
 
 
@@ -60,13 +62,19 @@ def _evaluated(evaluation: Mapping[str, Any]) -> str:
 
 
 def _table(first: str, second: str, rows: Mapping[str, Any]) -> str:
-    return f"| {first} | {second} |\n|---|---|\n" + "".join(f"| {key} | {value} |\n" for key, value in rows.items())
+    return f"| {first} | {second} |\n|---|---|\n" + "".join(
+        f"| {_cell(key)} | {_cell(value)} |\n" for key, value in rows.items()
+    )
 
 
 def _code(signature: str) -> str:
+    return f"`{_cell(signature)}`" if signature else ""
+
+
+def _cell(value: object) -> str:
     """In a cell of a table, where a bar would end it."""
-    return "`" + signature.replace("|", "\\|") + "`" if signature else ""
+    return _line(str(value)).replace("|", "\\|")
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -17,14 +16,12 @@ from softsearch.report.drawing import style
 
 
 def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> tuple[str, str]:
-    """Writes ``results.json`` and ``results.csv``, each in one step, and returns their names."""
-    with (folder / ".results.tmp").open("w", newline="", encoding="utf-8") as file:
+    """Writes ``results.json`` and ``results.csv`` and returns their names."""
+    with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    os.replace(folder / ".results.tmp", folder / "results.csv")
-    (folder / ".results.tmp").write_text(json.dumps(list(rows), indent=2) + "\n", encoding="utf-8")
-    os.replace(folder / ".results.tmp", folder / "results.json")
+    (folder / "results.json").write_text(json.dumps(list(rows), indent=2) + "\n", encoding="utf-8")
     return "results.csv", "results.json"
 
 

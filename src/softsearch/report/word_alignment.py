@@ -28,7 +28,7 @@ class Aligned(NamedTuple):
 
 class _Units(NamedTuple):
     names: list[str]
-    places: list[list[int]]  # the pieces of each unit; unknown words that the tokenizer has merged share one
+    places: list[list[int]]  # the pieces of each unit
 
 
 def align(
@@ -108,10 +108,9 @@ def _group(
     if units == "pieces":
         return _Units(pieces, [[place] for place in range(len(pieces))])
     if whole_words and text is not None:
-        surfaces = tokenizer.words(text)
-        ordered = [*(reversed(surfaces) if tokenizer.reverse else surfaces), _END]
-        each = [(word, [place]) for place, surface in enumerate(ordered) for word in surface.split(" ")]
-        return _Units([word for word, _ in each], [places for _, places in each])
+        words = tokenizer.words(text)
+        names = [*(reversed(words) if tokenizer.reverse else words), _END]
+        return _Units(names, [[place] for place in range(len(names))])
     places = group_pieces(pieces, whole_words=whole_words)
     names = ["".join(pieces[place] for place in group).replace(_SPACE, "") for group in places]
     return _Units(names, places)

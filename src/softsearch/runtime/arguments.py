@@ -71,7 +71,7 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Ends the command with its usage where options contradict each other."""
+    """Ends the command with its usage where options contradict each other or the search."""
     for name, option in _SEARCH_OPTIONS.items():
         if getattr(arguments, name) not in (None, []) and arguments.search not in option.searches:
             kinds = " and ".join(option.searches)
@@ -134,7 +134,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
-    search.add_argument("--search", choices=_KINDS, default="beam", help="how to search (default: %(default)s)")
+    search.add_argument("--search", choices=_KINDS, help="how to search (default: as the bundle recommends)")
     search.add_argument("--beam", type=positive, metavar="N", help="hypotheses per sentence (default: the bundle's)")
     search.add_argument(
         "--length-penalty",
@@ -207,7 +207,9 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
     models = parser.add_argument_group("several models")
     models.add_argument("--weights", type=_numbers, metavar="W,W", help="one for each bundle (default: all alike)")
     models.add_argument(
-        "--average", choices=("log_probs", "probs"), help="what their mean is taken of (default: log_probs)"
+        "--average",
+        choices=("log_probs", "unnormalised_log_probs", "probs"),
+        help="what their mean is taken of; log_probs makes it a distribution again at each step (default: log_probs)",
     )
     models.add_argument("--lm", type=Path, metavar="BUNDLE", help="a language model that listens in (shallow fusion)")
     models.add_argument("--lm-weight", type=_number, metavar="W", help="of its log probabilities")

@@ -1,7 +1,8 @@
 """A bundle on disk: a folder that is complete and unaltered, or is not opened at all.
 
 ONNX Runtime and SentencePiece load a file with a flipped bit without a word, so every byte is checked against the
-manifest before a parser sees it, and the parsers get the very bytes that were checked.
+manifest before a parser sees it, and the parsers get the very bytes that were checked. The manifest's own hash is in
+``manifest.sha256``, in the format of ``sha256sum``: that one line stands for the whole bundle.
 """
 
 import hashlib
@@ -9,16 +10,18 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import softsearch
-from softsearch.errors import BundleError
+from softsearch.errors import BundleError, printable
 from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
 
 MANIFEST = "manifest.json"
+MANIFEST_HASH = "manifest.sha256"
 _MAX_MANIFEST_BYTES = 1 << 20
 
 
@@ -43,9 +46,11 @@ class Bundle:
         if MANIFEST not in names:
             raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")
         try:
-            manifest = Manifest.parse(_read(folder, MANIFEST, limit=_MAX_MANIFEST_BYTES))
-            for name in sorted(names - manifest.files.keys() - {MANIFEST}):
-                raise BundleError(f"{name} is not listed in {MANIFEST}; a bundle holds nothing else, remove the file")
+            manifest = Manifest.parse(_read_manifest(folder))
+            for name in sorted(names - manifest.files.keys() - {MANIFEST, MANIFEST_HASH}):
+                raise BundleError(
+                    f"{printable(name)} is not listed in {MANIFEST}; a bundle holds nothing else, remove the file"
+                )
             files = {name: _verified(folder, name, entry) for name, entry in manifest.files.items()}
         except BundleError as error:
             raise BundleError(f"bundle {folder}: {error}") from error
@@ -63,7 +68,7 @@ def _regular_files(folder: Path) -> set[str]:
         if not entry.is_file(follow_symlinks=False):
             kind = "a symbolic link" if entry.is_symlink() else "not a regular file"
             raise BundleError(
-                f"bundle {folder}: {entry.name} is {kind}, expected plain files only; copy the bundle whole"
+                f"bundle {folder}: {printable(entry.name)} is {kind}, expected plain files only; copy the bundle whole"
             )
     return {entry.name for entry in entries}
 
@@ -82,6 +87,22 @@ def _read(folder: Path, name: str, *, limit: int) -> bytes:
     if len(content) > limit:
         raise BundleError(f"{name} is longer than {limit} bytes; copy or export the bundle again")
     return content
+
+
+def _read_manifest(folder: Path) -> bytes:
+    content = _read(folder, MANIFEST, limit=_MAX_MANIFEST_BYTES)
+    expected, found = _read(folder, MANIFEST_HASH, limit=len(_hash_line(b""))), _hash_line(content)
+    if found != expected:
+        raise BundleError(
+            f"{MANIFEST} has sha256 {found[:64].decode()}, but {MANIFEST_HASH} holds {expected[:64]!r}: it was "
+            "altered or damaged; copy or export the bundle again"
+        )
+    return content
+
+
+def _hash_line(manifest: bytes) -> bytes:
+    """The content of ``manifest.sha256``."""
+    return f"{hashlib.sha256(manifest).hexdigest()}  {MANIFEST}\n".encode()
 
 
 def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
@@ -106,7 +127,11 @@ def write_bundle(
     *,
     check: Callable[[Bundle], None] | None = None,
 ) -> Bundle:
-    """Writes a bundle folder, or nothing: an interrupted write leaves the folder that was there.
+    """Writes a bundle folder, or nothing: what fails leaves the folder that was there.
+
+    The new folder is complete, on the disk and checked before two renames put it into its place. Whoever kills the
+    process (SIGKILL, a power cut) in the instant between them finds both folders whole, as ``old`` and ``new`` in
+    ``.NAME.*`` beside that place, and nothing there; before it, the folder that was there.
 
     Args:
         path: the folder; an older bundle there is replaced.
@@ -119,18 +144,17 @@ def write_bundle(
         The bundle as it was read back from the disk and verified.
 
     Raises:
-        BundleError: the manifest lacks something, or the folder holds something that is not a bundle.
+        BundleError: the manifest lacks something, the disk is full or not writable, or the folder holds something that
+            is not a bundle.
     """
     folder = Path(path)
     text = _manifest_text(files, manifest)
     Manifest.parse(text)
     _check_replaceable(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with _staging(folder) as staging:
         fresh = staging / "new"
         fresh.mkdir()
-        for name, content in (*files.items(), (MANIFEST, text)):
+        for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
             _write_durably(fresh / name, content)
         _sync_folder(fresh)
         written = Bundle.open(fresh)
@@ -138,9 +162,36 @@ def write_bundle(
             check(written)
         _swap(fresh, folder, staging / "old")
         _sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return replace(written, path=folder)
+
+
+def check_place(path: Path | str) -> None:
+    """Refuses a place for a bundle before there is the work of making one.
+
+    Raises:
+        BundleError: something else is there, or nothing can be written there.
+    """
+    _check_replaceable(Path(path))
+    with _staging(Path(path)):
+        pass
+
+
+@contextmanager
+def _staging(folder: Path) -> Iterator[Path]:
+    """A folder beside ``folder``, for what is not complete yet."""
+    staging: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        yield staging
+    except OSError as error:
+        raise BundleError(
+            f"{folder} cannot be written ({error.strerror or error}); what was there is still there, make room or "
+            "choose another folder"
+        ) from error
+    finally:
+        if staging is not None and (folder.exists() or not (staging / "old").exists()):  # never the only copy
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
@@ -174,18 +225,18 @@ def _listed(manifest: Path) -> set[str]:
     """The names that a bundle with this manifest may hold; none if it is no bundle's manifest."""
     try:
         tree = json.loads(manifest.read_bytes())
-        return {MANIFEST, *tree["files"]} if isinstance(tree["format_version"], int) else set()
+        return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
 
 
 def _swap(fresh: Path, folder: Path, old: Path) -> None:
-    if folder.exists():
-        folder.rename(old)
     try:
+        if folder.exists():
+            folder.rename(old)
         fresh.rename(folder)
-    except BaseException:
-        if old.exists():
+    except BaseException:  # a signal's too
+        if old.exists() and not folder.exists():
             old.rename(folder)
         raise
 

@@ -1,6 +1,6 @@
 """The ``softsearch`` command: translate lines, score translations and verify bundles, without torch.
 
-Exit codes: 0 done, 1 an error with its message on standard error, 2 wrong usage, 143 terminated.
+Exit codes: 0 done, 1 an error with its message on standard error, 2 wrong usage, 130 interrupted, 143 terminated.
 """
 
 import argparse
@@ -18,27 +18,33 @@ from softsearch.runtime.arguments import add_translate_options, check_translate_
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
-    arguments = _parser().parse_args(argv)
-    signal.signal(signal.SIGTERM, _terminate)
+    if sys.stderr is None:  # closed; what is printed there would go to standard output
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the process
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as of a job in the background
+            signal.signal(number, _terminate)
     try:
-        arguments.run(arguments)
+        try:
+            arguments = _parser().parse_args(argv)
+            arguments.run(arguments)
+        finally:
+            _flush_output()  # before Python does, which would report an error in its own way
     except SoftsearchError as error:
         return _fail(str(error))
     except BrokenPipeError:
-        _silence_output()  # the reader has all it wanted
-        return 0
+        return 0  # the reader has all it wanted
     except OSError as error:
-        _silence_output()
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file")
-    except KeyboardInterrupt:
-        return 128 + signal.SIGINT
     return 0
 
 
 def _translate(arguments: argparse.Namespace) -> None:
+    from softsearch.runtime.bundle import Bundle
+
+    bundles = [Bundle.open(path) for path in arguments.bundles]
+    arguments.search = arguments.search or bundles[0].manifest.search_kind
     check_translate_options(arguments.parser, arguments)
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
-    from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.models import Members, limited, open_step_function
     from softsearch.runtime.searches import banned_tokens, make_reranker, make_search, needs_alignments
     from softsearch.runtime.streaming import StreamOptions, translate_stream
@@ -46,7 +52,6 @@ def _translate(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.translator import BATCH_TOKENS, Translator
     from softsearch.text.dictionary import read_dictionary
 
-    bundles = [Bundle.open(path) for path in arguments.bundles]
     keywords = search_keywords(arguments)
     if arguments.ban:
         keywords["banned"] = banned_tokens(open_tokenizers(bundles[0])[1], arguments.ban)
@@ -152,13 +157,17 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _terminate(_signal: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + signal.SIGTERM)
+def _terminate(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)
 
 
-def _silence_output() -> None:
-    """What Python flushes when it exits must not raise a second time."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _flush_output() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left cannot be written at exit either
+        raise
 
 
 def _fail(message: str) -> int:

@@ -2,19 +2,19 @@
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, cast
 
 import softsearch
-from softsearch.errors import BundleError, ConfigError
-from softsearch.search.interface import SearchOptions
+from softsearch.errors import BundleError, ConfigError, printable
+from softsearch.runtime.recommended import Kind, read_search
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
-_NOT_IN_SEARCH = ("n_best", "alignments", "max_length_factor", "max_length_offset")  # the caller's; among the limits
+MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
 _MAX_FILES = 64
 _MAX_FILE_BYTES = 2 << 30  # what one protobuf message, and so one ONNX graph without external data, can hold
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -31,7 +31,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The checked facts of a bundle."""
+    """The checked facts of a bundle; what is no printable character in them is escaped."""
 
     softsearch_version: str  # that wrote the bundle
     files: dict[str, FileEntry]
@@ -43,11 +43,8 @@ class Manifest:
     tgt_reversed: bool
     graphs: dict[str, Any]  # "encoder" and "decoder_step": names, dtypes and shapes of inputs and outputs
     max_src_tokens: int  # of one sentence, EOS included
-    max_length_factor: float
-    max_length_offset: int
-    beam: int
-    length_penalty: float
-    search: dict[str, Any]  # other options of the recommended beam search, where they are not the defaults
+    search_kind: Kind  # of the recommended search
+    search: dict[str, Any]  # its arguments, all but those that are the caller's
     frequent: str | None  # file name; None of a bundle without a shortlist
     translations: str | None  # file name
     training: dict[str, Any]  # free facts
@@ -61,22 +58,24 @@ class Manifest:
         """
         values = _Values(_load(text))
         _check_version(values)
+        tgt_vocab_size = values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS))
+        try:
+            search_kind, search = read_search(values.table("search"), tgt_vocab_size)
+        except ConfigError as error:
+            raise BundleError(f"manifest.json: {error}; export the bundle again") from error
         manifest = cls(
             softsearch_version=values.text("softsearch_version"),
             files=_files(values),
             src_tokenizer=values.text("tokenizers.src"),
             tgt_tokenizer=values.text("tokenizers.tgt"),
             src_vocab_size=values.integer("vocab_sizes.src", at_least=len(SPECIAL_IDS)),
-            tgt_vocab_size=values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS)),
+            tgt_vocab_size=tgt_vocab_size,
             src_reversed=values.flag("reversed.src"),
             tgt_reversed=values.flag("reversed.tgt"),
             graphs={"encoder": values.table("graphs.encoder"), "decoder_step": values.table("graphs.decoder_step")},
-            max_src_tokens=values.integer("limits.max_src_tokens", at_least=8, at_most=1 << 20),
-            max_length_factor=values.number("limits.max_length_factor"),
-            max_length_offset=values.integer("limits.max_length_offset", at_least=1, at_most=1 << 20),
-            beam=values.integer("search.beam", at_least=1, at_most=1000),
-            length_penalty=values.number("search.length_penalty"),
-            search=_search(values),
+            max_src_tokens=values.integer("limits.max_src_tokens", at_least=MIN_SRC_TOKENS, at_most=MAX_SRC_TOKENS),
+            search_kind=search_kind,
+            search=search,
             frequent=values.optional_text("shortlist.frequent"),
             translations=values.optional_text("shortlist.translations"),
             training=values.table("training"),
@@ -89,6 +88,11 @@ class Manifest:
             raise BundleError(f"manifest.json: special_ids is {values.table('special_ids')}, expected {SPECIAL_IDS}")
         return manifest
 
+    def trained(self, key: str) -> str:
+        """A fact of the training by its dotted key, as text; "" where there is none."""
+        found = _Values(self.training).get(key)
+        return "" if found is None else str(found)
+
 
 class _Values:
     """Typed access by dotted key; every miss is a BundleError that names the key, the value and what was expected."""
@@ -97,42 +101,36 @@ class _Values:
         self._tree = tree
 
     def integer(self, key: str, *, at_least: int, at_most: int = _MAX_FILE_BYTES) -> int:
-        value = self._get(key)
+        value = self.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
             raise self._error(key, value, f"an integer from {at_least} to {at_most}")
         return value
 
-    def number(self, key: str) -> float:
-        value = self._get(key)
-        # Written so that NaN is out of range too.
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 100:
-            raise self._error(key, value, "a number from 0 to 100")
-        return float(value)
-
     def text(self, key: str) -> str:
-        value = self._get(key)
+        value = self.get(key)
         if not isinstance(value, str):
             raise self._error(key, value, "a string")
         return value
 
     def optional_text(self, key: str) -> str | None:
         """A string, or None where the manifest has nothing there."""
-        return None if self._get(key) is None else self.text(key)
+        return None if self.get(key) is None else self.text(key)
 
     def flag(self, key: str) -> bool:
         """A value that older bundles lack, which means false."""
-        value = self._get(key)
+        value = self.get(key)
         if not isinstance(value, bool | None):
             raise self._error(key, value, "true or false")
         return bool(value)
 
     def table(self, key: str) -> dict[str, Any]:
-        value = self._get(key)
+        value = self.get(key)
         if not isinstance(value, dict):
             raise self._error(key, value, "an object")
         return cast(dict[str, Any], value)
 
-    def _get(self, key: str) -> Any:
+    def get(self, key: str) -> Any:
+        """Any value; None where the manifest has nothing there."""
         value: Any = self._tree
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
@@ -146,12 +144,23 @@ class _Values:
 
 def _load(text: bytes) -> dict[str, Any]:
     try:
-        tree = json.loads(text)
+        tree = _printable(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise BundleError(f"manifest.json is no valid JSON ({error}); copy or export the bundle again") from error
     if not isinstance(tree, dict):
         raise BundleError(f"manifest.json holds a {type(tree).__name__}, expected an object; export the bundle again")
     return tree
+
+
+def _printable(value: Any) -> Any:
+    """The same with all text made printable: much of it is shown to people."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    if isinstance(value, dict):
+        return {printable(key): _printable(item) for key, item in value.items()}
+    return value
 
 
 def _check_version(values: _Values) -> None:
@@ -164,37 +173,6 @@ def _check_version(values: _Values) -> None:
         )
 
 
-def search_facts(options: SearchOptions) -> dict[str, Any]:
-    """What the manifest says of the recommended search: ``beam``, ``length_penalty`` and what is not the default."""
-    told = {option.name: (getattr(options, option.name), option.default) for option in fields(SearchOptions)}
-    further = {name: value for name, (value, default) in told.items() if value != default and value != []}
-    facts = {"beam": options.beam, "length_penalty": options.length_penalty, **further}
-    return {name: value for name, value in facts.items() if name not in _NOT_IN_SEARCH}
-
-
-def _search(values: _Values) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    given = values.table("search")
-    for option in fields(SearchOptions):
-        name, default = option.name, option.default
-        if name in _NOT_IN_SEARCH or name in ("beam", "length_penalty") or name not in given:
-            continue
-        if isinstance(default, float):
-            found[name] = values.number(f"search.{name}")
-        else:
-            found[name] = tuple(given[name]) if isinstance(given[name], list) else given[name]
-            if type(found[name]) is not type(default):
-                raise BundleError(
-                    f"manifest.json: search.{name} is {str(given[name])[:80]!r}, expected a value like {default!r}; "
-                    "export the bundle again"
-                )
-    try:
-        SearchOptions(beam=values.integer("search.beam", at_least=1), **found)
-    except ConfigError as error:
-        raise BundleError(f"manifest.json: {error}; export the bundle again") from error
-    return found
-
-
 def _files(values: _Values) -> dict[str, FileEntry]:
     names = values.table("files")
     if len(names) > _MAX_FILES:
@@ -202,7 +180,7 @@ def _files(values: _Values) -> dict[str, FileEntry]:
     files: dict[str, FileEntry] = {}
     for name, entry in names.items():
         # Checked before the name goes into a path or a dotted key.
-        if not _PLAIN_NAME.fullmatch(name) or name == "manifest.json":
+        if not _PLAIN_NAME.fullmatch(name) or name.startswith("manifest."):
             raise BundleError(
                 f"manifest.json: files lists {name[:80]!r}, expected a plain file name; do not use this bundle"
             )

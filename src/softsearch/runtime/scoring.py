@@ -1,16 +1,14 @@
 """Pairs of lines to log probabilities: what a bundle thinks of translations that are known."""
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
 from softsearch.errors import InputError
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.streaming import open_output
 from softsearch.runtime.tokenizers import open_tokenizers
 from softsearch.runtime.translator import BATCH_TOKENS
 from softsearch.search.scoring import PairScore, score_pairs
@@ -33,7 +31,7 @@ class ScoreWriter:
         tokens: write the third column.
     """
 
-    def __init__(self, output: IO[bytes], tokenizer: SentencePieceTokenizer, *, tokens: bool) -> None:
+    def __init__(self, output: IO[bytes] | Output, tokenizer: SentencePieceTokenizer, *, tokens: bool) -> None:
         self.pairs, self.tokens, self.log_prob = 0, 0, 0.0
         self._output, self._tokenizer, self._with_tokens = output, tokenizer, tokens
 
@@ -79,12 +77,12 @@ def score_files(bundle: Bundle, src: Path, tgt: Path, *, output: Path | None, to
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.
-        InputError: a line is blank or has more tokens than the bundle takes; the chunks before it are written.
+        InputError: a line is blank or has more tokens than the bundle takes; the chunks before it are written. Or the
+            output cannot be written.
     """
     tokenizers = open_tokenizers(bundle)
     step_fn = OnnxStepFunction(bundle)
-    with ExitStack() as stack:
-        stream = stack.enter_context(open_output(output)) if output else sys.stdout.buffer
+    with open_output(output) as stream:
         writer = ScoreWriter(stream, tokenizers[1], tokens=tokens)
         for src_ids, tgt_ids in _encoded(bundle, tokenizers, src, tgt):
             with_eos = [[*ids, EOS] for ids in src_ids]
@@ -98,7 +96,8 @@ def _encoded(
     """The ids, without EOS, of both sides of neighbouring pairs."""
     facts = bundle.manifest
     # The source as in translation; the target as long as a translation may get.
-    limits = facts.max_src_tokens, int(facts.max_length_factor * facts.max_src_tokens) + facts.max_length_offset
+    longest = int(facts.search["max_length_factor"] * facts.max_src_tokens) + facts.search["max_length_offset"]
+    limits = facts.max_src_tokens, longest
     clean = Cleaner(src=src, tgt=tgt, keep_empty=True)
     for pairs in map(clean, read_raw(src, tgt)):
         sides = zip(tokenizers, (pairs.src, pairs.tgt), (src, tgt), limits, strict=True)

@@ -1,54 +1,44 @@
 """The searches of the runtime: any strategy, with what the bundle recommends where nothing else is asked for."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
 from softsearch.runtime.models import companion
+from softsearch.runtime.recommended import STRATEGIES, Kind, Strategy, parameters
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.tokenizers import open_tokenizers
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
-from softsearch.search.greedy import Greedy
 from softsearch.search.interface import OutputOptions, SearchOptions
 from softsearch.search.rerank import Rerank
-from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import SPECIALS
 
-Search = Greedy | BeamSearch | Sampling | ExactSearch | Rerank
-Kind = Literal["greedy", "beam", "sample", "exact"]
-_LIMITS = ("max_length_factor", "max_length_offset")
-_OUTPUT = tuple(option.name for option in fields(OutputOptions))
-_SEARCH = tuple(option.name for option in fields(SearchOptions))
-_STRATEGIES: dict[Kind, tuple[Callable[..., Search], tuple[str, ...]]] = {  # and what bundles recommend for it
-    "greedy": (Greedy, _OUTPUT),
-    "beam": (BeamSearch, _SEARCH),
-    "sample": (Sampling, _OUTPUT),
-    "exact": (ExactSearch, ("beam", *_LIMITS)),
-}
+Search = Strategy | Rerank
 
 
-def make_search(manifest: Manifest, kind: Kind = "beam", **options: Any) -> Search:
+def make_search(manifest: Manifest, kind: Kind | None = None, **options: Any) -> Search:
     """A strategy.
 
     Args:
-        manifest: of the bundle, whose recommended options hold unless ``options`` say otherwise.
-        kind: which one.
-        options: of its constructor.
+        manifest: of the bundle, whose recommended arguments hold where the strategy has them too and ``options`` do
+            not say otherwise.
+        kind: which one; by default the recommended one.
+        options: arguments of its constructor.
 
     Raises:
         ConfigError: a value is out of range.
     """
-    strategy, recommended = _STRATEGIES[kind]
-    known = {name: getattr(manifest, name) for name in ("beam", "length_penalty", *_LIMITS)} | manifest.search
-    return strategy(**{**{name: value for name, value in known.items() if name in recommended}, **options})
+    chosen = kind or manifest.search_kind
+    known = {name: manifest.search[name] for name in parameters(chosen) if name in manifest.search}
+    return STRATEGIES[chosen](**{**known, **options})
 
 
 def make_reranker(

@@ -6,6 +6,8 @@ hypothesis and gives the ``k`` best continuations and ``next_cache.i``: reorderi
 probabilities only those of the candidates leave the graph.
 """
 
+import functools
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +16,9 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from softsearch.errors import BundleError, InputError
+from softsearch.errors import BundleError, InputError, printable
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import PAD
@@ -28,6 +31,7 @@ _ORT_ERRORS = (
     ort_errors.NotImplemented,
     ort_errors.RuntimeException,
 )
+_NO_MEMORY = "Available memory of"  # as ONNX Runtime's allocator says it
 _DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool"}
 _STEP_INPUTS = {"tokens": "int64", "position": "int64", "parents": "int64", "k": "int64", "src_mask": "bool"}
@@ -66,7 +70,8 @@ class OnnxStepFunction:
         ports = _Ports(graphs)
         self._memory, self._cache = ports.memory, ports.cache
         self._encoder_inputs, self._step_inputs = ports.encoder_inputs, ports.step_inputs
-        self._fetches = [*_STEP_OUTPUTS, *(["alignments"] if alignments and ports.has_alignments else [])]
+        self.has_attention = ports.has_alignments
+        self._fetches = [*_STEP_OUTPUTS, *(["alignments"] if alignments and self.has_attention else [])]
         self._outputs = self._fetches + [f"next_{name}" for name in self._cache]
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
@@ -78,6 +83,9 @@ class OnnxStepFunction:
         feeds = {"src_tokens": tokens, "src_mask": mask}
         names = [*self._memory, *self._cache]
         values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})
+        for name, value in zip(names, values, strict=True):
+            axes = (len(src),) if name in self._memory else (len(src), 1)
+            _check_shape(ENCODER, name, value.shape[: len(axes)], axes)
         memory, cache = tuple(values[: len(self._memory)]), tuple(values[len(self._memory) :])
         return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0)
 
@@ -94,6 +102,10 @@ class OnnxStepFunction:
             **dict(zip(self._cache, state.cache, strict=True)),
         }
         values = _run(self._step, self._outputs, {name: feeds[name] for name in self._step_inputs})
+        whole = dict.fromkeys(_STEP_OUTPUTS, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
+        for name, value in zip(self._outputs, values, strict=True):
+            found = value.shape if name in whole else value.shape[:2]
+            _check_shape(DECODER_STEP, name, found, whole.get(name, shape))
         fetched = [value.reshape(sentences * beams, -1) for value in values[: len(self._fetches)]]
         candidates = Candidates(fetched[0], fetched[1], fetched[2] if len(fetched) > 2 else None)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
@@ -128,7 +140,12 @@ def describe_graph(session: Any) -> dict[str, Any]:
     """The inputs and outputs of a session: name, dtype and shape, with names for the dimensions that vary."""
     return {
         side: [
-            {"name": port.name, "dtype": _DTYPES.get(port.type, port.type), "shape": list(port.shape)} for port in ports
+            {
+                "name": printable(port.name),
+                "dtype": _DTYPES.get(port.type, port.type),
+                "shape": [printable(axis) if isinstance(axis, str) else axis for axis in port.shape],
+            }
+            for port in ports
         ]
         for side, ports in (("inputs", session.get_inputs()), ("outputs", session.get_outputs()))
     }
@@ -179,6 +196,14 @@ def _check_ports(file: str, side: str, found: dict[str, str], known: dict[str, s
         raise BundleError(f"{file}: {side}s are {sorted(found)}, expected also {missing}; export the bundle again")
 
 
+def _check_shape(file: str, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Refuses an output, or the first axes of one, that would only fail somewhere in the search."""
+    if found != expected:
+        raise BundleError(
+            f"{file}: {name} came with the axes {list(found)}, expected {list(expected)}; export the bundle again"
+        )
+
+
 def _check_manifest(bundle: Bundle, graphs: dict[str, Any]) -> None:
     for name, found in graphs.items():
         expected = bundle.manifest.graphs[name]
@@ -195,6 +220,11 @@ def _load(bundle: Bundle, file: str) -> Any:
 
 
 def _session(model: bytes, what: str) -> Any:
+    try:
+        check_graph(model)
+    except BundleError as error:
+        raise BundleError(f"{what}: {error}") from error
+    _limit_memory()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -203,10 +233,32 @@ def _session(model: bytes, what: str) -> Any:
     options.log_severity_level = 4  # errors are raised; the log would repeat them
     # Plans are cached per input shape, and no two steps have the same one.
     options.enable_mem_pattern = False
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # as it was checked; there is another
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        # Folding a constant takes memory without limit, and the exporter has folded what there is.
+        return onnxruntime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=["ConstantFolding"]
+        )
     except _ORT_ERRORS as error:
-        raise BundleError(f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {error}") from error
+        raise BundleError(
+            f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {printable(str(error))}"
+        ) from error
+
+
+@functools.cache
+def _limit_memory() -> None:
+    """Bounds what all sessions of this process together take to half of the machine's memory.
+
+    A few bytes of a graph can ask for any amount, and Linux ends the process that uses it, or another one.
+    """
+    if not hasattr(os, "sysconf"):
+        return  # on Windows
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    arena = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    onnxruntime.create_and_register_allocator(arena, onnxruntime.OrtArenaCfg({"max_mem": half}))
 
 
 def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
@@ -214,5 +266,10 @@ def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> li
     try:
         values: list[NDArray[Any]] = session.run(outputs, feeds)
     except _ORT_ERRORS as error:
-        raise InputError(f"ONNX Runtime failed in the model's graph: {error}") from error
+        if _NO_MEMORY in str(error):
+            raise InputError(
+                "the model's graph asks for more than half of this machine's memory; translate fewer tokens at once, "
+                "with fewer hypotheses"
+            ) from error
+        raise InputError(f"ONNX Runtime failed in the model's graph: {printable(str(error))}") from error
     return values

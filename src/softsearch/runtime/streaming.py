@@ -1,22 +1,20 @@
 """Lines from a stream through a translator to a stream, in blocks: memory stays bounded however long the input is."""
 
-import codecs
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from softsearch.errors import InputError
+from softsearch.errors import CorpusError, InputError
+from softsearch.runtime.output import open_output
 from softsearch.runtime.translator import Translation, Translator
-from softsearch.text.corpus import MAX_LINE_BYTES
+from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
 
 _BLOCK_LINES = 1024  # enough to fill batches with sentences of like length
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
@@ -42,16 +40,17 @@ def translate_stream(translator: Translator, options: StreamOptions) -> int:
         How many lines have a translation that exact search could not prove to be the best.
 
     Raises:
-        InputError: the input is missing or not UTF-8, or a line cannot be translated, or there is not one prefix for
-            each line; the blocks before it are written.
+        InputError: the input is missing or not UTF-8, a line cannot be translated, or there is not one prefix for
+            each line; the blocks before it are written. Or the output cannot be written.
     """
+    _refuse_one_file_for_both(options)
     with ExitStack() as stack:
         source = stack.enter_context(_open_input(options.input))
-        output = stack.enter_context(open_output(options.output)) if options.output else sys.stdout.buffer
+        output = stack.enter_context(open_output(options.output))
         alignments = stack.enter_context(open_output(options.alignments)) if options.alignments else None
         prefixes = _Prefixes(options.prefixes, stack) if options.prefixes else None
         number = unproven = 0
-        for block in _blocks(source, str(options.input or "standard input")):
+        for block in _blocks(source, options.input):
             begins = None if prefixes is None else prefixes.take(len(block))
             for translations in translator.translate(block, prefixes=begins, first_line=number + 1):
                 output.write(_format(translations, number, n_best=options.n_best).encode())
@@ -65,12 +64,20 @@ def translate_stream(translator: Translator, options: StreamOptions) -> int:
     return unproven
 
 
+def _refuse_one_file_for_both(options: StreamOptions) -> None:
+    paths = [path.resolve() for path in (options.output, options.alignments) if path is not None]
+    if len(paths) == 2 and paths[0] == paths[1] and (paths[0].is_file() or not paths[0].exists()):
+        raise InputError(
+            f"{options.output} is named for the translations and for the alignments; give --alignments another file"
+        )
+
+
 class _Prefixes:
     """The lines of a file of prefixes, read as far as the input is."""
 
     def __init__(self, path: Path, stack: ExitStack) -> None:
         self._path, self._read = path, 0
-        self._lines = chain.from_iterable(_blocks(stack.enter_context(_open_input(path)), str(path)))
+        self._lines = chain.from_iterable(_blocks(stack.enter_context(_open_input(path)), path))
 
     def take(self, count: int) -> list[str]:
         lines = list(islice(self._lines, count))
@@ -109,14 +116,19 @@ def _format_alignments(translations: list[Translation], line: int) -> str:
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
 
 
-def _blocks(source: IO[bytes], name: str) -> Iterator[list[str]]:
+def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
     """Decoded lines in blocks; someone who types gets an answer to each line."""
+    name = "standard input" if path is None else str(path)
     most = 1 if source.isatty() else _BLOCK_LINES
     block: list[str] = []
     size = 0
-    number = 0
-    while raw := source.readline(MAX_LINE_BYTES + len(b"\r\n")):
-        number += 1
+    for number in count(1):
+        try:
+            raw = source.readline(MAX_LINE_BYTES + len(b"\r\n"))
+        except OSError as error:  # a folder, or a disk that fails
+            raise _unreadable(name, error) from error
+        if not raw:
+            break
         block.append(_decode(raw, name, number))
         size += len(raw)
         if len(block) >= most or size >= _BLOCK_BYTES:
@@ -127,52 +139,28 @@ def _blocks(source: IO[bytes], name: str) -> Iterator[list[str]]:
 
 
 def _decode(raw: bytes, name: str, number: int) -> str:
-    start = len(codecs.BOM_UTF8) if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
-    body = raw[start:].removesuffix(b"\n").removesuffix(b"\r")
-    if len(body) > MAX_LINE_BYTES:
-        raise InputError(
-            f"{name}:{number} is longer than {MAX_LINE_BYTES} bytes; expected one sentence per line, split it"
-        )
     try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"{name}:{number}:{start + error.start + 1} is not UTF-8: byte 0x{body[error.start]:02x} "
-            f"({error.reason}); convert the input to UTF-8"
-        ) from error
+        if number == 1:
+            refuse_utf16(raw, name)
+        return decode_line(raw.removesuffix(b"\n"), name, number)
+    except CorpusError as error:
+        raise InputError(str(error)) from error
 
 
 @contextmanager
 def _open_input(path: Path | None) -> Iterator[IO[bytes]]:
     if path is None:
+        if sys.stdin is None:
+            raise InputError("standard input is closed; expected the lines to translate, or --input FILE")
         yield sys.stdin.buffer
         return
     try:
         stream = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); expected a text file, check the path") from error
+        raise _unreadable(str(path), error) from error
     with stream:
         yield stream
 
 
-@contextmanager
-def open_output(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its name only once it is complete; pipes and devices are written as they are."""
-    if path.exists() and not path.is_file():
-        with path.open("wb") as stream:
-            yield stream
-        return
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); check that its folder exists") from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            yield stream
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _unreadable(name: str, error: OSError) -> InputError:
+    return InputError(f"{name} cannot be read ({error.strerror}); expected lines of text, check what it is")

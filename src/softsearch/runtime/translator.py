@@ -16,7 +16,6 @@ from softsearch.runtime.searches import Search, collects_alignments, make_search
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.splitting import split_text
 from softsearch.runtime.tokenizers import open_tokenizers
-from softsearch.search.attention import has_attention
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis, StepFunction
@@ -86,13 +85,18 @@ class Translator:
         alignments = collects_alignments(self._search)
         looks = needs_alignments(self._search)
         self._step_fn = OnnxStepFunction(opened, alignments=looks) if step_fn is None else step_fn
+        if looks and not self._step_fn.has_attention:
+            raise ConfigError(
+                f"bundle {opened.path}: alignments, a coverage penalty or replacing unknown words need a model "
+                "with attention, and this one has none; leave the option out"
+            )
         self._unknown_words: UnknownWords | None = None
         if dictionary is not None:
             self._unknown_words = UnknownWords(self._src_tokenizer, self._tgt_tokenizer, dictionary)
-            if not alignments or not has_attention(self._step_fn):
+            if not alignments:
                 raise ConfigError(
-                    f"bundle {opened.path}: replacing unknown words needs a model with attention and a search that "
-                    "collects it; leave the option out"
+                    f"bundle {opened.path}: replacing unknown words needs a search that collects alignments; leave the "
+                    "option out"
                 )
         self._batch_tokens = batch_tokens
         self._threads = _cores() if threads is None else threads

@@ -11,8 +11,8 @@ from softsearch.search.distribution import full_log_probs
 from softsearch.search.interface import Candidates, State, StepFunction
 from softsearch.text.vocabulary import EOS
 
-Average = Literal["log_probs", "probs"]
-AVERAGES: tuple[Average, ...] = ("log_probs", "probs")
+Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
+AVERAGES: tuple[Average, ...] = ("log_probs", "unnormalised_log_probs", "probs")
 
 
 class EnsembleState(NamedTuple):
@@ -25,9 +25,17 @@ class EnsembleState(NamedTuple):
 class Ensemble:
     """A StepFunction that is the mean of others, whatever they are made of.
 
-    The mean of the probabilities is ``log sum_i w_i p_i``; that of the log probabilities, ``sum_i w_i log p_i``, is
-    made a distribution again. Weights are divided by their sum. Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535,
-    section 4.1) then adds ``language_model_weight * log p_lm``; what comes out is a score, no distribution any more.
+    There are three means of the next token's distributions. Weights are divided by their sum.
+
+    - ``probs``: ``log sum_i w_i p_i``, a mixture.
+    - ``unnormalised_log_probs``: ``sum_i w_i log p_i``. The sum over a translation is ``sum_i w_i log p_i(tgt | src)``,
+      a product of experts (Hinton 2002) that ranks whole translations. It is a score: where members disagree, the
+      exponentials of a step sum to less than 1, so that each disagreement costs the translation something.
+    - ``log_probs``, the default: the same, made a distribution again at each step. A translation has a probability, as
+      with one model, so that there are a loss and a perplexity; what members disagree about costs nothing by itself.
+
+    Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``;
+    what comes out is a score, no distribution any more.
 
     The members share the target vocabulary and read the same source ids (:class:`Recoded` for one that does not). The
     language model reads no source. What has the weight 0 is never run, and one member alone is passed through.
@@ -70,9 +78,16 @@ class Ensemble:
         used = np.flatnonzero(checked)
         self.members = [members[int(i)] for i in used]
         self.weights = checked[used] / checked.sum()
+        self.has_attention = any(member.has_attention for member in self.members)
         self.average = average
         self.language_model = language_model if language_model_weight else None
         self.language_model_weight = language_model_weight
+
+    @property
+    def is_distribution(self) -> bool:
+        """Whether the probabilities of the next token sum to 1, so that a translation has a probability."""
+        normalised = self.average != "unnormalised_log_probs" or len(self.members) == 1
+        return normalised and self.language_model is None
 
     def start(self, src: Sequence[Sequence[int]]) -> EnsembleState:
         """Encodes the sentences (token ids, EOS included) with each member."""
@@ -121,7 +136,7 @@ class Recoded:
 
     def __init__(self, step_fn: StepFunction, recode: Callable[[Sequence[int]], list[int]]) -> None:
         self.step_fn, self.recode = step_fn, recode
-        self.vocab_size = step_fn.vocab_size
+        self.vocab_size, self.has_attention = step_fn.vocab_size, False
 
     def start(self, src: Sequence[Sequence[int]]) -> State:
         """See StepFunction."""
@@ -144,7 +159,7 @@ class Recoded:
 def mean_log_probs(
     log_probs: Sequence[NDArray[np.float32]], weights: NDArray[np.float64], average: Average
 ) -> NDArray[np.float64]:
-    """The weighted mean of distributions ``[rows, vocab]``, as log probabilities; a row of -inf where none is left.
+    """The weighted mean of distributions ``[rows, vocab]``, see :class:`Ensemble`; a row of -inf where none is left.
 
     ``weights`` are positive and sum to 1.
     """
@@ -152,6 +167,8 @@ def mean_log_probs(
         top = _finite(np.maximum.reduce(log_probs))
         return _log(sum(weight * np.exp(part - top) for part, weight in zip(log_probs, weights, strict=True))) + top
     total = sum(weight * part for part, weight in zip(log_probs, weights, strict=True))
+    if average == "unnormalised_log_probs":
+        return np.asarray(total)
     top = _finite(np.max(total, axis=1, keepdims=True))
     norm = _log(np.exp(total - top).sum(axis=1, keepdims=True)) + top
     return np.asarray(total - _finite(norm))

@@ -19,6 +19,9 @@ from softsearch.search.penalties import LENGTH_NORMS, LengthNorm, coverage, leng
 from softsearch.text.vocabulary import EOS
 
 State = Any
+MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
+MAX_LENGTH_PENALTY = 10
+MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # limits that arrays of lengths can hold
 Check = tuple[bool, str, object, str]  # whether it holds; the option's name, its value and what was expected
 
 
@@ -37,6 +40,7 @@ class StepFunction(Protocol):
     """A model (or several) as search sees it: a PyTorch module, an ONNX bundle or an ensemble of either."""
 
     vocab_size: int
+    has_attention: bool  # whether its steps can give alignments
 
     def start(self, src: Sequence[Sequence[int]]) -> State:
         """Encodes the sentences (token ids, EOS included) and returns a state with one row for each."""
@@ -98,10 +102,10 @@ class OutputOptions:
     def __post_init__(self) -> None:
         """Checks the ranges."""
         check_options(
-            at_least("max_length_factor", self.max_length_factor, 0),
-            at_least("max_length_offset", self.max_length_offset, 1),
-            at_least("min_length_factor", self.min_length_factor, 0),
-            at_least("min_length_offset", self.min_length_offset, 0),
+            _within("max_length_factor", self.max_length_factor, 0, MAX_LENGTH_FACTOR),
+            _within("max_length_offset", self.max_length_offset, 1, MAX_LENGTH_OFFSET),
+            _within("min_length_factor", self.min_length_factor, 0, MAX_LENGTH_FACTOR),
+            _within("min_length_offset", self.min_length_offset, 0, MAX_LENGTH_OFFSET),
             at_least("no_repeat_ngram", self.no_repeat_ngram, 0),
             (all(_is_id(token) for token in self.banned), "banned", self.banned, "token ids"),
             (EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end"),
@@ -124,9 +128,9 @@ class SearchOptions(OutputOptions):
     coverage`` (:mod:`softsearch.search.penalties`).
 
     Args:
-        beam: hypotheses kept per sentence.
+        beam: hypotheses kept per sentence, at most 1,000.
         n_best: translations returned per sentence, at most ``beam``.
-        length_penalty: ``alpha`` of the norm; 0 is none, and 1 with ``length_norm="power"`` is the average.
+        length_penalty: ``alpha`` of the norm, at most 10; 0 is none, and 1 with ``length_norm="power"`` is the average.
         length_norm: the norm is ``length ** alpha`` (``power``), or ``((5 + length) / 6) ** alpha`` (``gnmt``).
         coverage_penalty: ``beta`` of GNMT's coverage penalty; needs a model with attention.
         exact_stop: go on until no unfinished hypothesis can enter the n-best list, however many have ended; otherwise
@@ -151,10 +155,10 @@ class SearchOptions(OutputOptions):
         """Checks the ranges."""
         super().__post_init__()
         check_options(
-            at_least("beam", self.beam, 1),
+            (1 <= self.beam <= MAX_BEAM, "beam", self.beam, f"1 to {MAX_BEAM}"),
             at_least("n_best", self.n_best, 1),
             (self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})"),
-            at_least("length_penalty", self.length_penalty, 0),
+            length_penalty_in_range(self.length_penalty),
             (self.length_norm in LENGTH_NORMS, "length_norm", self.length_norm, f"one of {', '.join(LENGTH_NORMS)}"),
             at_least("coverage_penalty", self.coverage_penalty, 0),
             at_least("groups", self.groups, 1),
@@ -223,6 +227,15 @@ class PrefixStrategy(ABC):
 def at_least(name: str, found: float, least: int) -> Check:
     """That an option is a finite number of at least ``least``."""
     return least <= found < math.inf, name, found, f"at least {least}"
+
+
+def _within(name: str, found: float, least: int, most: int) -> Check:
+    return least <= found <= most, name, found, f"at least {least} and at most {most}"
+
+
+def length_penalty_in_range(found: float) -> Check:
+    """That a length penalty is one that no length raises beyond what a float can hold."""
+    return 0 <= found <= MAX_LENGTH_PENALTY, "length_penalty", found, f"0 to {MAX_LENGTH_PENALTY}"
 
 
 def check_options(*checks: Check) -> None:

@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
+from softsearch.search.interface import (
+    Hypothesis,
+    SearchStrategy,
+    StepFunction,
+    at_least,
+    check_options,
+    length_penalty_in_range,
+)
 from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import EOS
 
@@ -93,10 +100,7 @@ class Rerank:
                 f"search.weights is {self.weights}, expected {expected} numbers that are not all 0: one for the "
                 "searching model and one for each of search.models"
             )
-        if n_best < 1 or not 0 <= length_penalty < np.inf:
-            raise ConfigError(
-                f"search.n_best is {n_best} and search.length_penalty {length_penalty}, expected at least 1 and 0"
-            )
+        check_options(at_least("n_best", n_best, 1), length_penalty_in_range(length_penalty))
         self.search, self.scorers, self.proposers = search, scorers, proposers
         self.length_penalty, self.n_best = length_penalty, n_best
 

@@ -1,4 +1,4 @@
-"""A vocabulary shortlist over any model."""
+"""Models with words that may not come: a vocabulary shortlist over any model, and bans under any search."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Shortlisted:
 
     def __init__(self, step_fn: StepFunction, shortlist: Shortlist) -> None:
         self.step_fn, self.shortlist = step_fn, shortlist
-        self.vocab_size = step_fn.vocab_size
+        self.vocab_size, self.has_attention = step_fn.vocab_size, step_fn.has_attention
 
     def start(self, src: Sequence[Sequence[int]]) -> ShortlistedState:
         """See StepFunction."""
@@ -56,3 +56,38 @@ class Shortlisted:
         """See StepFunction."""
         words = state.words._replace(mask=state.words.mask[sentences])
         return ShortlistedState(self.step_fn.keep(state.model, sentences), words)
+
+
+class Banned:
+    """A StepFunction in which some tokens never come, whatever the search; the others keep their probabilities.
+
+    What a search with the option ``banned`` finds, exact and reranking ones included, which lack that option.
+
+    Args:
+        step_fn: the model.
+        tokens: ids of the tokens.
+    """
+
+    def __init__(self, step_fn: StepFunction, tokens: Sequence[int]) -> None:
+        self.step_fn, self.tokens = step_fn, tokens
+        self.vocab_size, self.has_attention = step_fn.vocab_size, step_fn.has_attention
+
+    def start(self, src: Sequence[Sequence[int]]) -> State:
+        """See StepFunction."""
+        return self.step_fn.start(src)
+
+    def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
+        """See StepFunction."""
+        found, after = self.step_fn.step(tokens, state, min(k + len(self.tokens), self.vocab_size))
+        log_probs = np.where(np.isin(found.tokens, self.tokens), np.float32(-np.inf), found.log_probs)
+        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+        top, ids = (np.take_along_axis(part, best, axis=1) for part in (log_probs, found.tokens))
+        return Candidates(top, ids, found.alignments), after
+
+    def select(self, state: State, rows: NDArray[np.int64]) -> State:
+        """See StepFunction."""
+        return self.step_fn.select(state, rows)
+
+    def keep(self, state: State, sentences: NDArray[np.int64]) -> State:
+        """See StepFunction."""
+        return self.step_fn.keep(state, sentences)

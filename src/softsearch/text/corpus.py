@@ -24,6 +24,7 @@ from softsearch.text.filters import Filters
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # together: of 4,096 lines each could be as long as it may
 _BOM = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _GZIP_MAGIC = b"\x1f\x8b"
 _XZ_MAGIC = b"\xfd7zXZ\x00"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
@@ -188,6 +189,14 @@ def read_raw(src: Path, tgt: Path) -> Iterator[RawPairs]:
         yield chunk
 
 
+class LineError(CorpusError):
+    """A line that is no text: too long or not UTF-8."""
+
+    def __init__(self, problem: Literal["over_long", "invalid"], message: str) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
 class _Line(NamedTuple):
     text: str
     cleaned: bool = False
@@ -225,13 +234,14 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read(path: Path) -> Iterator[bytes]:
-    empty = True
     with _readable(path) as stream:
-        for raw in _raw_lines(stream):
-            empty = False
-            yield raw
-    if empty:
-        raise CorpusError(f"{path} is empty; expected one sentence per line")
+        lines = _raw_lines(stream)
+        first = next(lines, None)
+        if first is None:
+            raise CorpusError(f"{path} is empty; expected one sentence per line")
+        refuse_utf16(first, str(path))
+        yield first
+        yield from lines
 
 
 @contextmanager
@@ -264,16 +274,46 @@ def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
         yield raw.removesuffix(b"\n")
 
 
-def _decode(raw: bytes, path: Path, number: int) -> _Line:
+def decode_line(raw: bytes, name: str, number: int) -> str:
+    """The text of a line, without a byte order mark at the start of the file and the CR of a CRLF.
+
+    Args:
+        raw: the line, without its newline.
+        name: the file's, for messages.
+        number: the line's, from 1.
+
+    Raises:
+        LineError: it is too long or not UTF-8.
+    """
     start = len(_BOM) if number == 1 and raw.startswith(_BOM) else 0
     body = raw[start:].removesuffix(b"\r")
     if len(body) > MAX_LINE_BYTES:
-        message = f"{path}:{number} is longer than {MAX_LINE_BYTES} bytes; expected one sentence per line, split it"
-        return _Line("", problem="over_long", message=message)
+        message = f"{name}:{number} is longer than {MAX_LINE_BYTES} bytes; expected one sentence per line, split it"
+        raise LineError("over_long", message)
     try:
-        text = body.decode("utf-8")
+        return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        where = f"{path}:{number}:{start + error.start + 1}"
+        where = f"{name}:{number}:{start + error.start + 1}"
         message = f"{where} is not UTF-8: byte 0x{body[error.start]:02x} ({error.reason}); convert the file to UTF-8"
-        return _Line("", problem="invalid", message=message)
-    return _Line(text.replace("\r", " "), cleaned=len(body) != len(raw), lone_cr="\r" in text)
+        raise LineError("invalid", message) from error
+
+
+def refuse_utf16(first: bytes, name: str) -> None:
+    """Checks the first line of a file: UTF-16 has its mark, or every second byte and no other is 0.
+
+    Raises:
+        CorpusError: the file is UTF-16.
+    """
+    halves = first[::2], first[1::2]
+    unmarked = len(first) >= 4 and any(not any(half) and 0 not in other for half, other in (halves, halves[::-1]))
+    if unmarked or first.startswith(_UTF16_MARKS):
+        raise CorpusError(f"{name} is UTF-16, expected UTF-8; convert it, as with: iconv -f UTF-16 -t UTF-8")
+
+
+def _decode(raw: bytes, path: Path, number: int) -> _Line:
+    try:
+        text = decode_line(raw, str(path), number)
+    except LineError as error:
+        return _Line("", problem=error.problem, message=str(error))
+    cleaned = raw.endswith(b"\r") or (number == 1 and raw.startswith(_BOM))
+    return _Line(text.replace("\r", " "), cleaned=cleaned, lone_cr="\r" in text)

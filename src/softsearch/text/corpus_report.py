@@ -56,7 +56,10 @@ class CorpusReport:
             CorpusError: no pair is left.
         """
         if not self.kept:
-            raise CorpusError(f"no usable pair in {self.summary()}; expected text on both sides, look at the files")
+            raise CorpusError(
+                f"no usable pair in {self.summary()}; expected text on both sides that data.filters let pass, look at "
+                "the files and the filters"
+            )
         if self.src.samefile(self.tgt):
             _log.warning("source and target are the same file, %s; check the two paths", self.src)
         elif (self.identical + self.untranslated) * 2 > self.kept + self.untranslated:

@@ -8,7 +8,8 @@ Detokenisation is lossless for subwords and characters in the sense of Kudo & Ri
 - U+2581, which is SentencePiece's own sign for a space and comes back as one (or, being surplus, not at all);
 - characters that the vocabulary lacks, among them NUL, U+001F and U+2585, which SentencePiece never learns.
 
-A word tokenizer keeps the words that it knows.
+A word tokenizer keeps the words that it knows, and has one UNK for each of the others; smaller units that are unknown
+and stand side by side share one.
 """
 
 import hashlib
@@ -17,18 +18,20 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import sentencepiece
 
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
+from softsearch.ranges import Range
 from softsearch.text.checks import require_bool, require_choice, require_int, require_share
 from softsearch.text.corpus import MAX_LINE_BYTES
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
+_Pieces = Annotated[int, Range(1, 2**24)]
 KINDS: tuple[Kind, ...] = ("word", "char", "bpe", "unigram")
 _SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so these hold what no line can hold: "<s>" in a corpus is text.
@@ -65,7 +68,8 @@ class SentencePieceTokenizer:
             text and pieces are always in the order of the text.
 
     Raises:
-        BundleError: the bytes are no SentencePiece model, or one with other special ids.
+        BundleError: the bytes are no SentencePiece model, or one with other special ids or with pieces that are no
+            text.
     """
 
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
@@ -81,7 +85,11 @@ class SentencePieceTokenizer:
         Raises:
             InputError: the text holds a lone surrogate, which no file or terminal can hold.
         """
-        ids: list[int] = self._processor.encode(_without_surrogates(text))
+        _without_surrogates(text)
+        if self.has_words:  # SentencePiece gives unknown words that stand side by side one UNK together
+            ids: list[int] = self._processor.piece_to_id([_SPACE + word for word in _words(text)])
+        else:
+            ids = self._processor.encode(text)
         return self._turned(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -104,7 +112,7 @@ class SentencePieceTokenizer:
         ordered = [tokens[place] for place in self.text_order(tokens)]
         return [SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token) for token in ordered]
 
-    @property
+    @cached_property
     def has_words(self) -> bool:
         """Whether the pieces are whole words: each begins with a space."""
         return all(
@@ -112,16 +120,9 @@ class SentencePieceTokenizer:
         )
 
     def words(self, text: str) -> list[str]:
-        """Returns the text behind each id of ``encode(text)``, also where that is UNK, without the spaces around.
-
-        Unknown pieces that stand side by side have one UNK together, and come as one string.
-
-        Raises:
-            InputError: the text holds a lone surrogate.
-        """
-        surfaces: list[str] = self._processor.encode(_without_surrogates(text), out_type=str)
-        spaced = [surface.replace(_SPACE, " ").strip(" ") for surface in surfaces]
-        return list(reversed(spaced)) if self.reverse else spaced
+        """Returns the word behind each id of ``encode(text)``, also where that is UNK; for tokenizers of words."""
+        words = _words(text)
+        return words[::-1] if self.reverse else words
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
         """Returns the id and the score (log-probability, or place in the order of merges) of each piece of text."""
@@ -159,6 +160,7 @@ class TokenizerTrainer:
     Args:
         kind: the unit: words, characters, or subwords by BPE or unigram.
         vocab_size: the most entries, the four special ones included; a corpus that supports fewer gets fewer.
+        src_vocab_size: the same for the source, where it is to have another size than the target; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
         sampling: how much the segmentation of the training text varies from epoch to epoch, 0 being not at all: the
             ``alpha`` of :class:`softsearch.text.sampling.SubwordSampler`. BPE varies more the larger it is (0.1 is
@@ -169,7 +171,8 @@ class TokenizerTrainer:
     """
 
     kind: Kind = "bpe"
-    vocab_size: int = 8000
+    vocab_size: _Pieces = 8000
+    src_vocab_size: _Pieces | None = None
     joint: bool = True
     sampling: float = 0.0
 
@@ -178,6 +181,13 @@ class TokenizerTrainer:
         require_choice("tokenizer.kind", self.kind, KINDS)
         require_int("tokenizer.vocab_size", self.vocab_size, at_least=len(SPECIALS) + 1)
         require_bool("tokenizer.joint", self.joint)
+        if self.src_vocab_size is not None:
+            require_int("tokenizer.src_vocab_size", self.src_vocab_size, at_least=len(SPECIALS) + 1)
+            if self.joint:
+                raise ConfigError(
+                    f"tokenizer.src_vocab_size is {self.src_vocab_size}, but with tokenizer.joint=true both sides have "
+                    "one vocabulary; set tokenizer.joint=false or tokenizer.src_vocab_size=null"
+                )
         require_share("tokenizer.sampling", self.sampling)
         if self.sampling and self.kind in ("word", "char"):
             raise ConfigError(
@@ -198,14 +208,23 @@ class TokenizerTrainer:
         if self.joint:
             both = self._train_one(chain(src_lines, tgt_lines), tags)
             return both, both
-        return self._train_one(src_lines, tags), self._train_one(tgt_lines)
+        if self.src_vocab_size is None:
+            return self._train_one(src_lines, tags), self._train_one(tgt_lines)
+        key = "tokenizer.src_vocab_size"
+        src = train_tokenizer(src_lines, kind=self.kind, vocab_size=self.src_vocab_size, tags=tags, key=key)
+        return src, self._train_one(tgt_lines)
 
     def _train_one(self, lines: Iterable[str], tags: Sequence[str] = ()) -> SentencePieceTokenizer:
         return train_tokenizer(lines, kind=self.kind, vocab_size=self.vocab_size, tags=tags)
 
 
 def train_tokenizer(
-    lines: Iterable[str], *, kind: Kind, vocab_size: int, tags: Sequence[str] = ()
+    lines: Iterable[str],
+    *,
+    kind: Kind,
+    vocab_size: int,
+    tags: Sequence[str] = (),
+    key: str = "tokenizer.vocab_size",
 ) -> SentencePieceTokenizer:
     """Trains a tokenizer; the same lines and options give the same bytes, on any number of cores.
 
@@ -216,6 +235,7 @@ def train_tokenizer(
         kind: the unit.
         vocab_size: the most entries; when the corpus supports fewer, that many are trained and a warning is logged.
         tags: words that are one piece each, with the space before them, wherever they begin a word.
+        key: the option that ``vocab_size`` comes from, for messages.
 
     Raises:
         ConfigError: ``vocab_size`` has no room for the corpus's characters.
@@ -245,11 +265,12 @@ def train_tokenizer(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _training_error(str(error), kind, vocab_size) from error
+        raise _training_error(str(error), kind, key, vocab_size) from error
     tokenizer = SentencePieceTokenizer(model.getvalue())
     if tokenizer.vocab_size < vocab_size:
         _log.warning(
-            "tokenizer.vocab_size is %d, but the corpus supports only %d entries of kind %s: trained with %d",
+            "%s is %d, but the corpus supports only %d entries of kind %s: trained with %d",
+            key,
             vocab_size,
             tokenizer.vocab_size,
             kind,
@@ -258,12 +279,16 @@ def train_tokenizer(
     return tokenizer
 
 
-def _training_error(message: str, kind: str, vocab_size: int) -> ConfigError | CorpusError:
+def _words(text: str) -> list[str]:
+    return [word for word in text.replace(_SPACE, " ").split(" ") if word]
+
+
+def _training_error(message: str, kind: str, key: str, vocab_size: int) -> ConfigError | CorpusError:
     room = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
     if room:
         return ConfigError(
-            f"tokenizer.vocab_size is {vocab_size}, but the characters of the corpus alone need {room[1]} with "
-            f"tokenizer.kind {kind}; raise tokenizer.vocab_size"
+            f"{key} is {vocab_size}, but the characters of the corpus alone need {room[1]} with "
+            f"tokenizer.kind {kind}; raise {key}"
         )
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return CorpusError("there is no text to train a tokenizer on; expected lines with words, look at the corpus")
@@ -287,6 +312,13 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
             f"the tokenizer has the special ids pad, unk, bos, eos = {found}, expected {(PAD, UNK, BOS, EOS)}; "
             "train it with this lab"
         )
+    try:
+        processor.id_to_piece(list(range(processor.get_piece_size())))
+        processor.decode([UNK])
+    except UnicodeDecodeError as error:
+        raise BundleError(
+            f"the tokenizer has a piece that is not UTF-8 ({error}); expected text, do not use this file"
+        ) from error
     return processor
 
 

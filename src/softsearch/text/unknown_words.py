@@ -15,7 +15,7 @@ class UnknownWords:
 
     As Jean et al. 2015 (arXiv:1412.2007, section 3.3), after Luong et al. 2015 (arXiv:1410.8206): the source word that
     the model looked at most while it wrote <unk> is translated by the dictionary, or copied where the dictionary lacks
-    it. SentencePiece makes one <unk> of unknown words that stand side by side; each of them is looked up by itself.
+    it.
 
     Args:
         src_tokenizer: of words.
@@ -63,7 +63,8 @@ class UnknownWords:
             if tokens[place] != UNK:
                 written.append(self.tgt_tokenizer.decode([tokens[place]]))
             elif looked_at is not None:
-                written.extend(self.dictionary.get(word, word) for word in words[looked_at[place]].split(" "))
+                word = words[looked_at[place]]
+                written.append(self.dictionary.get(word, word))
         return " ".join(word for word in written if word)
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from softsearch.errors import ConfigError
-from softsearch.search.attention import has_attention
 from softsearch.search.forced import forced_alignments
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer
@@ -24,8 +23,8 @@ def attention_counts(
 ) -> Counter[tuple[str, str]]:
     """Counts (source word, target word) where the model, writing the target word, looked most at the source word.
 
-    Words are those of the text, also where the vocabulary lacks them. Left out are unknown words that stand side by
-    side: they are one token, so that it is not seen which of them was meant.
+    Words are those of the text, also where the vocabulary lacks them. Left out are words with other white space than
+    U+0020 in them, which a dictionary cannot hold.
 
     Args:
         step_fn: the model, with attention.
@@ -38,7 +37,7 @@ def attention_counts(
     """
     if not all(tokenizer.has_words for tokenizer in tokenizers):
         raise ConfigError("the model's vocabulary has smaller units than words; train with tokenizer=word")
-    if not has_attention(step_fn):
+    if not step_fn.has_attention:
         raise ConfigError("the model has no attention that could be counted; train one with attention")
     counts: Counter[tuple[str, str]] = Counter()
     by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # batches of like length

@@ -48,7 +48,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     for path in paths:
         checkpoint = load_checkpoint(path)
         saved = to_saved(path, checkpoint)
-        found = [t.fingerprint for t in saved.tokenizers], {n: tuple(w.shape) for n, w in saved.weights.items()}
+        found = [t.fingerprint for t in saved.tokenizers], {n: w.shape for n, w in checkpoint["state_dict"].items()}
         fingerprint = fingerprint or found
         if found != fingerprint:
             raise CheckpointError(

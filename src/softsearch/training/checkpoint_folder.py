@@ -10,6 +10,7 @@ from typing import Any
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.saved import to_saved
 
 BEST, LAST = "best.ckpt", "last.ckpt"
 _STEP = re.compile(r"step-(\d+)\.ckpt")
@@ -47,10 +48,11 @@ def load_resumable(path: Path) -> dict[str, Any]:
     """Reads a checkpoint that training can continue from.
 
     Raises:
-        CheckpointError: it is missing or damaged, or holds weights alone.
+        CheckpointError: it is missing or damaged, not as it was written, or holds weights alone.
     """
     checkpoint = load_checkpoint(path)
-    if "optimizer_states" not in checkpoint:
+    to_saved(path, checkpoint)
+    if not checkpoint.get("optimizer_states"):
         raise CheckpointError(
             f"{path} holds no state of training, as an average does not; resume from last.ckpt or a step-N.ckpt"
         )

@@ -18,7 +18,6 @@ from softsearch.errors import CheckpointError
 _MAGIC, _HEX = b"softsearch sha256 ", 64
 _START = struct.pack("<H", len(_MAGIC) + _HEX) + _MAGIC  # the comment's length is the last field of an archive
 _NO_COMMENT = b"\0\0"
-_LAST_RECORD, _LAST_RECORD_SIZE = b"PK\x05\x06", 22
 _CHUNK = 2**20  # bytes
 
 
@@ -114,7 +113,7 @@ def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
 
 
 def check_hash(path: Path) -> None:
-    """Compares a checkpoint file with the hash that it carries; earlier versions wrote none.
+    """Compares a checkpoint file with the hash that it carries.
 
     Raises:
         CheckpointError: the file is missing, or is not what was written.
@@ -126,9 +125,7 @@ def check_hash(path: Path) -> None:
         file.seek(max(0, left))
         end = file.read()
         if not end.startswith(_START):
-            if end[-_LAST_RECORD_SIZE:].startswith(_LAST_RECORD) and end.endswith(_NO_COMMENT):
-                return
-            raise _unreadable(path, "it does not end as a checkpoint does")
+            raise _unreadable(path, "it does not end with its SHA-256, as a checkpoint of src/train.py does")
         file.seek(0)
         digest = hashlib.sha256()
         while left > 0 and (chunk := file.read(min(left, _CHUNK))):

@@ -14,7 +14,6 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.batching import translate_ids
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.shortlist import Shortlist
 from softsearch.text.tokenizer import Tokenizer
 from softsearch.text.vocabulary import EOS, LANGUAGE_TAG, PAD
 from softsearch.training.metrics import Scores, corpus_scores
@@ -38,10 +37,9 @@ def evaluate(
     *,
     text_form: TextForm,
     tgt_lang: str,
-    shortlist: Shortlist | None = None,
 ) -> Evaluation:
     """Translates ``lines`` (sources, references) and scores them, for each language too where sources have tags."""
-    hypotheses = translate_lines(model, tokenizers, search, lines[0], shortlist)
+    hypotheses = translate_lines(model, tokenizers, search, lines[0])
     scores = score_lines(hypotheses, lines, text_form=text_form, tgt_lang=tgt_lang)
     scores.values["loss"] = reference_nll(model, tokenizers, lines)
     return Evaluation(hypotheses, scores)
@@ -74,7 +72,6 @@ def translate_lines(
     tokenizers: tuple[Tokenizer, Tokenizer],
     search: SearchStrategy,
     lines: Sequence[str],
-    shortlist: Shortlist | None = None,
 ) -> list[str]:
     """Translates ``lines`` on all processes together; each returns all translations, in order."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
@@ -83,7 +80,7 @@ def translate_lines(
     src_tokenizer, tgt_tokenizer = tokenizers
     mine = [[*src_tokenizer.encode(line), EOS] for line in lines[rank::world_size]]
     with evaluating(model):
-        found = translate_ids(TorchStepFunction(model, shortlist), search, mine, batch_tokens=BATCH_TOKENS)
+        found = translate_ids(TorchStepFunction(model), search, mine, batch_tokens=BATCH_TOKENS)
     best = [tgt_tokenizer.decode(n_best[0].tokens) for n_best in found]
     if not distributed:
         return best

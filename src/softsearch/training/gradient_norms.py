@@ -19,14 +19,17 @@ def gradient_norms(model: nn.Module, strategy: Strategy) -> dict[str, Tensor]:
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     for name, parameter in model.named_parameters():
         gradient = parameter.grad
+        group = gradients.setdefault("embeddings" if id(parameter) in embeddings else _part(name), [])
         if gradient is not None:
-            part = "embeddings" if id(parameter) in embeddings else _part(name)
             # A row may be in a sparse gradient several times.
             dense = gradient.coalesce().values() if gradient.is_sparse else gradient
-            gradients.setdefault(part, []).append(dense.detach())
+            group.append(dense.detach())
+    if not isinstance(strategy, FSDPStrategy):  # there a part may be none of this process's, but all must add the same
+        gradients = {part: group for part, group in gradients.items() if group}
     if not gradients:
         return {}
-    squares = torch.stack([get_total_norm(group).float().square() for group in gradients.values()])
+    norms_of_parts = [get_total_norm(group).to(strategy.root_device, torch.float32) for group in gradients.values()]
+    squares = torch.stack(norms_of_parts).square()
     if isinstance(strategy, FSDPStrategy):
         summed = strategy.reduce(squares, reduce_op="sum")
         assert isinstance(summed, Tensor)

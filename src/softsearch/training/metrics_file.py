@@ -50,23 +50,36 @@ class MetricsFile(Logger):
         at = step or 0
         if not self.started:
             self._continue_from(at)
-        row = self.rows.setdefault(at, {"step": at})
-        row.update(metrics)
-        self.columns += [name for name in row if name not in self.columns]
-        self._write()
+        known = len(self.columns)
+        self.columns += [name for name in metrics if name not in self.columns]
+        if self.started and at not in self.rows and len(self.columns) == known:
+            self.rows[at] = {"step": at, **metrics}
+            self._append(self.rows[at])
+        else:
+            self.rows.setdefault(at, {"step": at}).update(metrics)
+            self._rewrite()
+        self.started = True
 
     def _continue_from(self, step: int) -> None:
-        self.started = True
+        """Reads the earlier rows of a file; a last line that a full disk has cut off is left out."""
         if not self.path.is_file():
             return
         with self.path.open(newline="") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(line for line in file if line.endswith("\n"))
             self.columns = list(reader.fieldnames or self.columns)
             earlier = (row for row in reader if int(row["step"]) < step)
             self.rows = {int(row["step"]): {k: v for k, v in row.items() if v} for row in earlier}
 
-    def _write(self) -> None:
-        """Rewrites the file in one step: it stays small, and no reader ever sees half a row."""
+    def _append(self, row: dict[str, Any]) -> None:
+        """Writes a row that is complete, in one piece."""
+        with self.path.open("a", newline="") as file:
+            csv.DictWriter(file, self.columns).writerow(row)
+
+    def _rewrite(self) -> None:
+        """Writes all rows, for a new column or more metrics of a step, as each validation brings them.
+
+        The file is replaced in one step: no reader ever sees half of it.
+        """
         temporary = self.path.with_name(f".{self.path.name}.tmp")
         with temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, self.columns)

@@ -25,6 +25,8 @@ from softsearch.training.methods.teacher_forcing import teacher_forcing
 from softsearch.training.schedules import Plateau
 from softsearch.training.step_guard import Seen, StepGuard, describe, free_memory, out_of_memory, stand_in
 
+Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
+
 
 class TranslationModule(lightning.LightningModule):
     """Trains a :class:`Seq2Seq` on batches of sentence pairs.
@@ -45,7 +47,7 @@ class TranslationModule(lightning.LightningModule):
         *,
         model: Seq2Seq,
         loss: CrossEntropy,
-        optimizer: Callable[[Iterable[nn.Parameter]], Optimizer],
+        optimizer: Optimize,
         scheduler: Callable[[Optimizer], LRScheduler],
         method: TrainingMethod = teacher_forcing,
     ) -> None:
@@ -59,16 +61,16 @@ class TranslationModule(lightning.LightningModule):
         self.options: list[dict[str, Any]] = []  # of the optimizer's groups, as this run's config has them
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        """The mean loss of a target token, over the batches of all processes."""
+        """The mean loss of a target token or a sentence (``loss.per``), over the batches of all processes."""
         self.step_started = perf_counter()
-        smoothed, tokens, exhausted = self._forward(batch)
-        found = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(tokens, exhausted).float()))
-        mean_tokens = tokens
-        if self.trainer.world_size > 1:  # gradients are averaged over processes, so each counts by its tokens
-            reduced = self.trainer.strategy.reduce(torch.cat((tokens.float()[None], found)), reduce_op="mean")
+        smoothed, units, exhausted = self._forward(batch)
+        found = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
+        mean_units = units
+        if self.trainer.world_size > 1:  # gradients are averaged over processes, so each counts by its units
+            reduced = self.trainer.strategy.reduce(torch.cat((units.float()[None], found)), reduce_op="mean")
             assert isinstance(reduced, Tensor)
-            mean_tokens, found = reduced[0], reduced[1:]
-        value = smoothed / mean_tokens
+            mean_units, found = reduced[0], reduced[1:]
+        value = smoothed / mean_units
         # A callback writes it to the loggers, so that a step costs no synchronisation.
         self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
         self.guard.note(Seen(batch, self.last_loss.clone(), exhausted), found)  # a reduction writes into its argument
@@ -118,10 +120,7 @@ class TranslationModule(lightning.LightningModule):
         Raises:
             ConfigError: the optimizer refuses an option, or takes no sparse gradients and the model has such.
         """
-        try:
-            optimizer = self.optimizer(self.model.parameters())
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"optimizer: {error}; change the option of optimizer that this is about") from error
+        optimizer = make_optimizer(self.optimizer, self.model)
         check_takes_sparse(optimizer, self.model)
         self.options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         return {
@@ -175,7 +174,7 @@ class TranslationModule(lightning.LightningModule):
         return norm
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor, bool]:
-        """The loss summed over the target tokens, their number, and whether memory ran out.
+        """The loss summed over the target tokens, the number of its units, and whether memory ran out.
 
         If it did, a pass with the beginning of the batch takes the place of the failed one, and its loss is zero: the
         gradients' reduction, in which all processes must take part, goes on as ever.
@@ -192,10 +191,15 @@ class TranslationModule(lightning.LightningModule):
             if isinstance(self.trainer.strategy, FSDPStrategy):
                 raise self._ends_all("forward", batch) from error
         else:
-            return loss.smoothed, tokens, False
+            return loss.smoothed, self._units(batch, tokens), False
         free_memory()  # here, for the error kept what the failed pass had computed
-        loss, tokens = self.method(self.model, self.loss, stand_in(batch), step)
-        return 0 * loss.smoothed, tokens, True
+        beginning = stand_in(batch)
+        loss, tokens = self.method(self.model, self.loss, beginning, step)
+        return 0 * loss.smoothed, self._units(beginning, tokens), True
+
+    def _units(self, batch: Batch, tokens: Tensor) -> Tensor:
+        """How many tokens or sentences the loss of ``batch`` is to be divided by."""
+        return tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
 
     def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
         """The error for when the other processes wait for this one and cannot be told."""
@@ -211,3 +215,15 @@ def seed_step(seed: int, step: int, rank: int) -> None:
     """Seeds PyTorch for one training step, so that dropout depends on nothing but these three numbers."""
     mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) % 2**63
     torch.manual_seed(mixed)
+
+
+def make_optimizer(make: Optimize, model: nn.Module) -> Optimizer:
+    """The optimizer of a model's parameters.
+
+    Raises:
+        ConfigError: it refuses an option.
+    """
+    try:
+        return make(model.parameters())
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"optimizer: {error}; change the option of optimizer that this is about") from error

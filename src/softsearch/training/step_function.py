@@ -41,7 +41,7 @@ class TorchStepFunction:
 
     def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:
         self.model, self.shortlist = model, shortlist
-        self.vocab_size = model.tgt_vocab_size
+        self.vocab_size, self.has_attention = model.tgt_vocab_size, model.decoder.has_attention
         self.device = next(model.parameters()).device
 
     @torch.inference_mode()
@@ -70,7 +70,7 @@ class TorchStepFunction:
         else:
             best, places = _most_probable(logits) if k == 1 else logits.log_softmax(-1).topk(min(k, size))
             ids = places if words is None else words.tokens[places]
-        alignments = output.alignments.float().cpu().numpy()
+        alignments = None if output.alignments is None else output.alignments.float().cpu().numpy()
         return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
 
     @torch.inference_mode()

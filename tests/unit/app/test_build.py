@@ -1,17 +1,20 @@
-"""Pretrained embeddings find their way into a model."""
+"""Models fit the vocabularies that they are built for, and pretrained embeddings find their way into them."""
 
 import logging
 from pathlib import Path
 
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from softsearch.app.build import load_vectors
+from softsearch.app.build import build_model, check_attention, load_vectors
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from tests.contract.models import SMALL, SRC_VOCAB, small_model
+from tests.contract.models import CONFIGS, SMALL, SRC_VOCAB, model_config, small_model
 
 TOKENIZERS = tuple(
     train_tokenizer([" ".join(words)], kind="word", vocab_size=SRC_VOCAB)
@@ -35,6 +38,40 @@ def load(model: Seq2Seq, src: str | None, tgt: str | None) -> None:
 
 def changed(before: torch.Tensor, after: torch.Tensor) -> list[int]:
     return (before != after).any(dim=1).nonzero()[:, 0].tolist()
+
+
+def test_two_vocabularies_of_one_size_do_not_share_a_matrix() -> None:
+    src, tgt = pair()
+    assert src.vocab_size == tgt.vocab_size
+    wrong = r"row 4 of the matrix would be '▁\w+' in one and '▁\w+' in the other; set tokenizer.joint=true or model.emb"
+    with pytest.raises(ConfigError, match=wrong):
+        build_model(model_config("rnnsearch"), (src, tgt))
+    for tie in ("output", "none"):
+        build_model(model_config("rnnsearch", f"model.embeddings.tie={tie}"), (src, tgt))
+
+
+def test_one_vocabulary_is_shared_whichever_way_its_ids_run() -> None:
+    (src, _), backwards = pair(), SentencePieceTokenizer(pair()[0].model, reverse=True)
+    for tokenizers in ((src, src), (src, backwards), (backwards, src)):
+        model = build_model(model_config("rnnsearch"), tokenizers)
+        assert model.encoder.embedding is model.decoder.embedding
+
+
+def test_a_coverage_penalty_without_attention_is_refused() -> None:
+    for search in (BeamSearch(), Greedy()):
+        check_attention(search, small_model("gru"))
+    check_attention(BeamSearch(coverage_penalty=0.2), small_model("rnnsearch"))
+    with pytest.raises(ConfigError, match=r"search.coverage_penalty is 0.2, but the model has no attention"):
+        check_attention(BeamSearch(coverage_penalty=0.2), small_model("gru"))
+
+
+def test_no_experiment_ties_two_vocabularies() -> None:
+    names = [path.stem for path in (CONFIGS / "experiment").glob("*.yaml")]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        configs = [compose("train", [f"experiment={name}"]) for name in names]
+    separate = [config.model for config in configs if not config.tokenizer.joint]
+    assert len(separate) >= 5
+    assert "all" not in [model.embeddings.tie for model in separate]
 
 
 @pytest.mark.parametrize("sides", [("src",), ("tgt",), ("src", "tgt")])

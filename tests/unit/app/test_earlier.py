@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.earlier import read_earlier
+from softsearch.app.earlier import read_earlier, scored_otherwise
 from softsearch.app.test_set import HeldOutText
 from softsearch.errors import ConfigError
 from softsearch.report.contents import Report
@@ -38,6 +38,16 @@ def test_names_that_are_taken_get_the_folder_before_them(report: Report, tmp_pat
 
 def test_no_folder_means_no_systems(report: Report) -> None:
     assert read_earlier(None, text_of(report), []) == []
+
+
+def test_scores_by_another_metric_are_told(report: Report) -> None:
+    new, other = report.systems
+    scores = {name: replace(score, signature=f"{name}|tok:13a") for name, score in new.scores.items()}
+    new, old = replace(new, scores=scores), replace(other, scores=dict(scores))
+    assert scored_otherwise(new, [old]) == []
+    old.scores["bleu"] = replace(scores["bleu"], signature="bleu|tok:none")
+    (warning,) = scored_otherwise(new, [old, replace(new, name="third")])
+    assert warning.startswith("bleu of tiny is bleu|tok:none, that of rnn is bleu|tok:13a: the two scores must not")
 
 
 @pytest.mark.parametrize("side", ["sources", "references"])

@@ -1,11 +1,18 @@
 """Mistakes on the command line are answered at once, on one screen, without a traceback."""
 
+import logging
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hydra.core.singleton import Singleton
+from omegaconf import DictConfig
+
+from softsearch.app.main import CONFIGS, command
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,8 +41,11 @@ ALL_THE_REST = [
     ("optimizer.lr=abc", "optimizer.lr is 'abc' (str), expected a number"),
     ("optimizer.lr=-1", "Invalid learning rate: -1"),
     ("data=parallel", "data.train"),
-    ("search.beam=0", "search.beam is 0, expected at least 1"),
-    ("model.decoder.dropout=1.5", "dropout is 1.5, expected at least 0 and less than 1"),
+    ("search.beam=0", "search.beam is 0, expected 1 to 1000"),
+    (
+        "model.decoder.dropout=1.5",
+        "model.decoder.dropout is 1.5 (float), expected a number of at least 0 and less than 1",
+    ),
     ("resume=nowhere.ckpt", "resume=nowhere.ckpt: no such file"),
 ]
 
@@ -52,3 +62,51 @@ def test_a_mistake_is_one_screen_on_standard_error(tmp_path: Path, option: str, 
     assert len(done.stderr.splitlines()) <= 10, done.stderr
     for name in ("checkpoints", "metrics.csv", "metrics.json"):  # it did not train first
         assert not (tmp_path / "run" / name).exists()
+
+
+CACHED = sorted(path.stem for path in CONFIGS.glob("*.yaml") if "cache_dir:" in path.read_text())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home folder; what a command changes of its process is put back."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
+    monkeypatch.setattr(logging, "raiseExceptions", True)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hydra, level = Singleton.get_state(), logging.root.level
+    yield tmp_path
+    logging.root.setLevel(level)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    Singleton.set_state(hydra)
+
+
+def start(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
+    """The cache that a command gets to see."""
+    quiet = [f"hydra/{log}=disabled" for log in ("job_logging", "hydra_logging")]
+    quiet += [f"hydra.{log}.disable_existing_loggers=false" for log in ("job_logging", "hydra_logging")]
+    needed = ["ckpt=a.ckpt", "out=b"] if name in ("dictionary", "export") else []
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *quiet, f"hydra.run.dir={folder / 'run'}", *needed, *options])
+    seen: list[str] = []
+
+    def body(config: DictConfig) -> None:
+        seen.append(config.cache_dir)
+
+    command(name)(body)()
+    return seen
+
+
+@pytest.mark.parametrize("name", [*CACHED, "prepare"])
+def test_a_tilde_in_the_cache_folder_is_the_home(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert start(name, home, monkeypatch, "cache_dir='~/there'") == [f"{home}/there"]
+    monkeypatch.setenv("SOFTSEARCH_CACHE", "~/elsewhere")
+    assert start(name, home, monkeypatch) == [f"{home}/elsewhere"]
+
+
+def test_a_home_that_is_not_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="1"):
+        start("score", home, monkeypatch, "cache_dir='~nobody-of-that-name/there'")
+    assert "error: cache_dir=~nobody-of-that-name/there: Could not determine home" in capsys.readouterr().err

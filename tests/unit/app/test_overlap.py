@@ -6,6 +6,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from softsearch.app.instantiate import build
 from softsearch.app.overlap import find_overlap
 from softsearch.app.systems import System
 from softsearch.app.test_set import HeldOutText
@@ -23,7 +24,7 @@ def corpus(folder: Path, src: str, tgt: str) -> dict[str, Any]:
 
 
 def trained_on(name: str, data: dict[str, Any]) -> System:
-    return replace(system(), name=name, config={"data": data})
+    return replace(system(), name=name, source=build(OmegaConf.create(data)))
 
 
 def test_every_systems_data_is_read_and_bundles_are_named(tmp_path: Path) -> None:

@@ -114,6 +114,21 @@ def test_paths_and_globs_are_found_once(tmp_path: Path) -> None:
     assert find_folders([str(a), f"{tmp_path}/missing"]) == [a, tmp_path / "missing"]
 
 
+def test_files_are_no_folders_of_runs(tmp_path: Path) -> None:
+    for name in ("notes.txt", "more.txt"):
+        (tmp_path / name).write_text("")
+    a = trained(tmp_path / "a")
+    for runs, message in (("notes.txt", "is a file"), ("*.txt", "matches files only")):
+        for given in (f"{tmp_path}/{runs}", [str(a), f"{tmp_path}/{runs}"]):
+            with pytest.raises(ConfigError, match=f"runs: .* {message}; name folders of runs"):
+                find_folders(given)
+
+
+def test_a_folder_named_like_a_pattern(tmp_path: Path) -> None:
+    folder = trained(tmp_path / "[red]")
+    assert find_folders(str(folder)) == [folder]
+
+
 @pytest.mark.parametrize("runs", [[], 3, [3], None, ["/nowhere/*"], "/nowhere/*"])
 def test_what_names_no_folder_is_refused(runs: object) -> None:
     with pytest.raises(ConfigError, match="runs"):

@@ -7,20 +7,22 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.pruners import MedianPruner, ThresholdPruner
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from softsearch.app.instantiate import build, check, plain
 from softsearch.app.main import CONFIGS, register_resolvers
 from softsearch.app.study import Plan, opened
-from softsearch.app.sweep import Worker, refuse_what_does_not_compose
+from softsearch.app.sweep import Worker, refuse_what_does_not_compose, sweep
 from softsearch.app.sweep_results import report
 from softsearch.errors import ConfigError
 from tests.unit.app.stand_in import install, options_of, plan
@@ -169,8 +171,83 @@ def test_no_trial_starts_after_the_timeout(tmp_path: Path) -> None:
 
 
 def test_a_sweep_of_which_nothing_works_stops(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the first 5 trials of this worker all failed"):
+    with pytest.raises(
+        ConfigError, match=r"the first 5 trials of this worker all failed.*: error: nothing works; each"
+    ):
         work(plan(tmp_path, "bad", trials=50))
+
+
+def swept(config: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command, with a plan in the place of its config."""
+    monkeypatch.setattr("softsearch.app.sweep.check", lambda *_: None)
+    monkeypatch.setattr("softsearch.app.sweep.build", lambda _: config)
+    monkeypatch.setattr("softsearch.app.sweep.refuse_what_does_not_compose", lambda _: None)
+    sweep(OmegaConf.create({}))
+
+
+def test_a_sweep_whose_trials_all_failed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):  # the second time nothing is left to do
+        with pytest.raises(ConfigError, match=r"all 2 trials failed: error: nothing works; .* \(study=NAME\)"):
+            swept(plan(tmp_path, "bad", trials=2), monkeypatch)
+    rows = json.loads((tmp_path / "results.json").read_text())
+    assert [row["state"] for row in rows] == ["failed", "failed"]
+
+
+def test_the_most_frequent_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = plan(tmp_path, "good", trials=3)
+    with opened(tried) as study:
+        for reason in ("exit code 1\nerror: this", "exit code 1\nerror: that", "it took longer\nerror: that"):
+            study.add_trial(create_trial(state=TrialState.FAIL, user_attrs={"error": reason}))
+    with pytest.raises(ConfigError, match="all 3 trials failed; 2 of them with: error: that; "):
+        swept(tried, monkeypatch)
+
+
+@pytest.mark.parametrize(("kind", "state"), [("good", "complete"), ("endless", "pruned")])
+def test_a_sweep_of_which_one_trial_ends_well_is_none(
+    kind: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = plan(tmp_path, kind, trials=2, pruner=ThresholdPruner(lower=1.0 if kind == "good" else 1.5))
+    with opened(tried) as study:
+        study.add_trial(create_trial(state=TrialState.FAIL, user_attrs={"error": "exit code 1"}))
+    swept(tried, monkeypatch)
+    assert [row["state"] for row in json.loads((tmp_path / "results.json").read_text())] in (
+        [state, "failed"],
+        ["failed", state],
+    )
+
+
+IMPORTANCES = [
+    (3, lambda i: i, "no importances for test/bleu: 3 trials are complete, expected 10"),
+    (12, lambda _: 0.0, "no importances for test/bleu: it is 0 in all 12 complete trials"),
+    (12, lambda i: i, None),
+]
+
+
+@pytest.mark.parametrize(("trials", "bleu", "reason"), IMPORTANCES)
+def test_importances_are_drawn_where_they_say_something(
+    trials: int, bleu: Callable[[int], float], reason: str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    space = {"lr": FloatDistribution(0, 1)}
+    tried = plan(tmp_path, trials=trials, space=space, objectives={"test/bleu": "maximize", "size": "minimize"})
+    with opened(tried) as study:
+        for i in range(trials):
+            study.add_trial(create_trial(params={"lr": i / trials}, distributions=space, values=[bleu(i), 7.0]))
+        with caplog.at_level("INFO"):
+            report(study, tried)
+    assert (tmp_path / "importance.png").is_file() == (reason is None)
+    assert (tmp_path / "pareto.png").is_file()
+    assert (reason or "no importances for size: it is 7 in all 12 complete trials") in caplog.messages
+
+
+def test_workers_that_end_together_all_write(tmp_path: Path) -> None:
+    tried = plan(tmp_path, "good", trials=2)
+    with opened(tried) as study:
+        for _ in range(2):
+            study.add_trial(create_trial(params={"kind": "good"}, distributions=tried.space, value=1.0))
+        with ThreadPoolExecutor(4) as pool:
+            for done in [pool.submit(report, study, tried) for _ in range(8)]:
+                done.result()
+    assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "results.json", "study.db", "train.py"}
 
 
 def test_results_are_ranked_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,8 +267,7 @@ def test_results_are_ranked_and_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert all("nothing works" in row["error"] for row in rows if row["state"] == "failed")
     with (tmp_path / "results.csv").open(newline="") as file:
         assert [row["trial"] for row in csv.DictReader(file)] == [str(row["trial"]) for row in rows]
-    for picture in ("importance.png", "pareto.png"):
-        assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "pareto.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     assert "tried: 8 trials" in printed
     assert f"{rows[0]['trial']}*" in printed
@@ -228,7 +304,7 @@ def test_a_mistake_is_found_before_the_first_trial(changes: dict[str, Any], mess
     [
         ("+trails=3", "sweep.trails is not an option of Plan: did you mean 'trials'?"),
         ("trials=many", "sweep.trials is 'many' .str., expected a whole number"),
-        ("sampler._target_=os.system", "sampler._target_ is 'os.system', expected something of"),
+        ("sampler._target_=optuna.samplers.TPE", "sampler._target_ is 'optuna.samplers.TPE', which cannot be imported"),
         ("+pruner={_target_:optuna.pruners.MedianPruner,n_warmup:3}", "did you mean 'n_warmup_steps'?"),
     ],
 )

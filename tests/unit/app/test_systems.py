@@ -126,3 +126,13 @@ def test_a_reranker_needs_no_common_pieces(systems: list[System]) -> None:
     found = [Hypothesis((5, 6, 7), -1.0, -1.0, None, False), Hypothesis((8,), -1.0, -1.0, None, True)]
     assert backwards.propose(lambda *_: [found], ids) == [[(7, 6, 5)]]
     assert same.propose(lambda *_: [found], ids) == [[(5, 6, 7)]]
+
+
+def test_what_a_bundle_says_of_its_training_is_printable_text_or_nothing(tmp_path: Path) -> None:
+    attack, shown = "\x1b[2J\nOK", r"\x1b[2J\nOK"
+    facts = {"model": attack, "parameters": "9" * 5000, "config": {"data": {"src_lang": attack, "tgt_lang": ["de"]}}}
+    system = open_any([str(make_bundle(tmp_path / "b", training=facts).path)])[0]
+    assert (system.architecture, system.src_lang, system.tgt_lang) == (shown, shown, "['de']")
+    assert system.parameters == 0
+    odd = make_bundle(tmp_path / "odd", training={"config": [{"data": 1}], "parameters": None})
+    assert open_any([str(odd.path)])[0].architecture == "unknown"

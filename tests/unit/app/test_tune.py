@@ -1,18 +1,26 @@
 """Tuning: what the objective prefers is what the reranker would return, and its file says it all."""
 
 import json
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf, open_dict
 
-from softsearch.app.tune import RerankObjective
+from softsearch.app.evaluate import evaluate
+from softsearch.app.main import CONFIGS
+from softsearch.app.tune import RerankObjective, tune
 from softsearch.app.tuned import Tuned, read_tuned, with_tuned
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Companion, Rerank
 from softsearch.text.vocabulary import EOS
+from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 from tests.unit.search.tables import TableModel
 
 SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,)]
@@ -86,7 +94,7 @@ def test_the_file_takes_the_place_of_its_name(tmp_path: Path) -> None:
     path = tmp_path / "new" / "weights.json"
     TUNED.save(path)
     assert read_tuned(path) == TUNED
-    taken = with_tuned(config(path, bundle="b"))
+    taken = with_tuned(config(path, bundle="b"), [f"weights={path}", "bundle=b", "search.beam=7", "split=val"])
     assert (taken.ckpt, taken.bundle, taken.ensemble, taken.weights) == (["a.ckpt"], ["b"], "probs", [1.0, 0.5])
     assert taken.average == 3
     assert (taken.language_model, taken.language_model_weight) == ("lm.ckpt", 0.2)
@@ -97,22 +105,103 @@ def test_the_file_takes_the_place_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("weights", [None, [0.5, 0.5]])
 def test_without_a_file_nothing_changes(weights: list[float] | None) -> None:
     plain = config(None, weights=weights)
-    assert with_tuned(plain) == plain
+    assert with_tuned(plain, ["weights=null", "ckpt=x"]) == plain
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("typed", "tuned"),
     [
-        ({"ckpt": ["b.ckpt"]}, r"ckpt=\['b.ckpt'\], but weights=.* was tuned for \['a.ckpt'\]; leave it out"),
-        ({"bundle": ["b", "c"]}, r"bundle=\['b', 'c'\], but"),
-        ({"search": {"_target_": "softsearch.app.reranking.rerank"}}, r"tuned for another search \(BeamSearch\)"),
-        ({"search": {"_target_": BEAM, "models": ["x"]}}, r"search.models=\['x'\], but"),
+        ("ckpt=b.ckpt", "['a.ckpt']"),
+        ("ckpt=null", "['a.ckpt']"),
+        ("bundle=['b', 'c']", "['b']"),
+        ("average=null", "3"),
+        ("ensemble=log_probs", "probs"),
+        ("language_model=other.ckpt", "lm.ckpt"),
+        ("language_model_weight=0.1", "0.2"),  # which is what it would be if it had not been typed
+        ("search.length_penalty=1.0", "0.75"),
     ],
 )
-def test_other_models_or_another_search_are_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_what_was_typed_beside_a_file_must_not_contradict_it(typed: str, tuned: str, tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    TUNED.save(path)
+    given = config(path)
+    key, _, value = typed.partition("=")
+    OmegaConf.update(given, key, OmegaConf.create(f"x: {value}").x)
+    with pytest.raises(ConfigError) as error:
+        with_tuned(given, [f"weights={path}", typed])
+    expected = f"{typed}, but weights={path} was tuned with {key}={tuned}; leave {key} out"
+    assert expected in str(error.value).replace("=None", "=null")
+    assert with_tuned(given, [f"weights={path}"]).search.length_penalty == 0.75  # the same as a default
+
+
+def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
+    path, rerank = tmp_path / "weights.json", "softsearch.app.reranking.rerank"
+    search = {"_target_": rerank, "models": ["x"], "proposers": [], "weights": [1.0, 0.5], "length_penalty": 0.3}
+    replace(TUNED, search=search).save(path)
+    typed = [f"weights={path}", "search=rerank", "search.models=[x]", "search.search.beam=4"]
+    default = {"_target_": rerank, "search": {"beam": 4}, "models": [], "weights": None, "length_penalty": 1.0}
+    with pytest.raises(ConfigError, match=r"search.models=\['y'\], but weights=.* with search.models=\['x'\]"):
+        with_tuned(config(path, search=default | {"models": ["y"]}), typed)
+    taken = with_tuned(config(path, search=default | {"models": ["x"]}), typed)
+    assert taken.search == search | {"search": {"beam": 4}}
+
+
+def test_a_file_that_was_tuned_with_another_search_is_refused(tmp_path: Path) -> None:
     TUNED.save(tmp_path / "weights.json")
-    with pytest.raises(ConfigError, match=message):
-        with_tuned(config(tmp_path / "weights.json", **changes))
+    other = {"_target_": "softsearch.app.reranking.rerank"}
+    with pytest.raises(ConfigError, match=r"tuned for another search \(BeamSearch\)"):
+        with_tuned(config(tmp_path / "weights.json", search=other), [])
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Iterator[Path]:
+    """A folder with three bundles, ``a``, ``b`` and ``lm``, and a text, ``x.en`` and ``x.de``."""
+    for seed, name in enumerate(("a", "b", "lm")):
+        make_bundle(tmp_path / name, seed=seed)
+    for file, lines in (("x.en", SRC_LINES), ("x.de", TGT_LINES)):
+        (tmp_path / file).write_text("".join(f"{line}\n" for line in lines[:4]), encoding="utf-8")
+    yield tmp_path
+    HydraConfig.instance().cfg = None  # what one test types is not there in the next
+
+
+def as_typed(command: str, folder: Path, *options: str) -> DictConfig:
+    """The config of a command as Hydra hands it over, with what was typed in its place."""
+    given = (f"test=[{folder / 'x.en'},{folder / 'x.de'}]", *options, f"run_dir={folder / 'out'}")
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        composed = compose(command, list(given), return_hydra_config=True)
+    HydraConfig.instance().set_config(composed)
+    with open_dict(composed):
+        del composed["hydra"]
+    return composed
+
+
+def test_a_language_model_of_no_weight_is_left_out_of_what_evaluate_takes(
+    models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = (f"bundle={models / 'a'}", "search.beam=2", "search.max_length_factor=1")
+    tune(as_typed("tune", models, *options, f"language_model={models / 'lm'}", "searches=1"))
+    path = models / "out" / "weights.json"
+    tuned = read_tuned(path)
+    assert (tuned.ensemble, tuned.language_model, tuned.language_model_weight) == (None, None, 0.0)
+    command = re.search("next: (.*)", capsys.readouterr().out)
+    assert command
+    words = shlex.split(command[1])
+    assert words == ["python", "src/evaluate.py", f"weights={path}", "search.beam=2", "search.max_length_factor=1"]
+    evaluate(as_typed("evaluate", models, "overlap=false", *words[2:]))
+    report = json.loads((models / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report["systems"][0]["scores"]["bleu"]["value"] == pytest.approx(tuned.validation["bleu"])
+    with pytest.raises(
+        ConfigError, match=r"search\.length_penalty=0\.5, but weights=.* with search\.length_penalty=1\.0"
+    ):
+        evaluate(as_typed("evaluate", models, *words[2:], "search.length_penalty=0.5"))
+
+
+def test_weights_that_are_all_0_are_passed_over_or_refused_before_a_search(models: Path) -> None:
+    both = (f"bundle=[{models / 'a'},{models / 'b'}]", "search=greedy", "search.max_length_factor=1")
+    tune(as_typed("tune", models, *both, "weights=[0,1]", "searches=4"))  # the last point has no weights
+    assert any(read_tuned(models / "out" / "weights.json").weights or [])
+    with pytest.raises(ConfigError, match="at least 0 that are not all 0"):
+        tune(as_typed("tune", models, *both, "weights=[0,0]"))
 
 
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:

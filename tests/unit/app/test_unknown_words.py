@@ -34,7 +34,7 @@ def a_system(model: str) -> System:
         text_form="plain",
         src_lang="en",
         tgt_lang="de",
-        config=None,
+        source=None,
     )
 
 

@@ -18,7 +18,13 @@ from tests.unit.data.pairs import write_corpus, write_pair
 def rank_of(world_size: int, rank: int = 0) -> SimpleNamespace:
     """The little that a datamodule asks of a trainer."""
     device = SimpleNamespace(type="cpu")
-    return SimpleNamespace(world_size=world_size, global_rank=rank, strategy=SimpleNamespace(root_device=device))
+    return SimpleNamespace(
+        world_size=world_size,
+        global_rank=rank,
+        strategy=SimpleNamespace(root_device=device),
+        val_check_interval=4,
+        check_val_every_n_epoch=None,
+    )
 
 
 CHARS = TokenizerTrainer(kind="char", vocab_size=60)

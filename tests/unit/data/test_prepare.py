@@ -3,9 +3,11 @@
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from softsearch.data import prepare as prepare_module
 from softsearch.data import spool as spool_module
 from softsearch.data.batch import Batching, padding_efficiency
-from softsearch.data.prepare import prepare
+from softsearch.data.prepare import FORMAT, prepare
 from softsearch.data.prepared import PreparedData
 from softsearch.data.sources.multi30k import Multi30k
 from softsearch.data.sources.parallel import Parallel
@@ -85,7 +87,13 @@ def test_what_was_prepared_before_there_were_directions_is_found(source: Paralle
     """The name of the folder is in checkpoints, and a resumed run insists on it."""
     files = source.files(cache)
     digest = hashlib.sha256(
-        json.dumps([1, {"kind": "char", "vocab_size": 60, "joint": True}, ["train", "val", "test"]]).encode()
+        json.dumps(
+            [
+                FORMAT,
+                {"kind": "char", "vocab_size": 60, "src_vocab_size": None, "joint": True},
+                ["train", "val", "test"],
+            ]
+        ).encode()
     )
     for path in (path for pair in files.values() for path in pair):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -312,9 +320,17 @@ def test_a_full_disk_is_an_error_with_advice(source: Parallel, cache: Path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(TokenWriter, "append", full)
-    with pytest.raises(CorpusError, match=r"cannot write prepared data to .* \(No space left on device\); make room"):
+    with pytest.raises(CorpusError, match=r"cannot write .*/prepared/.* \(No space left on device\); make room"):
         prepare(source, TRAINER, cache)
     assert list((cache / "prepared").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_is_named(source: Parallel, cache: Path) -> None:
+    src, _ = source.files(cache)["train"]
+    src.unlink()
+    src.symlink_to("/proc/self/mem")  # a file that answers with an input/output error
+    with pytest.raises(CorpusError, match=rf"{src} cannot be read \(.*\); check the file and its permissions"):
+        prepare(source, TRAINER, cache)
 
 
 def test_a_bad_corpus_leaves_nothing(source: Parallel, cache: Path) -> None:
@@ -325,26 +341,65 @@ def test_a_bad_corpus_leaves_nothing(source: Parallel, cache: Path) -> None:
     assert list((cache / "prepared").iterdir()) == []
 
 
-def test_the_slower_of_two_takes_what_the_faster_made(
-    source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish = prepare_module._publish
-
-    def overtaken(unfinished: Path, folder: Path) -> None:
-        monkeypatch.setattr(prepare_module, "_publish", publish)
-        prepare(source, TRAINER, cache)  # the faster one
-        publish(unfinished, folder)
-
-    monkeypatch.setattr(prepare_module, "_publish", overtaken)
-    prepared = prepare(source, TRAINER, cache)
-    assert list((cache / "prepared").iterdir()) == [prepared.folder]
-    assert len(prepared.dataset("train")) == 60
-
-
-def test_many_at_once_agree(source: Parallel, cache: Path) -> None:
+def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = []
+    train = TokenizerTrainer.train
+    monkeypatch.setattr(TokenizerTrainer, "train", lambda *args: trained.append(args) or train(*args))
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: prepare(source, TRAINER, cache), range(4)))
     assert {prepared.folder for prepared in found} == set((cache / "prepared").iterdir())
+    assert len(trained) == 1
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "empty": lambda path: os.truncate(path, 0),
+    "missing": lambda path: path.unlink(),
+    "flipped": lambda path: path.write_bytes(path.read_bytes()[:-2] + bytes([path.read_bytes()[-2] ^ 1, 0])),
+}
+FILES = ["splits.json", "report.json", "files.json", "src.model", "tgt.model", "train.lines.npy", "val.src.ids.npy"]
+FILES += ["train.tgt.ids.npy", "train.src.offsets.npy"]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_damaged_data_is_prepared_again(
+    source: Parallel, cache: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = prepare(source, TRAINER, cache).folder
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(FILES) <= set(whole)
+    for name in FILES:
+        caplog.clear()
+        HARMS[harm](folder / name)
+        prepare(source, TRAINER, cache)
+        assert f"{folder} is damaged and is made again: " in caplog.text
+        assert name in caplog.text
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+FILTERED = [
+    ({"duplicates": True, "identical": True}, "same", "0 of 60 pairs kept; 60 dropped for the same text on both sides"),
+    ({"duplicates": True, "max_ratio": 1.01}, "longer and longer", "60 dropped for unequal lengths"),
+    ({"duplicates": True}, " ", "0 of 60 pairs kept; 60 with an empty side"),
+]
+
+
+@pytest.mark.parametrize(("filters", "text", "counts"), FILTERED)
+def test_a_corpus_of_which_nothing_is_left(
+    source: Parallel, cache: Path, filters: dict[str, Any], text: str, counts: str
+) -> None:
+    for path, line in zip(source.files(cache)["train"], ("same", text), strict=True):
+        path.write_text(f"{line}\n" * 60)
+    with pytest.raises(CorpusError, match=f"no usable pair in .*{counts}.* look at the files and the filters"):
+        prepare(replace(source, filters=Filters(**filters)), TRAINER, cache)
+
+
+def test_a_corpus_that_holds_nothing_new(tmp_path: Path, cache: Path) -> None:
+    pair = write_pair(tmp_path, "train", 6)
+    source = Parallel(train=[pair, pair], val=write_pair(tmp_path, "val", 3), filters=Filters(duplicates=True))
+    with pytest.raises(CorpusError, match=r"no usable pair in .* 0 of 6 pairs kept; 6 dropped for having come before"):
+        prepare(source, TRAINER, cache)
 
 
 @pytest.mark.slow

@@ -11,13 +11,13 @@ from softsearch.app.instantiate import build
 from softsearch.export.bundle import export_bundle
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.manifest import search_facts
+from softsearch.runtime.recommended import STRATEGIES, Strategy, read_search, search_facts
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
+from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import SearchOptions
 from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS, UNK
@@ -28,7 +28,7 @@ from tests.contract.models import model_config
 LINES = ["abc def", "g", "fed cba abc ghij"]
 LIMITS: dict[str, Any] = {"max_length_factor": 1.0, "max_length_offset": 5}
 CONSTRAINTS: dict[str, Any] = {"min_length_factor": 0.5, "banned": [UNK], "no_repeat_ngram": 2}
-SEARCHES = {
+SEARCHES: dict[str, Strategy] = {
     "plain": BeamSearch(beam=3, **LIMITS),
     "every option": BeamSearch(
         beam=4,
@@ -41,6 +41,9 @@ SEARCHES = {
         **LIMITS,
         **CONSTRAINTS,
     ),
+    "greedy": Greedy(**LIMITS, **CONSTRAINTS),
+    "sample": Sampling(temperature=0.8, top_k=5, top_p=0.9, seed=1 << 30, **LIMITS, **CONSTRAINTS),
+    "exact": ExactSearch(beam=2, max_nodes=50, min_length_factor=0.5, **LIMITS),
 }
 
 
@@ -57,7 +60,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
             parameter.add_(0.3 * torch.randn_like(parameter))
     reference = TorchStepFunction(model.eval())
     path = tmp_path / "bundle"
-    export_bundle(model, reference, (src, tgt), path, options=search, max_src_tokens=64, facts={"model": "test"})
+    export_bundle(model, reference, (src, tgt), path, search=search, max_src_tokens=64, facts={"model": "test"})
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["tokenizers"] == {"src": "joint.model", "tgt": "joint.model"}  # one file for both directions
     assert manifest["reversed"] == {"src": True, "tgt": False}
@@ -65,6 +68,8 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
     found = Translator(path, threads=1).translate(LINES)
     assert [n_best[0].text for n_best in found] == expected
     assert any(expected)
+    if name != "every option":
+        return
     onnx = OnnxStepFunction(Bundle.open(path), alignments=True)
     sources = [[*src.encode(line), EOS] for line in LINES]
     for other in (
@@ -79,8 +84,8 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
             assert [h.score for h in one] == pytest.approx([h.score for h in two], abs=1e-4)
 
 
-def test_bundles_name_the_options_that_are_not_the_defaults() -> None:
-    assert search_facts(SearchOptions(beam=3, n_best=2, alignments=True)) == {"beam": 3, "length_penalty": 1.0}
-    facts = search_facts(SEARCHES["every option"])
-    assert set(facts) == {"beam", "length_penalty", "length_norm", "coverage_penalty", "exact_stop", "groups",
-                          "diversity", "min_length_factor", "banned", "no_repeat_ngram"}  # fmt: skip
+@pytest.mark.parametrize("name", SEARCHES)
+def test_what_is_recommended_is_what_is_searched(name: str) -> None:
+    kind, arguments = read_search(json.loads(json.dumps(search_facts(SEARCHES[name]))))
+    ours, theirs = (vars(search) for search in (STRATEGIES[kind](**arguments), SEARCHES[name]))
+    assert {**ours, "banned": list(ours.get("banned", ()))} == {**theirs, "banned": list(theirs.get("banned", ()))}

@@ -27,7 +27,7 @@ def make_decoder(**options: Any) -> ConditionalGRUDecoder:
         embedding=parts.tgt,
         make_output=parts.make_output,
         memory_dim=MEMORY,
-        final_dims=(),
+        final_shapes=(),
         hidden_dim=HIDDEN,
         attention_dim=ATTENTION,
         output_dim=OUTPUT,

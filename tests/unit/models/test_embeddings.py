@@ -32,7 +32,9 @@ def test_one_matrix_needs_one_vocabulary() -> None:
 
 def test_tied_output_needs_features_of_the_same_width() -> None:
     parts = Embeddings(src_vocab_size=5, tgt_vocab_size=5, dim=4, tie="output")
-    with pytest.raises(ConfigError, match=r"tie=output needs features as wide as the embeddings, found 6 and 4"):
+    with pytest.raises(
+        ConfigError, match=r"tie=output needs features as wide as the embeddings, found model.embeddings.dim=4 and the"
+    ):
         parts.make_output(6)
 
 

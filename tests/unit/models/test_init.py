@@ -4,11 +4,12 @@ from functools import partial
 
 import pytest
 import torch
+from omegaconf import OmegaConf
 from torch import Tensor
 
 from softsearch.app.instantiate import build
 from softsearch.models.cells import GRUCell
-from softsearch.models.init import gaussian, uniform
+from softsearch.models.init import gaussian, nematus, uniform
 from softsearch.models.interface import Seq2Seq
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 
@@ -49,6 +50,35 @@ def test_gaussian_is_bahdanaus(model: Seq2Seq) -> None:
         else:
             matrices.append(parameter.flatten())
     assert_normal(torch.cat(matrices), 0.01)
+
+
+def test_nematus_is_that_of_its_code() -> None:
+    # The proportions of the experiment: context 2 * hidden, attention as wide as the context.
+    encoder, decoder = {"hidden_dim": 16, "num_layers": 1}, {"hidden_dim": 16, "attention_dim": 32, "output_dim": 8}
+    config = OmegaConf.merge(model_config("nematus"), {"encoder": encoder, "decoder": decoder})
+    torch.manual_seed(0)
+    model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
+    nematus(model, std=0.01)
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    assert_orthogonal(parameters.pop("decoder.attention.memory.weight"))  # Wc_att
+    gates, candidate = parameters.pop("decoder.update.input.weight").split([32, 16])  # Wc, Wcx
+    assert_orthogonal(gates)
+    assert_normal(candidate, 0.01)
+    recurrent = [parameters.pop(name) for name in list(parameters) if name.endswith((".gates", ".candidate"))]
+    assert len(recurrent) == 8
+    for matrices in recurrent:
+        for matrix in matrices.split(16, dim=1):
+            assert_orthogonal(matrix)
+    for name, parameter in parameters.items():
+        if name.endswith("bias"):
+            assert parameter.eq(0).all(), name
+        else:
+            assert parameter.abs().max() < 0.06, name
+    assert_normal(torch.cat([p.flatten() for name, p in parameters.items() if not name.endswith("bias")]), 0.01)
+
+
+def assert_orthogonal(matrix: Tensor) -> None:
+    torch.testing.assert_close(matrix @ matrix.T, torch.eye(len(matrix)))
 
 
 def assert_normal(values: Tensor, std: float) -> None:

@@ -1,4 +1,4 @@
-"""The decoder of Luong et al. 2015 against its equations, written out in NumPy."""
+"""The state of Luong et al.'s decoder; tests/contract/test_transcriptions.py has its equations."""
 
 from typing import Any
 
@@ -9,12 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import LSTMCell
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderOutput
+from softsearch.models.interface import EncoderOutput, LastState, LastStates, LayerShape
 from softsearch.models.luong import LuongDecoder
-from tests.unit.models.test_cells import paper_lstm
-from tests.unit.models.test_luong_attention import paper_attention
 
 Array = NDArray[np.float64]
 LENGTHS = (4, 2, 5)
@@ -25,7 +22,12 @@ TOKENS = torch.tensor([[4, 9], [5, 7], [6, 6]])
 def make_decoder(**options: Any) -> LuongDecoder:
     torch.manual_seed(0)
     parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=INPUT)
-    sizes: dict[str, Any] = {"final_dims": (HIDDEN,) * 2 * LAYERS, "num_layers": LAYERS, "half_window": 2, **options}
+    sizes: dict[str, Any] = {
+        "final_shapes": (LayerShape(HIDDEN, has_c=True),) * LAYERS,
+        "num_layers": LAYERS,
+        "half_window": 2,
+        **options,
+    }
     decoder = LuongDecoder(
         embedding=parts.tgt,
         make_output=parts.make_output,
@@ -46,55 +48,12 @@ def normal(*shape: int, seed: int) -> Tensor:
 @pytest.fixture
 def encoded() -> EncoderOutput:
     mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
-    final = tuple(normal(len(LENGTHS), HIDDEN, seed=seed) for seed in range(2 * LAYERS))
+    final = tuple(LastStates(last_state(HIDDEN, seed=layer)) for layer in range(LAYERS))
     return EncoderOutput(normal(*mask.shape, MEMORY, seed=9), mask, final)
 
 
-def paper_run(decoder: LuongDecoder, tokens: list[int], states: list[Array], annotations: Array) -> list[Array]:
-    """Logits of one sentence after each token read; ``states`` are h and c of each layer, [1, hidden]."""
-    weight = {name: parameter.detach().numpy() for name, parameter in decoder.named_parameters()}
-    layers: list[Any] = [layer.cells[0] for layer in decoder.layers]  # type: ignore[index]
-    if decoder.feed is not None:
-        layers[0] = joined(layers[0], decoder.feed)
-    fed, logits = np.zeros(HIDDEN), []
-    for t, token in enumerate(tokens):
-        x = weight["embedding.weight"][token]
-        x = x if decoder.feed is None else np.concatenate((x, fed))  # section 3.3
-        for i, layer in enumerate(layers):
-            states[2 * i], states[2 * i + 1] = paper_lstm(layer, x[None], states[2 * i], states[2 * i + 1])
-            x = states[2 * i][0]
-        context, _ = paper_attention(decoder.attention, x, annotations, t)
-        fed = np.tanh(weight["combine.weight"] @ np.concatenate((context, x)))  # equation 5
-        logits.append(weight["output.weight"] @ fed + weight["output.bias"])  # equation 6
-    return logits
-
-
-def joined(cell: LSTMCell, feed: nn.Linear) -> LSTMCell:
-    """The same cell with one matrix for [E y; h~]."""
-    both = LSTMCell(INPUT + HIDDEN, HIDDEN).double()
-    with torch.no_grad():
-        both.input.weight.copy_(torch.cat((cell.input.weight, feed.weight), dim=1))
-        both.input.bias.copy_(cell.input.bias)
-        both.recurrent.copy_(cell.recurrent)
-    return both
-
-
-@pytest.mark.parametrize("input_feeding", [True, False])
-@pytest.mark.parametrize("window", ["global", "local-m", "local-p"])
-def test_equals_the_paper(encoded: EncoderOutput, window: str, input_feeding: bool) -> None:
-    decoder = make_decoder(window=window, input_feeding=input_feeding)
-    state = decoder.init_state(encoded)
-    at_once = decoder(TOKENS, state)
-    stepped = []
-    for tokens in TOKENS.unbind(1):
-        output = decoder.step(tokens, state)
-        stepped.append(output.logits)
-        state = output.state
-    for row, length in enumerate(LENGTHS):
-        starts = [final[row : row + 1].numpy() for final in encoded.final]
-        expected = paper_run(decoder, TOKENS[row].tolist(), starts, encoded.states[row, :length].numpy())
-        np.testing.assert_allclose(at_once[row].detach(), expected, atol=1e-11)
-        np.testing.assert_allclose(torch.stack(stepped, dim=1)[row].detach(), expected, atol=1e-11)
+def last_state(dim: int, *, seed: int) -> LastState:
+    return LastState(normal(len(LENGTHS), dim, seed=seed), normal(len(LENGTHS), dim, seed=seed + 100))
 
 
 def test_the_cache_ends_with_what_is_fed(encoded: EncoderOutput) -> None:
@@ -109,18 +68,22 @@ def test_the_cache_ends_with_what_is_fed(encoded: EncoderOutput) -> None:
 
 def test_both_directions_of_an_encoder_start_a_layer_together(encoded: EncoderOutput) -> None:
     """Each direction's h and c are half as wide; h's are joined with h's."""
-    decoder = make_decoder(final_dims=(HIDDEN // 2,) * 4 * LAYERS)
-    final = tuple(normal(len(LENGTHS), HIDDEN // 2, seed=seed) for seed in range(4 * LAYERS))
+    decoder = make_decoder(final_shapes=(LayerShape(HIDDEN // 2, 2, has_c=True),) * LAYERS)
+    final = tuple(LastStates(last_state(HIDDEN // 2, seed=i), last_state(HIDDEN // 2, seed=i + 50)) for i in (1, 2))
     cache = decoder.init_state(encoded._replace(final=final)).cache
-    for layer in range(LAYERS):
-        ahead_h, ahead_c, back_h, back_c = final[4 * layer : 4 * layer + 4]
-        assert torch.equal(cache[2 * layer], torch.cat((ahead_h, back_h), dim=1))
-        assert torch.equal(cache[2 * layer + 1], torch.cat((ahead_c, back_c), dim=1))
+    for layer, (ahead, back) in enumerate(final):
+        assert ahead.c is not None
+        assert back is not None
+        assert back.c is not None
+        assert torch.equal(cache[2 * layer], torch.cat((ahead.h, back.h), dim=1))
+        assert torch.equal(cache[2 * layer + 1], torch.cat((ahead.c, back.c), dim=1))
 
 
 def test_an_encoder_of_another_shape_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"8 last states with 32 units.*num_layers"):
-        make_decoder(final_dims=(HIDDEN,) * 4 * LAYERS)
+    with pytest.raises(
+        ConfigError, match=r"layers end with 4 units, 4 units, expected 4 units for .* 2 layers \(lstm\)"
+    ):
+        make_decoder(final_shapes=(LayerShape(HIDDEN),) * LAYERS)
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])

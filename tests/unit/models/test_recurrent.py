@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError
 from softsearch.models.cells import Cell
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderOutput, Seq2Seq
-from softsearch.models.recurrent import NoSource, RecurrentDecoder, RecurrentEncoder, encoder_decoder
+from softsearch.models.interface import EncoderOutput, LastState, LayerShape, Seq2Seq
+from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 
 LENGTHS = (4, 2, 5)
 VOCAB, DIM, HIDDEN = 11, 3, 4
@@ -40,7 +40,7 @@ def embeddings(src_vocab_size: int, tgt_vocab_size: int) -> Embeddings:
 
 
 def make(cell: Any, **options: Any) -> Seq2Seq:
-    model = encoder_decoder(
+    model = EncoderDecoder(
         src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, embeddings=embeddings, cell=cell, hidden_dim=HIDDEN, **options
     )
     return cast(Seq2Seq, randomise(model))
@@ -64,21 +64,22 @@ def test_encoder_equals_loops(kind: Any, bidirectional: bool, src_tokens: Tensor
     randomise(encoder)
     encoded = encoder(src_tokens, mask)
     assert encoded.states.shape == (*mask.shape, encoder.output_dim)
-    assert tuple(final.shape[-1] for final in encoded.final) == encoder.final_dims
+    assert encoder.final_shapes == (LayerShape(HIDDEN, 1 + bidirectional, has_c=kind == "lstm"),) * 2
     for sentence, length in enumerate(LENGTHS):
         x = embedding(src_tokens[sentence, :length])
-        final: list[Tensor] = []
-        for layer in encoder.layers:
+        for layer, final in zip(encoder.layers, encoded.final, strict=True):
             sides = []
+            assert (final.backward is not None) == bidirectional
             for direction, cell in enumerate(cast(Any, layer).cells):
                 zero = (torch.zeros(HIDDEN, dtype=torch.float64),) * cell.num_states
                 outputs, last = scan(cell, x.flip(0) if direction else x, zero)
                 sides.append(outputs.flip(0) if direction else outputs)
-                final.extend(last)
+                found = cast(LastState, final[direction])
+                assert (found.c is not None) == (kind == "lstm")
+                for tensor, expected in zip(found, last, strict=False):
+                    torch.testing.assert_close(cast(Tensor, tensor)[sentence], expected)
             x = torch.cat(sides, dim=-1)
         torch.testing.assert_close(encoded.states[sentence, :length], x)
-        for found, expected in zip(encoded.final, final, strict=True):
-            torch.testing.assert_close(found[sentence], expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,11 +91,11 @@ def test_the_encoders_last_states_start_the_decoder(
     model = make(kind, num_layers=2, bidirectional=bidirectional)
     final = model.encoder(src_tokens, mask).final
     cache = model.encode(src_tokens).cache
-    kinds, directions = 2 if kind == "lstm" else 1, 1 + bidirectional
+    kinds = 2 if kind == "lstm" else 1
     assert len(cache) == 2 * kinds
-    for layer in range(2):
+    for layer, last in enumerate(final):
         for k in range(kinds):
-            sides = [final[(layer * directions + direction) * kinds + k] for direction in range(directions)]
+            sides = [direction[k] for direction in last if direction is not None]
             torch.testing.assert_close(cache[layer * kinds + k], torch.cat(sides, dim=-1))
 
 
@@ -114,12 +115,14 @@ def test_decoder_equals_loops(kind: Any, src_tokens: Tensor) -> None:
 
 
 def test_states_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ConfigError, match="2 last states with 8 units in all, expected 4 for 1 layers of 4 units"):
+    with pytest.raises(
+        ConfigError, match="end with 4 units, 4 units, expected 4 units for each of the decoder's 1 layers"
+    ):
         RecurrentDecoder(
             embedding=nn.Embedding(VOCAB, DIM),
             make_output=lambda width: nn.Linear(width, VOCAB),
             memory_dim=8,
-            final_dims=(4, 4),
+            final_shapes=(LayerShape(4), LayerShape(4)),
             cell="gru",
             hidden_dim=HIDDEN,
         )
@@ -127,7 +130,7 @@ def test_states_that_do_not_fit_are_refused() -> None:
 
 def test_an_odd_width_is_not_shared_by_two_directions() -> None:
     with pytest.raises(ConfigError, match="hidden_dim is 5, expected an even number"):
-        encoder_decoder(
+        EncoderDecoder(
             src_vocab_size=VOCAB,
             tgt_vocab_size=VOCAB,
             embeddings=embeddings,
@@ -146,7 +149,7 @@ def test_dropout_stays_off_the_recurrent_connections(src_tokens: Tensor, mask: T
     layer = cast(Any, encoder.layers[0])
     nn.init.eye_(layer.cell.recurrent)
     nn.init.ones_(layer.cell.input.bias)
-    (last,) = encoder(src_tokens, mask).final
+    last = encoder(src_tokens, mask).final[0].forward.h
     plain, h = torch.zeros(len(LENGTHS)), torch.zeros(())
     for step in range(max(LENGTHS)):
         h = torch.tanh(1 + h)
@@ -163,7 +166,7 @@ def test_a_language_model_starts_from_zeros(src_tokens: Tensor, mask: Tensor) ->
         embedding=embedding,
         make_output=lambda width: nn.Linear(width, VOCAB),
         memory_dim=encoder.output_dim,
-        final_dims=encoder.final_dims,
+        final_shapes=encoder.final_shapes,
         cell="lstm",
         hidden_dim=HIDDEN,
     )
@@ -171,7 +174,4 @@ def test_a_language_model_starts_from_zeros(src_tokens: Tensor, mask: Tensor) ->
     state = decoder.init_state(encoded)
     assert [tensor.shape for tensor in state.cache] == [(len(LENGTHS), HIDDEN)] * 2
     assert all(bool((tensor == 0).all()) for tensor in state.cache)
-    alignments = decoder.step(torch.tensor([4, 5, 6]), state).alignments
-    for row, length in enumerate(LENGTHS):
-        assert alignments[row, :length].tolist() == pytest.approx([1 / length] * length)
-        assert alignments[row, length:].abs().sum() == 0
+    assert decoder.step(torch.tensor([4, 5, 6]), state).alignments is None

@@ -1,4 +1,4 @@
-"""The RNN Encoder-Decoder against appendix A.1 of Cho et al. 2014, written out in NumPy."""
+"""The RNN Encoder-Decoder's summary; tests/contract/test_transcriptions.py has its equations."""
 
 import numpy as np
 import pytest
@@ -7,25 +7,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderOutput
+from softsearch.models.interface import EncoderOutput, LastState, LastStates, LayerShape
 from softsearch.models.rnnencdec import RNNencdecDecoder
-from tests.unit.models.test_cells import blocks, sigmoid
 
 Array = NDArray[np.float64]
 VOCAB, DIM, HIDDEN, MAXOUT = 11, 3, 4, 5
 
 
-@pytest.fixture
-def decoder() -> RNNencdecDecoder:
+@pytest.fixture(params=[None, 2], ids=["full", "rank-2"])
+def decoder(request: pytest.FixtureRequest) -> RNNencdecDecoder:
     torch.manual_seed(0)
     parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=DIM)
     decoder = RNNencdecDecoder(
         embedding=parts.tgt,
         make_output=parts.make_output,
         memory_dim=6,
-        final_dims=(6,),
+        final_shapes=(LayerShape(6),),
         hidden_dim=HIDDEN,
         maxout_dim=MAXOUT,
+        output_rank=request.param,
     ).double()
     for parameter in decoder.parameters():
         nn.init.normal_(parameter, std=0.5)
@@ -36,48 +36,13 @@ def decoder() -> RNNencdecDecoder:
 def encoded() -> EncoderOutput:
     states = torch.randn(2, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     mask = torch.tensor([[True] * 4, [True] * 3 + [False]])
-    return EncoderOutput(states, mask, (torch.stack((states[0, 3], states[1, 2])),))
+    return EncoderOutput(states, mask, (LastStates(LastState(torch.stack((states[0, 3], states[1, 2])))),))
 
 
-def arrays(decoder: RNNencdecDecoder) -> dict[str, Array]:
-    return {name: parameter.detach().numpy() for name, parameter in decoder.named_parameters()}
-
-
-def paper_summary(decoder: RNNencdecDecoder, last: Array) -> tuple[Array, Array]:
-    """c and h_0."""
-    weight = arrays(decoder)
-    c = np.tanh(weight["summary.weight"] @ last + weight["summary.bias"])
-    return c, np.tanh(weight["start.weight"] @ c + weight["start.bias"])
-
-
-def paper_step(decoder: RNNencdecDecoder, token: int, h: Array, c: Array) -> tuple[Array, Array]:
-    """The logits and h_t."""
-    weight = arrays(decoder)
-    cell = decoder.cell
-    (W_z, U_z, b_z), (W_r, U_r, b_r), (W, U, b) = blocks(cell, torch.cat((cell.gates, cell.candidate), 1), 3)
-    C_z, C_r, C = np.split(weight["cell_summary.weight"], 3)
-    b_inside = weight["cell.candidate_bias"]
-    e = weight["embedding.weight"][token]
-    z = sigmoid(W_z @ e + U_z @ h + C_z @ c + b_z)
-    r = sigmoid(W_r @ e + U_r @ h + C_r @ c + b_r)
-    candidate = np.tanh(W @ e + b + r * (U @ h + b_inside + C @ c))
-    h = (1 - z) * h + z * candidate  # the paper's z is 1 - z here
-    O_y, O_h, O_c = (weight[f"maxout_{name}.weight"] for name in ("embedding", "state", "summary"))
-    s = O_h @ h + O_y @ e + O_c @ c + weight["maxout_embedding.bias"]
-    pooled = np.array([max(s[2 * i], s[2 * i + 1]) for i in range(MAXOUT)])
-    return weight["output.weight"] @ pooled + weight["output.bias"], h
-
-
-def test_equals_the_paper_step_by_step(decoder: RNNencdecDecoder, encoded: EncoderOutput) -> None:
-    tokens = torch.tensor([[4, 9, 7], [5, 5, 10]])
-    start = decoder.init_state(encoded)
-    together = decoder(tokens, start)
-    for row in range(2):
-        c, h = paper_summary(decoder, encoded.final[0][row].numpy())
-        np.testing.assert_allclose(start.cache[0][row].detach().numpy(), h, atol=1e-12)
-        for position, token in enumerate(tokens[row].tolist()):
-            logits, h = paper_step(decoder, token, h, c)
-            np.testing.assert_allclose(together[row, position].detach().numpy(), logits, atol=1e-11)
+def test_the_output_matrix_has_the_rank_asked_for(decoder: RNNencdecDecoder) -> None:
+    inputs = torch.eye(MAXOUT, dtype=torch.float64)
+    logits = decoder.output(decoder.factor(inputs)) - decoder.output.bias  # [MAXOUT, VOCAB]: G transposed
+    assert torch.linalg.matrix_rank(logits) == (2 if "factor.weight" in decoder.state_dict() else MAXOUT)
 
 
 def test_the_summary_counts_in_every_step(decoder: RNNencdecDecoder, encoded: EncoderOutput) -> None:
@@ -92,7 +57,7 @@ def test_gradients(decoder: RNNencdecDecoder, encoded: EncoderOutput) -> None:
     tokens = torch.tensor([[4, 9], [5, 5]])
 
     def loss(last: Tensor) -> Tensor:
-        logits: Tensor = decoder(tokens, decoder.init_state(encoded._replace(final=(last,))))
+        logits: Tensor = decoder(tokens, decoder.init_state(encoded._replace(final=(LastStates(LastState(last)),))))
         return logits
 
-    assert torch.autograd.gradcheck(loss, (encoded.final[0].clone().requires_grad_(),))
+    assert torch.autograd.gradcheck(loss, (encoded.final[0].forward.h.clone().requires_grad_(),))

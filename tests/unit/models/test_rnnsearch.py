@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderOutput
+from softsearch.models.interface import EncoderOutput, LastState, LastStates, LayerShape
 from softsearch.models.recurrent import RecurrentEncoder
 from softsearch.models.rnnsearch import RNNsearchDecoder
 from tests.unit.models.test_attention import paper_additive
@@ -41,7 +41,7 @@ def decoder() -> RNNsearchDecoder:
         embedding=parts.tgt,
         make_output=parts.make_output,
         memory_dim=2 * HIDDEN,
-        final_dims=(HIDDEN, HIDDEN),
+        final_shapes=(LayerShape(HIDDEN, directions=2),),
         hidden_dim=6,
         attention_dim=7,
         maxout_dim=MAXOUT,
@@ -53,14 +53,16 @@ def decoder() -> RNNsearchDecoder:
 @pytest.fixture
 def encoded(mask: Tensor) -> EncoderOutput:
     sentences, src_len = mask.shape
-    final = tuple(normal(sentences, HIDDEN, seed=seed) for seed in (2, 3))
-    return EncoderOutput(normal(sentences, src_len, 2 * HIDDEN, seed=1), mask, final)
+    final = LastStates(*(LastState(normal(sentences, HIDDEN, seed=seed)) for seed in (2, 3)))
+    return EncoderOutput(normal(sentences, src_len, 2 * HIDDEN, seed=1), mask, (final,))
 
 
 def test_start_reads_the_backward_state_at_the_first_word(decoder: RNNsearchDecoder, encoded: EncoderOutput) -> None:
     W_s, b_s = decoder.start.weight.detach().numpy(), decoder.start.bias.detach().numpy()
     state = decoder.init_state(encoded)
-    for sentence, back in enumerate(encoded.final[1].numpy()):
+    backward = encoded.final[0].backward
+    assert backward is not None
+    for sentence, back in enumerate(backward.h.numpy()):
         expected = np.tanh(W_s @ back + b_s)
         np.testing.assert_allclose(state.cache[0][sentence].detach().numpy(), expected, atol=1e-12)
     assert state.position.tolist() == [0, 0, 0]
@@ -117,7 +119,7 @@ def test_states_stay_precise_under_autocast(mask: Tensor) -> None:
         embedding=parts.tgt,
         make_output=parts.make_output,
         memory_dim=2 * HIDDEN,
-        final_dims=encoder.final_dims,
+        final_shapes=encoder.final_shapes,
         hidden_dim=6,
         attention_dim=7,
         maxout_dim=MAXOUT,
@@ -128,5 +130,6 @@ def test_states_stay_precise_under_autocast(mask: Tensor) -> None:
         encoded = encoder(tokens, mask)
         state = decoder.init_state(encoded)
         after = decoder.step(tokens[:, 0], state).state.cache[0]
-    assert {states.dtype for states in (*encoded.final, state.cache[0], after)} == {torch.float32}
+    last = encoded.final[0].joined().h
+    assert {states.dtype for states in (last, state.cache[0], after)} == {torch.float32}
     torch.testing.assert_close(after, exact, rtol=0, atol=0.02)

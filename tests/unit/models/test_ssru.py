@@ -1,6 +1,4 @@
-"""The SSRU against Kim et al. 2019, written out in NumPy, alone and in a decoder's layer."""
-
-from typing import cast
+"""The SSRU against Kim et al. 2019, written out in NumPy."""
 
 import numpy as np
 import pytest
@@ -10,10 +8,10 @@ from torch import Tensor, nn
 
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.ssru import SSRU
-from softsearch.models.transformer import DecoderLayer, Residual, TransformerDecoder, TransformerEncoder
-from tests.unit.models.test_attention import D_MODEL, HEADS, normal, paper_multi_head
+from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
+from tests.unit.models.test_attention import D_MODEL, HEADS, normal
 from tests.unit.models.test_cells import sigmoid
-from tests.unit.models.test_transformer import D_FF, feed_forward, layer_norm
+from tests.unit.models.test_transformer import D_FF
 
 Array = NDArray[np.float64]
 
@@ -42,13 +40,6 @@ def paper_ssru(ssru: SSRU, x: Array) -> tuple[Array, Array]:
         c = f * c + (1 - f) * (W @ x_t)
         outputs.append(np.maximum(0, c))
     return np.array(outputs), c
-
-
-def test_sequence_equals_the_paper(ssru: SSRU) -> None:
-    x = normal(3, 5, D_MODEL, seed=1)
-    found = ssru.sequence(x).detach().numpy()
-    for row in range(3):
-        np.testing.assert_allclose(found[row], paper_ssru(ssru, x[row].numpy())[0], atol=1e-12)
 
 
 def test_steps_equal_the_paper(ssru: SSRU) -> None:
@@ -92,32 +83,6 @@ def test_state_stays_precise_under_autocast() -> None:
     assert {y.dtype, past[0].dtype} == {torch.float32}
 
 
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_layer_puts_it_where_self_attention_was(pre_norm: bool) -> None:
-    layer = DecoderLayer(D_MODEL, D_FF, HEADS, 0.0, pre_norm=pre_norm, self_attention="ssru")
-    randomised(layer)
-    ssru, attention = layer.self_attention, layer.cross_attention
-    assert isinstance(ssru, SSRU)
-    x, source = normal(1, 4, D_MODEL, seed=1), normal(1, 3, D_MODEL, seed=2)
-    mask = torch.ones(1, 1, 1, 3, dtype=torch.bool)
-    found = layer(x, *attention.keys_values(source), mask)[0].detach().numpy()
-    first, second, third = (cast(Residual, residual).norm for residual in layer.residuals)
-    y, seen = x[0].numpy(), np.ones((4, 3), dtype=bool)
-
-    def look(queries: Array) -> Array:
-        return paper_multi_head(attention, queries, source[0].numpy(), seen)[0]
-
-    if pre_norm:
-        y = y + paper_ssru(ssru, layer_norm(first, y))[0]
-        y = y + look(layer_norm(second, y))
-        y = y + feed_forward(layer.feed_forward, layer_norm(third, y))
-    else:
-        y = layer_norm(first, y + paper_ssru(ssru, y)[0])
-        y = layer_norm(second, y + look(y))
-        y = layer_norm(third, y + feed_forward(layer.feed_forward, y))
-    np.testing.assert_allclose(found, y, atol=1e-11)
-
-
 def test_cache_keeps_its_size() -> None:
     parts = Embeddings(src_vocab_size=9, tgt_vocab_size=9, dim=D_MODEL)
     encoder = TransformerEncoder(embedding=parts.src, num_layers=1, d_ff=D_FF, num_heads=HEADS)
@@ -125,7 +90,7 @@ def test_cache_keeps_its_size() -> None:
         embedding=parts.tgt,
         make_output=parts.make_output,
         memory_dim=D_MODEL,
-        final_dims=(),
+        final_shapes=(),
         num_layers=3,
         d_ff=D_FF,
         num_heads=HEADS,

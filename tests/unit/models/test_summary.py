@@ -8,17 +8,17 @@ from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderOutput
+from softsearch.models.interface import EncoderOutput, LastState, LastStates, LayerShape
 from softsearch.models.summary import SummaryDecoder
 
 Array = NDArray[np.float64]
 EMBEDDING, SUMMARY, HIDDEN, VOCAB, SENTENCES, SRC_LEN = 3, 4, 5, 11, 2, 6
 
 
-def decoder_after(final_dims: tuple[int, ...]) -> SummaryDecoder:
+def decoder_after(*final_shapes: LayerShape) -> SummaryDecoder:
     parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=EMBEDDING)
     decoder = SummaryDecoder(
-        embedding=parts.tgt, make_output=parts.make_output, memory_dim=7, final_dims=final_dims, hidden_dim=HIDDEN
+        embedding=parts.tgt, make_output=parts.make_output, memory_dim=7, final_shapes=final_shapes, hidden_dim=HIDDEN
     ).double()
     torch.manual_seed(0)
     for parameter in decoder.parameters():
@@ -28,7 +28,7 @@ def decoder_after(final_dims: tuple[int, ...]) -> SummaryDecoder:
 
 @pytest.fixture
 def decoder() -> SummaryDecoder:
-    return decoder_after((SUMMARY,))
+    return decoder_after(LayerShape(SUMMARY))
 
 
 @pytest.fixture
@@ -36,7 +36,9 @@ def encoded() -> EncoderOutput:
     draw = torch.Generator().manual_seed(1)
     summary = torch.randn(SENTENCES, SUMMARY, dtype=torch.float64, generator=draw)
     mask = torch.arange(SRC_LEN) < torch.tensor([[6], [4]])
-    return EncoderOutput(torch.zeros(SENTENCES, SRC_LEN, 7, dtype=torch.float64), mask, (summary,))
+    return EncoderOutput(
+        torch.zeros(SENTENCES, SRC_LEN, 7, dtype=torch.float64), mask, (LastStates(LastState(summary)),)
+    )
 
 
 def paper_logits(decoder: SummaryDecoder, summary: Array, tokens: list[int]) -> list[Array]:
@@ -63,7 +65,7 @@ def test_features_equal_the_paper(decoder: SummaryDecoder, encoded: EncoderOutpu
     tokens = torch.tensor([[2, 5, 9, 4], [2, 7, 7, 8]])
     found = decoder(tokens, decoder.init_state(encoded))
     for row in range(SENTENCES):
-        expected = paper_logits(decoder, encoded.final[0][row].numpy(), tokens[row].tolist())
+        expected = paper_logits(decoder, encoded.final[0].forward.h[row].numpy(), tokens[row].tolist())
         np.testing.assert_allclose(found[row].detach().numpy(), expected, atol=1e-12)
 
 
@@ -76,16 +78,10 @@ def test_step_equals_the_paper_for_each_beam(decoder: SummaryDecoder, encoded: E
         state = output.state
         for row, sentence in enumerate(rows.tolist()):
             history = histories[row, : position + 1].tolist()
-            expected = paper_logits(decoder, encoded.final[0][sentence].numpy(), history)[-1]
+            expected = paper_logits(decoder, encoded.final[0].forward.h[sentence].numpy(), history)[-1]
             np.testing.assert_allclose(output.logits[row].detach().numpy(), expected, atol=1e-12)
     assert state.position.tolist() == [3] * 6
     assert state.memory.projected[0].shape == (SENTENCES, HIDDEN)  # not copied for the beams
-
-
-def test_alignments_are_uniform_over_real_tokens(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
-    alignments = decoder.step(torch.tensor([4, 5]), decoder.init_state(encoded)).alignments
-    expected = torch.tensor([[1 / 6] * 6, [1 / 4] * 4 + [0.0] * 2], dtype=torch.float64)
-    torch.testing.assert_close(alignments, expected)
 
 
 def test_gradients(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
@@ -93,12 +89,12 @@ def test_gradients(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
     names = ["summary.weight", "cell.input.weight", "cell.input.bias", "cell.recurrent"]
 
     def logits(summary: Tensor, *values: Tensor) -> Tensor:
-        state = EncoderOutput(encoded.states, encoded.mask, (summary,))
+        state = EncoderOutput(encoded.states, encoded.mask, (LastStates(LastState(summary)),))
         return torch.func.functional_call(
             _Whole(decoder), {f"decoder.{n}": value for n, value in zip(names, values, strict=True)}, (tokens, state)
         )
 
-    inputs = (encoded.final[0], *(decoder.get_parameter(name) for name in names))
+    inputs = (encoded.final[0].forward.h, *(decoder.get_parameter(name) for name in names))
     assert torch.autograd.gradcheck(logits, tuple(tensor.detach().clone().requires_grad_() for tensor in inputs))
 
 
@@ -112,13 +108,16 @@ class _Whole(nn.Module):
 
 
 def test_an_encoder_without_a_summary_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.decoder needs an encoder that ends with a summary"):
-        decoder_after(())
+    with pytest.raises(
+        ConfigError, match=r"model\.decoder starts from the encoder's last state, but model\.encoder has"
+    ):
+        decoder_after()
 
 
 def test_state_stays_precise_under_autocast(encoded: EncoderOutput) -> None:
-    decoder = decoder_after((SUMMARY,)).float()
-    single = EncoderOutput(encoded.states.float(), encoded.mask, (encoded.final[0].float(),))
+    decoder = decoder_after(LayerShape(SUMMARY)).float()
+    final = (LastStates(LastState(encoded.final[0].forward.h.float())),)
+    single = EncoderOutput(encoded.states.float(), encoded.mask, final)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         after = decoder.step(torch.tensor([4, 5]), decoder.init_state(single)).state.cache[0]
     assert after.dtype == torch.float32

@@ -1,4 +1,4 @@
-"""The Transformer's layers against Vaswani et al. 2017, written out in NumPy."""
+"""The Transformer's widths, ends and cache; tests/contract/test_transcriptions.py has its equations."""
 
 import math
 
@@ -10,47 +10,11 @@ from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings, sinusoids
-from softsearch.models.transformer import EncoderLayer, TransformerDecoder, TransformerEncoder
-from tests.unit.models.test_attention import D_MODEL, HEADS, normal, paper_multi_head
+from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
+from tests.unit.models.test_attention import D_MODEL, HEADS
 
 Array = NDArray[np.float64]
 D_FF = 12
-
-
-def layer_norm(norm: nn.LayerNorm, x: Array) -> Array:
-    """Ba et al. 2016, over the last axis."""
-    centred = x - x.mean(-1, keepdims=True)
-    scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + norm.eps)
-    result: Array = scaled * norm.weight.detach().numpy() + norm.bias.detach().numpy()
-    return result
-
-
-def feed_forward(block: nn.Sequential, x: Array) -> Array:
-    """Section 3.3."""
-    W_1, b_1, W_2, b_2 = (parameter.detach().numpy() for parameter in block.parameters())
-    result: Array = np.maximum(0, x @ W_1.T + b_1) @ W_2.T + b_2
-    return result
-
-
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_encoder_layer_equals_the_paper(pre_norm: bool) -> None:
-    torch.manual_seed(0)
-    layer = EncoderLayer(D_MODEL, D_FF, HEADS, 0.0, pre_norm=pre_norm).double()
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, std=0.5)
-    x, real = normal(1, 5, D_MODEL, seed=1), torch.tensor([[True, True, True, False, False]])
-    found = layer(x, real[:, None, None])[0, :3].detach().numpy()
-    first, second = (residual.norm for residual in layer.residuals)
-    seen = np.ones((3, 3), dtype=bool)
-    y = x[0, :3].numpy()
-    if pre_norm:  # Xiong et al. 2020, figure 1 (b)
-        normed = layer_norm(first, y)
-        y = y + paper_multi_head(layer.attention, normed, normed, seen)[0]
-        y = y + feed_forward(layer.feed_forward, layer_norm(second, y))
-    else:  # Vaswani et al. 2017, section 3.1: LayerNorm(x + Sublayer(x))
-        y = layer_norm(first, y + paper_multi_head(layer.attention, y, y, seen)[0])
-        y = layer_norm(second, y + feed_forward(layer.feed_forward, y))
-    np.testing.assert_allclose(found, y, atol=1e-11)
 
 
 def test_embeddings_are_scaled_and_know_their_position() -> None:
@@ -83,7 +47,7 @@ def test_decoder_needs_memory_of_its_width() -> None:
             embedding=parts.tgt,
             make_output=parts.make_output,
             memory_dim=10,
-            final_dims=(),
+            final_shapes=(),
             num_layers=1,
             d_ff=D_FF,
             num_heads=HEADS,
@@ -97,7 +61,7 @@ def test_cache_grows_by_one_position_a_step() -> None:
         embedding=parts.tgt,
         make_output=parts.make_output,
         memory_dim=D_MODEL,
-        final_dims=(),
+        final_shapes=(),
         num_layers=3,
         d_ff=D_FF,
         num_heads=HEADS,

@@ -16,7 +16,7 @@ from tests.contract.models import TGT_VOCAB, small_model
 SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]
 
 
-@pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny", "gru"])
+@pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny", "transformer_ssru"])
 def test_what_search_found_is_aligned_as_search_aligned_it(name: str) -> None:
     model = small_model(name, seed=3)
     search = Greedy(max_length_factor=1.0, max_length_offset=4, alignments=True)
@@ -31,6 +31,10 @@ def test_what_search_found_is_aligned_as_search_aligned_it(name: str) -> None:
     for hypothesis, source, target, matrix in zip(found, SOURCES, targets, forced, strict=True):
         assert matrix.shape == (len(target), len(source))
         assert matrix == pytest.approx(hypothesis.alignments, abs=1e-6)
+
+
+def test_a_model_without_attention_has_no_alignments() -> None:
+    assert forced_alignments(TorchStepFunction(small_model("gru")), SOURCES, SOURCES, batch_tokens=100) is None
 
 
 @pytest.mark.parametrize("reverse", [(False, False), (True, False), (False, True), (True, True)])

@@ -1,6 +1,8 @@
 """A report's folder is written as a whole."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,49 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
         fail()
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
     assert (tmp_path / "report.json").read_text() == "old"
+
+
+# Writes three files over older ones, and is stopped at a rename.
+REPLACE = """
+import os, signal, sys
+from pathlib import Path
+from softsearch.report.folder import all_or_nothing
+
+folder, how, at, calls, rename = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), 0, os.rename
+def stopping(*arguments):
+    global calls
+    calls += 1
+    if calls == at and how == "error":
+        raise PermissionError(13, "Permission denied")
+    rename(*arguments)
+    if calls == at and how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if calls == at:
+        sys.exit(143)
+os.rename = stopping
+with all_or_nothing(folder) as new:
+    for name in "abc":
+        (new / name).write_text("new")
+"""
+
+
+@pytest.mark.parametrize("how", ["kill", "signal", "error"])
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_moving_that_is_stopped_loses_nothing(tmp_path: Path, how: str, at: int) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", REPLACE, tmp_path, how, str(at)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == {"kill": -9, "signal": 143, "error": 1}[how], done.stderr
+    left = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
+    if how == "kill":
+        beside = {f"{path.parent.name}/{path.name}": path.read_text() for path in tmp_path.glob(".unfinished-*/*/*")}
+        assert set(left.values()) | set(beside.values()) == {"old", "new"}
+        assert all(beside.get(f"old/{name}", left.get(name)) == "old" for name in "ab")
+    else:
+        assert left == {"a": "old", "b": "old"}
+        assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
 
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:

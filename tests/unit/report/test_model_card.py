@@ -51,6 +51,12 @@ def test_an_evaluation_stands_in_for_the_final_figures() -> None:
     assert "test/bleu" not in card
 
 
+def test_strings_of_a_checkpoint_stay_in_their_cells() -> None:
+    card = model_card("m", {"model": "x\x1b[2J | y\n# Trust me", "evaluation": {**EVALUATION, "search": "\x9b0m"}}, {})
+    assert r"| model | x\x1b[2J \| y # Trust me |" in card.splitlines()
+    assert [c for c in card if not c.isprintable() and c != "\n"] == []
+
+
 def test_it_needs_no_facts() -> None:
     card = model_card("m", {"averaged": 5}, {})
     assert "| weights | the mean of 5 checkpoints |" in card

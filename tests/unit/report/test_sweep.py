@@ -20,7 +20,7 @@ def picture(path: Path) -> NDArray[np.uint8]:
     return (matplotlib.image.imread(path)[..., :3] * 255).round().astype(np.uint8)
 
 
-def test_rows_are_written_twice_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_rows_are_written_twice(tmp_path: Path) -> None:
     rows = [{"trial": 0, "bleu": 1.5, "error": None}, {"trial": 1, "bleu": None, "error": "a, b\nc"}]
     assert write_rows(rows, tmp_path) == ("results.csv", "results.json")
     assert json.loads((tmp_path / "results.json").read_text()) == rows

@@ -1,6 +1,9 @@
 """A small real bundle: graphs that keep to the contract, with attention, a recurrent cache and a growing one."""
 
 import functools
+import hashlib
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.searches import Kind, Search, make_search
+from softsearch.runtime.recommended import Kind
+from softsearch.runtime.searches import Search, make_search
 from softsearch.runtime.session import describe_onnx
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
@@ -165,14 +169,14 @@ def bundle_parts(seed: int = 0, scale: float = 0.5, *, words: bool = False) -> t
         "tokenizers": {"src": "src.model", "tgt": "tgt.model"},
         "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
         "graphs": {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")},
-        "limits": {"max_src_tokens": MAX_SRC_TOKENS, "max_length_factor": 1.5, "max_length_offset": 10},
-        "search": {"beam": 3, "length_penalty": 1.0},
+        "limits": {"max_src_tokens": MAX_SRC_TOKENS},
+        "search": {"name": "beam", "beam": 3, "length_penalty": 1.0, "max_length_factor": 1.5, "max_length_offset": 10},
         "training": {"corpus": "made up"},
     }
     return files, manifest
 
 
-def search(bundle: Path, kind: Kind = "beam", **options: Any) -> Search:
+def search(bundle: Path, kind: Kind | None = None, **options: Any) -> Search:
     """The search that a bundle recommends, with these options changed."""
     return make_search(Bundle.open(bundle).manifest, kind, **options)
 
@@ -181,3 +185,17 @@ def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = 
     """Writes the bundle, with these top-level manifest keys changed."""
     files, manifest = bundle_parts(seed, scale, words=words)
     return write_bundle(path, files, manifest | changes)
+
+
+def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the manifest of a bundle, and its hash too, as one who wants to deceive would."""
+    tree = json.loads((folder / "manifest.json").read_text())
+    edit(tree)
+    seal(folder, json.dumps(tree).encode())
+
+
+def seal(folder: Path, manifest: bytes) -> None:
+    """Writes a manifest with its right hash."""
+    (folder / "manifest.json").write_bytes(manifest)
+    line = f"{hashlib.sha256(manifest).hexdigest()}  manifest.json\n"
+    (folder / "manifest.sha256").write_text(line)

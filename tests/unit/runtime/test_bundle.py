@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,16 +14,10 @@ import pytest
 import softsearch
 from softsearch.errors import BundleError
 from softsearch.runtime import bundle as bundle_module
-from softsearch.runtime.bundle import Bundle, write_bundle
-from tests.unit.runtime.bundles import bundle_parts, make_bundle
+from softsearch.runtime.bundle import Bundle, check_place, write_bundle
+from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle, seal
 
 FILES = ["README.md", "decoder_step.onnx", "encoder.onnx", "src.model", "tgt.model"]
-
-
-def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    tree = json.loads((folder / "manifest.json").read_text())
-    edit(tree)
-    (folder / "manifest.json").write_text(json.dumps(tree))
 
 
 def test_a_good_bundle_opens_with_the_bytes_that_were_written(bundle_dir: Path) -> None:
@@ -40,6 +36,40 @@ def test_one_flipped_bit_anywhere_is_found(victim: Path, name: str, place: str) 
     content[{"first": 0, "middle": len(content) // 2, "last": -1}[place]] ^= 0x10
     (victim / name).write_bytes(content)
     with pytest.raises(BundleError, match=rf"{name} has sha256 [0-9a-f]{{64}}, expected [0-9a-f]{{64}}"):
+        Bundle.open(victim)
+
+
+@pytest.mark.parametrize(("name", "step"), [("manifest.json", 173), ("manifest.sha256", 7)])
+def test_a_flipped_bit_of_the_manifest_or_of_its_hash_is_found(victim: Path, name: str, step: int) -> None:
+    content = (victim / name).read_bytes()
+    for place in range(0, 8 * len(content), step):  # odd: each of a byte's eight bits comes
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        (victim / name).write_bytes(flipped)
+        with pytest.raises(BundleError, match=r"manifest\.json has sha256 [0-9a-f]{64}, but manifest\.sha256 holds"):
+            Bundle.open(victim)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda tree: tree["search"].update(beam=1),
+        lambda tree: tree["search"].update(name="greedy", beam=None),
+        lambda tree: tree["limits"].update(max_src_tokens=23),
+        lambda tree: tree.update(reversed={"tgt": True}),
+        lambda tree: tree["tokenizers"].update(tgt="src.model"),
+        lambda tree: tree["training"].update(corpus="another"),
+        lambda tree: tree["files"]["README.md"].update(bytes=1),
+        lambda tree: tree.update(added="later"),
+        lambda tree: None,  # the same values in another form
+    ],
+)
+def test_an_edited_manifest_is_refused(victim: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    path = victim / "manifest.json"
+    tree = json.loads(path.read_text())
+    edit(tree)
+    path.write_text(json.dumps(tree))
+    with pytest.raises(BundleError, match=r"manifest\.json has sha256"):
         Bundle.open(victim)
 
 
@@ -72,7 +102,7 @@ def test_a_longer_file_is_found(victim: Path) -> None:
         Bundle.open(victim)
 
 
-@pytest.mark.parametrize("name", [*FILES, "manifest.json"])
+@pytest.mark.parametrize("name", [*FILES, "manifest.json", "manifest.sha256"])
 def test_a_missing_file_is_named(victim: Path, name: str) -> None:
     (victim / name).unlink()
     with pytest.raises(BundleError, match=name):
@@ -108,7 +138,20 @@ def test_a_symbolic_link_is_refused_even_to_the_right_bytes(victim: Path, tmp_pa
 
 @pytest.mark.parametrize(
     "name",
-    ["../encoder.onnx", "/etc/passwd", "C:\\model", "a/b", "a\\b", "..", ".", "", "a\0b", ".hidden", "manifest.json"],
+    [
+        "../encoder.onnx",
+        "/etc/passwd",
+        "C:\\model",
+        "a/b",
+        "a\\b",
+        "..",
+        ".",
+        "",
+        "a\0b",
+        ".hidden",
+        "manifest.json",
+        "manifest.sha256",
+    ],
 )
 def test_names_that_lead_elsewhere_are_refused(victim: Path, name: str) -> None:
     edit_manifest(victim, lambda tree: tree["files"].update({name: {"sha256": "0" * 64, "bytes": 1}}))
@@ -129,19 +172,37 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
         ("format_version", 0, "format_version is '0'"),
         ("vocab_sizes", {"src": 50}, "vocab_sizes.tgt is missing"),
         ("limits", [], "limits.max_src_tokens is missing"),
-        ("search", {"beam": True, "length_penalty": 1.0}, "search.beam is 'True'"),
-        ("search", {"beam": 5, "length_penalty": float("nan")}, "length_penalty is 'nan', expected a number"),
-        ("search", {"beam": 5, "length_penalty": 1, "length_norm": 3}, "length_norm is '3', expected a value like"),
-        ("search", {"beam": 5, "length_penalty": 1, "exact_stop": 1}, "exact_stop is '1', expected a value like False"),
-        ("search", {"beam": 5, "length_penalty": 1, "diversity": "x"}, "diversity is 'x', expected a number"),
-        ("search", {"beam": 5, "length_penalty": 1, "banned": ["x"]}, r"banned is \('x',\), expected token ids"),
-        ("search", {"beam": 5, "length_penalty": 1, "groups": 2}, r"groups is 2, expected a divisor of beam \(5\)"),
+        ("search", None, "search is missing, expected an object"),
+        ("search", {"beam": 3}, "search.name is missing, expected one of greedy, beam, sample, exact"),
+        ("search", {"name": "rerank"}, "search.name is 'rerank', expected one of"),
+        ("search", {"name": ["beam"]}, r"search.name is \['beam'\], expected one of"),
+        ("search", {"name": "greedy", "beam": 3}, "search.beam is 3, expected only arguments of the search greedy"),
+        ("search", {"name": "beam", "n_best": 3}, "search.n_best is 3, expected only arguments of the search beam"),
+        ("search", {"name": "beam", "beam": True}, "search.beam is True, expected an integer from 0 to 100"),
+        ("search", {"name": "beam", "beam": None}, "search.beam is missing, expected an integer"),
+        ("search", {"name": "beam", "beam": 0}, "search.beam is 0, expected 1 to 1000"),
+        ("search", {"name": "beam", "beam": 101}, "search.beam is 101, expected an integer from 0 to 100"),
+        ("search", {"name": "exact", "max_nodes": 10**9}, "search.max_nodes is 1000000000, expected an integer"),
+        ("search", {"name": "beam", "length_penalty": float("nan")}, "length_penalty is nan, expected a number"),
+        ("search", {"name": "beam", "length_penalty": 400}, "length_penalty is 400, expected a number from 0 to 10"),
+        ("search", {"name": "beam", "max_length_factor": 1e300}, "max_length_factor is 1e\\+300, expected a number"),
+        ("search", {"name": "greedy", "max_length_factor": 200}, "max_length_factor is 200, expected a number"),
+        ("search", {"name": "sample", "max_length_offset": 10**9}, "max_length_offset is 1000000000, expected"),
+        ("search", {"name": "sample", "top_k": 10**30}, "top_k is 10+, expected an integer"),
+        ("search", {"name": "sample", "top_p": 0.0}, "top_p is 0.0, expected a number above 0"),
+        ("search", {"name": "beam", "length_norm": 3}, "length_norm is 3, expected a value like 'power'"),
+        ("search", {"name": "beam", "length_norm": "gnmt2"}, "length_norm is gnmt2, expected one of power, gnmt"),
+        ("search", {"name": "beam", "exact_stop": 1}, "exact_stop is 1, expected a value like False"),
+        ("search", {"name": "beam", "diversity": "x"}, "diversity is 'x', expected a number"),
+        ("search", {"name": "beam", "banned": ["x"]}, r"banned is \['x'\], expected token ids"),
+        ("search", {"name": "beam", "banned": [10**30]}, r"banned is \[10+\], expected token ids"),
+        ("search", {"name": "beam", "banned": [5, 999]}, "banned is 999, expected ids below the target vocabulary's"),
+        ("search", {"name": "beam", "groups": 2}, r"groups is 2, expected a divisor of beam \(5\)"),
         ("special_ids", {"pad": 3, "unk": 1, "bos": 2, "eos": 0}, "special_ids is"),
         ("tokenizers", {"src": "src.model", "tgt": "other.model"}, "expected 'other.model' among them"),
         ("files", {"encoder.onnx": {"sha256": "x", "bytes": 1}}, "sha256 of encoder.onnx is 'x'"),
         ("files", {"encoder.onnx": {"sha256": "0" * 64, "bytes": 1 << 40}}, "bytes is '1099511627776', expected"),
-        ("limits", {"max_src_tokens": 9, "max_length_factor": 1e300}, "max_length_factor is '1e\\+300', expected"),
-        ("search", {"beam": 10**9}, "beam is '1000000000', expected an integer from 1 to 1000"),
+        ("limits", {"max_src_tokens": 1 << 20}, "max_src_tokens is '1048576', expected an integer from 8 to 16384"),
         ("files", {f"f{i}": {} for i in range(100)}, "files lists 100 files"),
         ("files", {"encoder.onnx": "x"}, "bytes is missing"),
         ("graphs", None, "graphs.encoder is missing"),
@@ -167,7 +228,7 @@ def test_a_wrong_manifest_value_is_named(victim: Path, key: str, value: object, 
     ],
 )
 def test_a_manifest_that_is_no_manifest_is_refused(victim: Path, text: bytes, message: str) -> None:
-    (victim / "manifest.json").write_bytes(text)
+    seal(victim, text)
     with pytest.raises(BundleError, match=message):
         Bundle.open(victim)
 
@@ -225,11 +286,83 @@ def test_a_failed_write_leaves_the_older_bundle_and_nothing_else(victim: Path, m
         write(path, content)
 
     monkeypatch.setattr(bundle_module, "_write_durably", fail_late)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(BundleError, match=r"victim cannot be written \(No space left on device\); what was there"):
         make_bundle(victim, seed=1)
     assert len(written) == 3
     assert Bundle.open(victim) == before
     assert [entry.name for entry in victim.parent.iterdir()] == ["victim"]
+
+
+# Replaces a bundle by one with another model card, and is stopped in the middle.
+REPLACE = """
+import json, os, resource, signal, sys
+from pathlib import Path
+from softsearch.errors import BundleError
+from softsearch.runtime import bundle
+
+folder, how, calls = Path(sys.argv[1]), sys.argv[2], 0
+def stopping(function, last):
+    def call(*arguments):
+        global calls
+        done = function(*arguments)
+        calls += 1
+        if calls == last and how.startswith("kill"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if calls == last:
+            sys.exit(143)  # as the handler of a signal does
+        return done
+    return call
+if how == "kill while writing":
+    os.fsync = stopping(os.fsync, 4)
+elif how == "full disk":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
+else:
+    os.rename = stopping(os.rename, 2 if how.endswith("after") else 1)
+files = bundle.Bundle.open(folder).files | {"README.md": b"new"}
+manifest = json.loads((folder / "manifest.json").read_text())
+del manifest["files"]
+try:
+    bundle.write_bundle(folder, files, manifest)
+except BundleError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "there", "beside"),
+    [
+        ("kill while writing", -9, "old", ["new"]),
+        ("kill between the renames", -9, None, ["new", "old"]),
+        ("kill after", -9, "new", ["old"]),
+        ("signal between the renames", 143, "old", None),
+        ("signal after", 143, "new", None),
+        ("full disk", 1, "old", None),
+    ],
+)
+def test_a_write_that_is_stopped_loses_nothing(
+    victim: Path, how: str, code: int, there: str | None, beside: list[str] | None
+) -> None:
+    cards = {"old": bundle_parts()[0]["README.md"], "new": b"new"}
+    done = subprocess.run([sys.executable, "-c", REPLACE, victim, how], capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert victim.exists() == (there is not None)
+    if there is not None:
+        assert Bundle.open(victim).files["README.md"] == cards[there]
+    staging = [entry for entry in victim.parent.iterdir() if entry != victim]
+    assert [sorted(entry.name for entry in folder.iterdir()) for folder in staging] == ([beside] if beside else [])
+    if there is None:
+        assert {name: Bundle.open(staging[0] / name).files["README.md"] for name in cards} == cards
+    if how == "full disk":
+        assert "victim cannot be written (File too large); what was there is still there" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["file", "file/bundle", "/dev/null/bundle", "/proc/bundle"])
+def test_a_place_where_nothing_can_be_written_is_refused_before_the_work(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(BundleError, match=r"(cannot be written|exists and is not a bundle)"):
+        check_place(tmp_path / place)
+    assert (tmp_path / "file").read_text() == "mine"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_manifest_that_could_not_be_opened_is_not_written(tmp_path: Path) -> None:

@@ -157,8 +157,74 @@ def test_a_full_disk_is_one_line_of_error(bundle_dir: Path) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.startswith(b"softsearch: error: standard output: No space left on device")
+    assert done.stderr.startswith(b"softsearch: error: standard output cannot be written (No space left on device)")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("option", ["--output", "--alignments"])
+def test_a_full_disk_is_named_by_its_file(bundle_dir: Path, option: str) -> None:
+    done = softsearch_run("translate", bundle_dir, option, "/dev/full", given=b"one\n")
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"softsearch: error: /dev/full cannot be written (No space left on device)")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "error"),
+    [
+        ("<&-", 1, b"softsearch: error: standard input is closed"),
+        (">&-", 1, b"softsearch: error: standard output is closed"),
+        ("2>&-", 0, b""),
+    ],
+)
+def test_a_closed_stream_is_one_line_of_error(bundle_dir: Path, redirection: str, code: int, error: bytes) -> None:
+    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *command("translate", bundle_dir)]
+    done = subprocess.run(shell, input=b"one\n", capture_output=True, timeout=60, check=False)
+    assert done.returncode == code
+    assert done.stderr.startswith(error)
+    assert done.stderr.count(b"\n") == (code != 0)
+    assert bool(done.stdout) == (code == 0)
+
+
+def test_an_error_without_a_place_to_go_is_not_a_translation(tmp_path: Path) -> None:
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command("translate", tmp_path)]
+    done = subprocess.run(shell, input=b"one\n", capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_help_may_be_cut_off(bundle_dir: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command("translate", "--help"), stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_imports_run_ends_without_a_traceback(bundle_dir: Path, number: int, code: int) -> None:
+    script = f"""
+import os, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "onnxruntime":
+            os.kill(os.getpid(), {int(number)})
+sys.meta_path.insert(0, Interrupt())
+from softsearch.runtime.cli import main
+sys.exit(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, "translate", str(bundle_dir)],
+        input=b"one\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+        restore_signals=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
 def test_sigterm_exits_with_143_and_leaves_no_file(bundle_dir: Path, tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ import pytest
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.models import Members, open_step_function
+from softsearch.runtime.recommended import Kind
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
 from softsearch.runtime.translator import Translator
+from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.rerank import Companion, Rerank
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
@@ -22,10 +24,11 @@ LINES = list(dict.fromkeys(SRC_LINES))
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
-    """The command's handler must not outlive it here."""
-    handler = signal.getsignal(signal.SIGTERM)
+    """The command's handlers must not outlive it here."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +81,17 @@ def test_several_bundles_write_together(bundle_dir: Path, text: Path, tmp_path: 
     assert both not in (alone, theirs)
     assert translate(text, tmp_path / "out", bundle_dir, other, "--weights", "1,0") == alone
     assert translate(text, tmp_path / "out", bundle_dir, other, "--weights", "0,2") == theirs
-    assert translate(text, tmp_path / "out", bundle_dir, other, "--average", "probs", "--weights", "1,1") != alone
+    members = [OnnxStepFunction(Bundle.open(folder)) for folder in (bundle_dir, other)]
+    scores = []
+    for average in AVERAGES:
+        step_fn = Ensemble(members, [3, 1], average)
+        expected = Translator(bundle_dir, search(bundle_dir), step_fn=step_fn).translate(LINES)
+        options = ("--average", average, "--weights", "3,1", "--n-best", 1)
+        rows = [line.split(" ||| ") for line in translate(text, tmp_path / "out", bundle_dir, other, *options)]
+        assert [row[1] for row in rows] == [n_best[0].text for n_best in expected]
+        scores.append([float(row[2]) for row in rows])
+        assert scores[-1] == pytest.approx([n_best[0].score for n_best in expected], abs=1e-3)
+    assert all(ours > theirs + 0.01 for ours, theirs in zip(*scores[:2], strict=True))
     with_lm = translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "1")
     assert with_lm not in (alone, both)
     assert translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "0") == alone
@@ -121,6 +134,41 @@ def test_bans_prefixes_and_shortlists(bundle_dir: Path, text: Path, tmp_path: Pa
     assert tokenizers()[1].decode([5]) not in "".join(again)
 
 
+@pytest.mark.parametrize("recommended", ["greedy", "sample", "exact"])
+def test_a_bundle_is_translated_as_it_recommends_unless_another_search_is_named(
+    bundle_dir: Path, text: Path, tmp_path: Path, recommended: Kind
+) -> None:
+    limits = {"max_length_factor": 0.5, "max_length_offset": 2}
+    bundle = make_bundle(tmp_path / "b", search={"name": recommended, **limits}).path
+    plain = translate(text, tmp_path / "out", bundle)
+    assert plain == [
+        found.text for (found,) in Translator(bundle_dir, search(bundle_dir, recommended, **limits)).translate(LINES)
+    ]
+    assert plain == translate(text, tmp_path / "out", bundle, "--search", recommended)
+    beam = translate(text, tmp_path / "out", bundle, "--search", "beam", "--beam", 4)
+    assert beam == [
+        found.text for (found,) in Translator(bundle_dir, search(bundle_dir, beam=4, **limits)).translate(LINES)
+    ]
+    assert main(["verify", str(bundle)]) == 0
+
+
+def test_options_of_another_search_than_the_recommended_are_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = make_bundle(tmp_path / "b", search={"name": "exact"}).path
+    with pytest.raises(SystemExit) as stopped:
+        main(["translate", str(bundle), "--ban", "x"])
+    assert stopped.value.code == 2
+    assert "not of --search exact" in capsys.readouterr().err
+
+
+def test_verify_refuses_an_edited_manifest(victim: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = victim / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"beam": 3', '"beam": 1'))
+    assert main(["verify", str(victim)]) == 1
+    assert "manifest.json has sha256" in capsys.readouterr().err
+
+
 def test_unknown_words_are_replaced(text: Path, tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path / "b", words=True).path
     (tmp_path / "words.tsv").write_text("one\tEINS\t3\ntwo\tZWEI\t1\n")
@@ -155,3 +203,45 @@ def test_what_cannot_be_done_is_one_line_of_error(
     assert error.startswith("softsearch: error: ")
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("value", ["0", "400", "100000", f"1{'0' * 30}", "9" * 400, "9" * 5000, "0.0000001"])
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        *(("beam", o) for o in ("--beam", "--n-best", "--length-penalty", "--coverage-penalty", "--no-repeat-ngram")),
+        *(("beam", o) for o in ("--diverse-groups", "--max-length", "--min-length", "--batch-tokens", "--threads")),
+        *(("sample", o) for o in ("--temperature", "--top-k", "--top-p", "--seed")),
+        ("exact", "--nodes"),
+        ("rerank", "--rescore-length-penalty"),
+        ("rerank", "--rescore-weights"),
+    ],
+)
+def test_a_number_is_heeded_or_refused_in_one_line(
+    bundle_dir: Path, text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], kind: str, option: str, value: str
+) -> None:
+    rescore = ["--rescore", str(bundle_dir)] if kind == "rerank" else []
+    files = ["--input", str(text), "--output", str(tmp_path / "out")]
+    try:
+        code: object = main(["translate", str(bundle_dir), "--search", kind, *rescore, option, value, *files])
+    except SystemExit as stopped:
+        code = stopped.code
+    error = capfd.readouterr().err
+    if code == 0:
+        assert len((tmp_path / "out").read_text().splitlines()) >= len(LINES)
+    elif code == 1:
+        assert error.startswith("softsearch: error: search.")
+        assert error.count("\n") == 1
+    else:
+        assert code == 2
+        assert option in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--beam", "100000"), ("--length-penalty", "400")])
+def test_a_number_that_no_search_can_use_is_refused(
+    bundle_dir: Path, text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    files = ["--input", str(text), "--output", str(tmp_path / "out")]
+    assert main(["translate", str(bundle_dir), option, value, *files]) == 1
+    assert f"search.{option[2:].replace('-', '_')} is {value}" in capfd.readouterr().err
+    assert not (tmp_path / "out").exists()

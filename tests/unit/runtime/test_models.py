@@ -12,7 +12,7 @@ from softsearch.runtime.models import Members, limited, open_step_function
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import open_shortlist, shortlist_facts, shortlist_files
 from softsearch.search.beam import BeamSearch
-from softsearch.search.ensemble import Ensemble
+from softsearch.search.ensemble import AVERAGES, Average, Ensemble
 from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, tokenizers
@@ -44,12 +44,12 @@ def test_one_bundle_alone_is_itself(bundles: list[Bundle]) -> None:
     assert isinstance(open_step_function(Members(bundles[:1]), alignments=False), OnnxStepFunction)
 
 
-@pytest.mark.parametrize("average", ["log_probs", "probs"])
+@pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("weights", [None, [3.0, 1.0]])
-def test_several_are_an_ensemble(bundles: list[Bundle], weights: list[float] | None, average: str) -> None:
+def test_several_are_an_ensemble(bundles: list[Bundle], weights: list[float] | None, average: Average) -> None:
     both = [OnnxStepFunction(bundle) for bundle in bundles[:2]]
-    members = Members(bundles[:2], weights, average)  # type: ignore[arg-type]
-    expected = found(Ensemble(both, weights, average))  # type: ignore[arg-type]
+    members = Members(bundles[:2], weights, average)
+    expected = found(Ensemble(both, weights, average))
     assert found(open_step_function(members, alignments=False)) == expected
     assert expected not in (found(both[0]), found(both[1]))
 
@@ -97,8 +97,8 @@ def test_a_shortlist_holds_for_every_member(bundles: list[Bundle], tmp_path: Pat
 
 
 def test_the_shortest_limit_holds_for_all(bundles: list[Bundle], tmp_path: Path) -> None:
-    limits = {"max_src_tokens": 9, "max_length_factor": 3.0, "max_length_offset": 4}
-    short = make_bundle(tmp_path / "short", limits=limits)
+    search = {"name": "beam", "max_length_factor": 3.0}
+    short = make_bundle(tmp_path / "short", limits={"max_src_tokens": 9}, search=search)
     both = limited([bundles[0], short])
     assert both.manifest.max_src_tokens == 9
-    assert (both.path, both.manifest.max_length_factor) == (bundles[0].path, 1.5)
+    assert (both.path, both.manifest.search["max_length_factor"]) == (bundles[0].path, 1.5)

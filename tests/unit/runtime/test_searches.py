@@ -7,7 +7,8 @@ import pytest
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.searches import Kind, banned_tokens, make_reranker, make_search, score_together
+from softsearch.runtime.recommended import Kind
+from softsearch.runtime.searches import banned_tokens, make_reranker, make_search, score_together
 from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy

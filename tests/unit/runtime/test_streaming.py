@@ -89,6 +89,8 @@ def test_blocks_are_bounded_and_make_no_difference(
         (b"one\ntwo\nten\xc3", "standard input:3:4 is not UTF-8"),
         ("one\n\ud800".encode("utf-8", "surrogatepass"), "standard input:2:1 is not UTF-8"),
         (b"one\n\xc0\xaf\n", "standard input:2:1 is not UTF-8"),
+        ("one\nten\n".encode("utf-16"), "standard input is UTF-16, expected UTF-8; convert it"),
+        ("one\nten\n".encode("utf-16-le"), "standard input is UTF-16"),
     ],
 )
 def test_invalid_utf8_names_line_and_byte_and_is_never_translated(

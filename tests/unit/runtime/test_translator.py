@@ -1,6 +1,7 @@
 """Text in, text out: one answer for each line, whatever the line."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.splitting import split_text
 from softsearch.runtime.translator import Translation, Translator
 from softsearch.search.beam import BeamSearch
+from softsearch.search.ensemble import Recoded
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, SPECIALS
 from tests.unit.runtime.bundles import (
@@ -287,41 +289,31 @@ def test_prefixes_need_a_model_that_writes_from_left_to_right(bundle_dir: Path, 
         Translator(bundle_dir, search(bundle_dir, "exact"), threads=1).translate(["one"], prefixes=["eins"])
 
 
-def units(line: str, known: set[str]) -> list[str]:
-    """The words of a line as its pieces have them: unknown words side by side are one."""
-    found: list[tuple[bool, str]] = []
-    for word in line.split():
-        if word not in known and found and not found[-1][0]:
-            found[-1] = (False, f"{found[-1][1]} {word}")
-        else:
-            found.append((word in known, word))
-    return [text for _, text in found]
-
-
 @pytest.mark.parametrize("turned", [False, True])
 def test_unknown_words_are_replaced_by_what_was_looked_at(tmp_path: Path, turned: bool) -> None:
     bundle = make_bundle(tmp_path / "b", words=True, reversed={"src": turned, "tgt": turned})
     drawn = search(bundle.path, "sample", n_best=4, alignments=True)
-    plain, replacing = (Translator(bundle, drawn, dictionary=d, threads=1) for d in (None, {"two": "zwei"}))
+    dictionary = {"two": "zwei", "three": "drei"}
+    plain, replacing = (Translator(bundle, drawn, dictionary=d, threads=1) for d in (None, dictionary))
     lines = [*LINES, "a cat ten Rex one"]
     replaced: list[str] = []
     for line, n_best, again in zip(lines, plain.translate(lines), replacing.translate(lines), strict=True):
         for before, after in zip(n_best, again, strict=True):
             assert (before.tgt_pieces, before.score) == (after.tgt_pieces, after.score)
             assert before.alignments is not None
-            words = units(line, {name.removeprefix("\u2581") for name in before.src_pieces})
+            words = line.split()
             assert len(words) == len(before.src_pieces) - 1
             expected: list[str] = []
             for piece, weights in zip(before.tgt_pieces, before.alignments, strict=True):
                 if piece == "<unk>":
-                    looked_at = words[int(weights[:-1].argmax())].split()
-                    replaced += looked_at
-                    expected += ["zwei" if word == "two" else word for word in looked_at]
+                    most = np.flatnonzero(weights[:-1] == weights[:-1].max())  # unknown words get equal weights
+                    replaced.append(words[most[-1 if turned else 0]])
+                    expected.append(dictionary.get(replaced[-1], replaced[-1]))
                 elif piece not in SPECIALS:
                     expected.append(piece.removeprefix("\u2581"))
             assert after.text == " ".join(expected)
             assert "\u2047" not in after.text
-    assert "two" in replaced
+    assert dictionary.keys() & replaced
     assert len(set(replaced)) > 3
 
 
@@ -343,5 +335,15 @@ def test_replacing_needs_words_and_attention(bundle_dir: Path, tmp_path: Path) -
     with pytest.raises(ConfigError, match="needs a model over words"):
         Translator(bundle_dir, search(bundle_dir, alignments=True), dictionary={})
     bundle = make_bundle(tmp_path / "b", words=True)
-    with pytest.raises(ConfigError, match="needs a model with attention and a search that collects it"):
+    with pytest.raises(ConfigError, match="replacing unknown words needs a search that collects alignments"):
         Translator(bundle, dictionary={})
+
+
+@pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}])
+def test_a_search_that_needs_attention_is_refused_where_there_is_none(
+    bundle_dir: Path, options: dict[str, Any]
+) -> None:
+    blind = Recoded(OnnxStepFunction(Bundle.open(bundle_dir), alignments=True), list)
+    Translator(bundle_dir, search(bundle_dir), step_fn=blind)
+    with pytest.raises(ConfigError, match="need a model with attention, and this one has none"):
+        Translator(bundle_dir, search(bundle_dir, **options), step_fn=blind)

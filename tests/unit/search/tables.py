@@ -53,7 +53,7 @@ class TableModel:
     def __init__(self, seed: int = 0, eos_bias: float = 0.0, *, has_alignments: bool = True) -> None:
         self.seed = seed
         self.eos_bias = eos_bias
-        self.has_alignments = has_alignments
+        self.has_attention = has_alignments
         self.stepped: list[int] = []
 
     def start(self, src: Sequence[Sequence[int]]) -> list[list[Row]]:
@@ -73,7 +73,7 @@ class TableModel:
         table = np.stack([self.row_log_probs(row) for row in flat])
         best = np.argsort(-table, axis=1, kind="stable")[:, :k]
         width = max(len(row.src) for row in flat)
-        looks = np.stack([alignment_of(row, width) for row in flat]) if self.has_alignments else None
+        looks = np.stack([alignment_of(row, width) for row in flat]) if self.has_attention else None
         return Candidates(np.take_along_axis(table, best, axis=1), best, looks), after
 
     def row_log_probs(self, row: Row) -> NDArray[np.float32]:

@@ -231,11 +231,11 @@ def test_no_sentences_give_no_results() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"beam": 0}, "search.beam is 0, expected at least 1"),
+        ({"beam": 0}, "search.beam is 0, expected 1 to 1000"),
         ({"beam": 2, "n_best": 3}, r"search.n_best is 3, expected at most beam \(2\)"),
         ({"n_best": 0}, "search.n_best is 0"),
         ({"length_penalty": -1.0}, "search.length_penalty is -1.0"),
-        ({"length_penalty": float("nan")}, "search.length_penalty is nan, expected at least 0"),
+        ({"length_penalty": float("nan")}, "search.length_penalty is nan, expected 0 to 10"),
         ({"length_norm": "average"}, "search.length_norm is average, expected one of power, gnmt"),
         ({"coverage_penalty": -0.2}, "search.coverage_penalty is -0.2, expected at least 0"),
         ({"groups": 0}, "search.groups is 0, expected at least 1"),

@@ -1,6 +1,7 @@
 """Ensembles against means computed by hand, and searches of them against brute force."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,8 +12,12 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.distribution import full_log_probs
-from softsearch.search.ensemble import Average, Ensemble, Recoded
-from softsearch.search.interface import StepFunction
+from softsearch.search.ensemble import AVERAGES, Average, Ensemble, Recoded
+from softsearch.search.exact import ExactSearch
+from softsearch.search.interface import SearchStrategy, StepFunction
+from softsearch.search.scoring import score_pairs
+from softsearch.search.shortlist import Shortlist
+from softsearch.search.shortlisted import Shortlisted
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of
 
@@ -35,7 +40,7 @@ class Mean(TableModel):
             mean = np.log(sum(share * np.exp(part) for share, part in zip(shares, parts, strict=True)))
         else:
             product = np.prod([np.exp(part) ** share for share, part in zip(shares, parts, strict=True)], axis=0)
-            mean = np.log(product / product.sum())
+            mean = np.log(product / (product.sum() if self.average == "log_probs" else 1.0))
         of_language = self.language_model.row_log_probs(row._replace(src=(EOS,)))
         return (mean + self.fusion * of_language).astype(np.float32)
 
@@ -46,10 +51,10 @@ def first_step(step_fn: StepFunction, k: int = VOCAB) -> NDArray[np.float32]:
     return candidates.log_probs
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    average=st.sampled_from(["log_probs", "probs"]),
+    average=st.sampled_from(AVERAGES),
     weights=st.tuples(*[st.sampled_from([0.1, 0.5, 1.0, 3.0])] * 3),
     fusion=st.sampled_from([0.0, 0.3, 1.5]),
 )
@@ -66,7 +71,7 @@ def test_a_wide_beam_over_an_ensemble_equals_brute_force(
         assert [h.log_prob for h in found] == pytest.approx([f.log_prob for f in expected], abs=1e-4)
 
 
-@pytest.mark.parametrize("average", ["log_probs", "probs"])
+@pytest.mark.parametrize("average", AVERAGES)
 def test_one_member_is_the_member(average: Average) -> None:
     search = BeamSearch(beam=4, n_best=4, alignments=True)
     alone, ensemble = TableModel(5), Ensemble([TableModel(5)], [0.3], average)
@@ -76,7 +81,7 @@ def test_one_member_is_the_member(average: Average) -> None:
             np.testing.assert_array_equal(one.alignments, other.alignments)
 
 
-@pytest.mark.parametrize("average", ["log_probs", "probs"])
+@pytest.mark.parametrize("average", AVERAGES)
 def test_the_same_member_twice_is_the_member(average: Average) -> None:
     found, expected = first_step(Ensemble([TableModel(5), TableModel(5)], None, average)), first_step(TableModel(5))
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -89,6 +94,52 @@ def test_a_mean_is_a_distribution_and_only_k_leave_it(average: Average) -> None:
     np.testing.assert_allclose(np.exp(everything).sum(axis=1), 1.0, atol=1e-6)
     for k in range(1, VOCAB):
         np.testing.assert_array_equal(first_step(ensemble, k), everything[:, :k])
+
+
+def test_unnormalised_scores_of_a_translation_are_the_weighted_sum_of_the_members_own() -> None:
+    models, weights = [TableModel(1), TableModel(2)], [0.25, 0.75]
+    src, tgt = [SOURCES[0], SOURCES[4]], [(4, 1, 1), (4,)]
+    score = partial(score_pairs, src=src, tgt=tgt, batch_tokens=100)
+    own = np.array([[pair.log_prob for pair in score(model)] for model in models])
+    unnormalised = [pair.log_prob for pair in score(Ensemble(models, weights, "unnormalised_log_probs"))]
+    assert unnormalised == pytest.approx(list(weights @ own), abs=1e-5)
+    normalised = [pair.log_prob for pair in score(Ensemble(models, weights, "log_probs"))]
+    assert all(ours > theirs + 0.01 for ours, theirs in zip(normalised, unnormalised, strict=True))
+
+
+class Disagrees(TableModel):
+    """Begins with 1 or, a little less probably, 4; after 4 it is sure to end, after 1 half of it is for its own."""
+
+    def __init__(self, own: int) -> None:
+        super().__init__()
+        self.own = own
+
+    def row_log_probs(self, row: Row) -> NDArray[np.float32]:
+        probs = {(BOS,): {1: 0.52, 4: 0.48}, (BOS, 4): {EOS: 1.0}, (BOS, 1): {EOS: 0.5, self.own: 0.5}}
+        found = probs.get(row.prefix, {EOS: 1.0})
+        with np.errstate(divide="ignore"):
+            return np.log([found.get(token, 0.0) for token in range(VOCAB)]).astype(np.float32)
+
+
+@pytest.mark.parametrize("search", [BeamSearch(beam=3, length_penalty=0), ExactSearch()])
+def test_only_without_normalisation_does_disagreement_cost_a_translation_something(search: SearchStrategy) -> None:
+    members = [Disagrees(own=1), Disagrees(own=4)]
+    expected: dict[Average, tuple[tuple[int, ...], float]] = {
+        "log_probs": ((1,), 0.52),
+        "unnormalised_log_probs": ((4,), 0.48),
+    }
+    for average, (tokens, prob) in expected.items():
+        ((found,),) = search(Ensemble(members, average=average), [SOURCES[0]])
+        assert found.tokens == tokens
+        assert found.log_prob == pytest.approx(np.log(prob), abs=1e-6)
+
+
+def test_what_is_a_distribution() -> None:
+    models = [TableModel(1), TableModel(2)]
+    assert [Ensemble(models, average=average).is_distribution for average in AVERAGES] == [True, False, True]
+    assert Ensemble(models, [1, 0], "unnormalised_log_probs").is_distribution
+    assert not Ensemble(models, None, "probs", TableModel(3), 0.5).is_distribution
+    assert Ensemble(models, None, "probs", TableModel(3), 0.0).is_distribution
 
 
 def test_only_the_ratio_of_weights_matters_and_the_ones_of_0_are_never_run() -> None:
@@ -182,6 +233,16 @@ def test_alignments_are_the_weighted_mean_of_those_that_there_are() -> None:
     assert mean(TableModel(1, has_alignments=False), TableModel(2, has_alignments=False)) is None
 
 
+def test_an_ensemble_attends_if_a_member_that_counts_does() -> None:
+    blind, attends = TableModel(1, has_alignments=False), TableModel(2)
+    assert Ensemble([blind, attends]).has_attention
+    assert not Ensemble([blind, attends], [1, 0]).has_attention
+    assert not Ensemble([blind], language_model=attends, language_model_weight=1).has_attention
+    assert not Recoded(attends, list).has_attention
+    for model in (blind, attends):
+        assert Shortlisted(model, Shortlist(np.arange(VOCAB), np.full((9, 1), -1))).has_attention == model.has_attention
+
+
 def test_a_member_that_reads_other_ids_is_recoded() -> None:
     backwards = Recoded(TableModel(1), lambda ids: list(reversed(ids)))
     search = BeamSearch(beam=4, n_best=4)
@@ -207,7 +268,7 @@ class Larger(TableModel):
         ({"weights": [1.0, -1.0]}, "at least 0 that are not all 0"),
         ({"weights": [0.0, 0.0]}, "at least 0 that are not all 0"),
         ({"weights": [1.0, float("nan")]}, "at least 0"),
-        ({"average": "mean"}, "is 'mean', expected one of log_probs, probs"),
+        ({"average": "mean"}, "is 'mean', expected one of log_probs, unnormalised_log_probs, probs"),
         ({"language_model": TableModel(), "language_model_weight": -0.1}, "weight is -0.1, expected a number of at"),
         ({"members": [TableModel(), Larger()]}, "5 and 6 target tokens, expected one target vocabulary"),
         ({"language_model": Larger()}, "5 and 6 target tokens"),

@@ -139,7 +139,7 @@ def test_the_length_penalty_is_of_the_searching_models_length() -> None:
         ({"weights": [0.0, 0.0]}, "not all 0"),
         ({"weights": [1.0, float("inf")]}, "expected 2 numbers"),
         ({"n_best": 0}, "search.n_best is 0"),
-        ({"length_penalty": -1.0}, "search.length_penalty -1.0"),
+        ({"length_penalty": -1.0}, "search.length_penalty is -1.0"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:

@@ -70,7 +70,9 @@ DAMAGED = [
     pytest.param(gzip.compress(b""), r"corpus is empty", id="empty-gz"),
     pytest.param(b"a\nb\xffc\n", r"corpus:2:2 is not UTF-8: byte 0xff", id="invalid-utf8"),
     pytest.param(b"\xef\xbb\xbfab\xe9\n", r"corpus:1:6 is not UTF-8: byte 0xe9", id="latin-1-after-bom"),
-    pytest.param("a\n".encode("utf-16"), r"corpus:1:1 is not UTF-8", id="utf-16"),
+    pytest.param("a\n".encode("utf-16"), r"corpus is UTF-16, expected UTF-8; convert it", id="utf-16"),
+    pytest.param("ab\n".encode("utf-16-le"), r"corpus is UTF-16", id="utf-16-unmarked"),
+    pytest.param("ab\n".encode("utf-16-be"), r"corpus is UTF-16", id="utf-16-be-unmarked"),
     pytest.param(b"\xed\xa0\x80\n", r"corpus:1:1 is not UTF-8", id="encoded-surrogate"),
     pytest.param(b"a\xe2\x82\n", r"corpus:1:2 is not UTF-8", id="cut-character"),
     pytest.param(gzip.compress(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-gz"),
@@ -86,6 +88,12 @@ DAMAGED = [
 def test_damaged_file(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         list(read_lines(write(tmp_path, "corpus", content)))
+
+
+def test_one_utf16_side_is_named_before_the_lines_are_counted(tmp_path: Path) -> None:
+    src, tgt = write(tmp_path, "a.en", b"one\ntwo\n"), write(tmp_path, "a.de", "eins\nzwei\n".encode("utf-16"))
+    with pytest.raises(CorpusError, match=r"a\.de is UTF-16"):
+        read_parallel(src, tgt)
 
 
 def test_unreadable_path(tmp_path: Path) -> None:

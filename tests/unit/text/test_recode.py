@@ -46,6 +46,14 @@ def test_what_one_does_not_know_is_unknown_to_the_other() -> None:
     assert UNK in recode(BPE.encode("a 犬 runs"))
 
 
+def test_each_unknown_word_stays_one() -> None:
+    many, few = (train_tokenizer(LINES, kind="word", vocab_size=size) for size in (16, 12))
+    recode = recoder(many, few)
+    assert recode is not None
+    for line in (*LINES, "x y a z"):
+        assert len(recode(many.encode(line))) == len(line.split())
+
+
 def test_the_same_size_is_not_the_same_pieces() -> None:
     other = train_tokenizer([line.replace("dog", "cat") for line in LINES], kind="bpe", vocab_size=BPE.vocab_size)
     assert other.vocab_size == BPE.vocab_size

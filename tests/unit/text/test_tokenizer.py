@@ -55,6 +55,30 @@ def test_unknown_text_is_shown_as_a_sign(tokenizer: SentencePieceTokenizer) -> N
     assert tokenizer.decode(ids) == "\u2047 small \u2047"
 
 
+@cache
+def words() -> SentencePieceTokenizer:
+    return train_tokenizer(LINES, kind="word", vocab_size=18)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_each_unknown_word_has_an_id_of_its_own(reverse: bool) -> None:
+    tokenizer = SentencePieceTokenizer(words().model, reverse=reverse)
+    ids = tokenizer.encode("alpha beta small gamma\u2581delta  epsilon")
+    known = tokenizer.encode("small")
+    assert ids == [UNK, UNK, *known, UNK, UNK, UNK][:: -1 if reverse else 1]
+    assert tokenizer.decode(ids) == "\u2047 \u2047 small \u2047 \u2047 \u2047"
+
+
+@given(text=st.text(st.sampled_from("onewsmal \t\xa0\0\n\u2047\u20ac<s>"), max_size=30))
+def test_words_are_those_of_sentencepiece_which_merges_unknown_neighbours(text: str) -> None:
+    processor = sentencepiece.SentencePieceProcessor(model_proto=words().model)
+    ids = words().encode(text)
+    assert len(ids) == len([word for word in text.split(" ") if word])
+    assert [token for token, before in zip(ids, [None, *ids], strict=False) if (token, before) != (UNK, UNK)] == (
+        processor.encode(text)
+    )
+
+
 def test_empty_text(tokenizer: SentencePieceTokenizer) -> None:
     assert tokenizer.encode("") == tokenizer.encode("  ") == []
     assert tokenizer.decode([]) == ""
@@ -203,6 +227,15 @@ def test_other_special_ids() -> None:
         SentencePieceTokenizer(model.getvalue())
 
 
+@pytest.mark.parametrize("text", ["\u00fc", "\u2047"])  # of a piece; what is written for an unknown one
+def test_pieces_that_are_no_utf8(text: str) -> None:
+    good = train_tokenizer(["f\u00fcnf f\u00fcr f\u00fcnf"] * 5, kind="char", vocab_size=20).model
+    bad = good.replace(text.encode(), b"\xff" * len(text.encode()))
+    assert bad != good
+    with pytest.raises(BundleError, match="the tokenizer has a piece that is not UTF-8"):
+        SentencePieceTokenizer(bad)
+
+
 def test_joint_trainer_returns_one_tokenizer() -> None:
     src, tgt = TokenizerTrainer(kind="char", vocab_size=11).train(["abc"], ["xyz"])
     assert src is tgt
@@ -216,12 +249,23 @@ def test_separate_trainer_knows_one_side_each() -> None:
     assert UNK in tgt.encode("a")
 
 
+def test_the_source_has_a_size_of_its_own() -> None:
+    words = [" ".join(f"word{i}" for i in range(n)) for n in range(1, 40)]  # word0 is the most frequent
+    trainer = TokenizerTrainer(kind="word", vocab_size=10, src_vocab_size=25, joint=False)
+    src, tgt = trainer.train(words, words)
+    assert (src.vocab_size, tgt.vocab_size) == (25, 10)
+    with pytest.raises(ConfigError, match=r"src_vocab_size is 9, but the characters .* raise tokenizer.src_vocab_size"):
+        TokenizerTrainer(kind="bpe", src_vocab_size=9, joint=False).train(words, words)
+
+
 BAD_OPTIONS = [
     ({"kind": "bpee"}, r"tokenizer.kind is 'bpee', expected one of bpe, char, unigram, word; did you mean 'bpe'\?"),
     ({"kind": None}, "tokenizer.kind is None"),
     ({"vocab_size": "8k"}, "tokenizer.vocab_size is '8k', expected an integer of at least 5"),
     ({"vocab_size": 4}, "tokenizer.vocab_size is 4"),
     ({"vocab_size": True}, "tokenizer.vocab_size is True"),
+    ({"src_vocab_size": 4, "joint": False}, "tokenizer.src_vocab_size is 4, expected an integer of at least 5"),
+    ({"src_vocab_size": 9}, "tokenizer.src_vocab_size is 9, but with tokenizer.joint=true both sides have one"),
     ({"joint": "yes"}, "tokenizer.joint is 'yes', expected true or false"),
     ({"sampling": 1.5}, "tokenizer.sampling is 1.5, expected a number from 0 to 1"),
     ({"sampling": True}, "tokenizer.sampling is True"),

@@ -20,6 +20,7 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
 from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.final_validation import FinalValidation
 from softsearch.training.callbacks.preemption import Preemption
 from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.module import TranslationModule
@@ -27,6 +28,7 @@ from softsearch.training.saved import SaveOrigin
 from softsearch.training.schedules import inverse_sqrt
 from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
+from tests.unit.training.checkpoints import CONFIG
 
 
 class Terminate(Callback):
@@ -74,23 +76,24 @@ def small_module(
     return TranslationModule(**usual | parts)
 
 
-def small_trainer(steps: int, callbacks: list[Callback], *, accumulate: int = 1) -> lightning.Trainer:
-    """A trainer for one process, which validates after every fourth batch and tells nobody."""
-    return lightning.Trainer(
-        accelerator="cpu",
-        devices=1,
-        max_steps=steps,
-        accumulate_grad_batches=accumulate,
-        val_check_interval=4,
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        callbacks=callbacks,
-        plugins=[AtomicCheckpointIO()],
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        use_distributed_sampler=False,
-    )
+def small_trainer(steps: int, callbacks: list[Callback], *, accumulate: int = 1, **options: Any) -> lightning.Trainer:
+    """A trainer for one process, which validates after every fourth batch and tells nobody, unless ``options`` do."""
+    usual: dict[str, Any] = {
+        "accelerator": "cpu",
+        "devices": 1,
+        "max_steps": steps,
+        "accumulate_grad_batches": accumulate,
+        "val_check_interval": 4,
+        "check_val_every_n_epoch": None,
+        "num_sanity_val_steps": 0,
+        "callbacks": callbacks,
+        "plugins": [AtomicCheckpointIO()],
+        "logger": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "use_distributed_sampler": False,
+    }
+    return lightning.Trainer(**usual | options)
 
 
 def fit(
@@ -103,18 +106,20 @@ def fit(
     mode: Literal["min", "max"] = "min",
     keep: int = 3,
     loss: CrossEntropy | None = None,
+    **options: Any,
 ) -> lightning.Trainer:
-    """Trains with dropout and saves in ``run``/checkpoints."""
+    """Trains with dropout and saves in ``run``/checkpoints; ``options`` are the trainer's."""
     checkpoints = run / "checkpoints"
     data = small_data(folder)
     saving = [
         ExactResume(seed=1),
+        FinalValidation(),
         BestCheckpoint(dirpath=checkpoints, monitor="val/loss", mode=mode),
         LastCheckpoint(dirpath=checkpoints, keep=keep),
         Preemption(path=checkpoints / "last.ckpt"),
-        SaveOrigin({"run_dir": str(run)}, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)),
+        SaveOrigin({**CONFIG, "run_dir": str(run)}, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)),
     ]
-    trainer = small_trainer(batches // accumulate, [*callbacks, *saving], accumulate=accumulate)
+    trainer = small_trainer(batches // accumulate, [*callbacks, *saving], accumulate=accumulate, **options)
     trainer.fit(small_module(data, loss=loss or CrossEntropy()), datamodule=data, ckpt_path=resume)
     return trainer
 

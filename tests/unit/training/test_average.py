@@ -11,6 +11,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.training.average import average, newest_steps, read_weights
 from softsearch.training.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.saved import SaveOrigin, read_saved
+from tests.unit.training.checkpoints import CONFIG
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
@@ -31,7 +32,7 @@ def save(folder: Path, name: str, step: int, weights: torch.Tensor, used: Tokeni
         "optimizer_states": [{}],
         "global_step": step,
     }
-    SaveOrigin({"step": step}, used).on_save_checkpoint(None, None, state)  # type: ignore[arg-type]
+    SaveOrigin({**CONFIG, "step": step}, used).on_save_checkpoint(None, None, state)  # type: ignore[arg-type]
     AtomicCheckpointIO().save_checkpoint(state, folder / name)
     return folder / name
 
@@ -56,7 +57,7 @@ def test_weights_are_averaged_and_the_rest_is_the_newest(folder: Path) -> None:
         assert "optimizer_states" not in mean
     AtomicCheckpointIO().save_checkpoint(mean, folder / "average.ckpt")
     saved = read_saved(folder / "average.ckpt")
-    assert (saved.step, saved.averaged, saved.config) == (100, 2, {"step": 100})
+    assert (saved.step, saved.averaged, saved.config["step"]) == (100, 2, 100)
     assert "the mean of 2 checkpoints" in saved.describe()
 
 

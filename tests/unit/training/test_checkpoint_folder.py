@@ -12,10 +12,11 @@ import torch
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoint_folder import keep_steps, load_resumable, newest_resumable, step_checkpoints
 from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from tests.unit.training.checkpoints import by_hand, save_unchecked
 
 
 def save(folder: Path, name: str, step: int) -> Path:
-    state = {"state_dict": {"w": torch.full((50,), float(step))}, "optimizer_states": [], "global_step": step}
+    state = by_hand({"w": torch.full((50,), float(step))}, step, optimizer_states=[{}])
     AtomicCheckpointIO().save_checkpoint(state, folder / name)
     return folder / name
 
@@ -111,13 +112,14 @@ class Payload:
 def test_a_payload_is_passed_over_and_never_runs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     canary = tmp_path_factory.mktemp("canary") / "here"
     (folder / "last.ckpt").unlink()
-    AtomicCheckpointIO().save_checkpoint({"optimizer_states": [], "x": Payload(canary)}, folder / "last.ckpt")
+    hostile = by_hand({"w": torch.zeros(1)}, 9999, optimizer_states=[{}], x=Payload(canary))
+    AtomicCheckpointIO().save_checkpoint(hostile, folder / "last.ckpt")
     assert newest_resumable(folder) == folder / "step-1200.ckpt"
     assert not canary.exists()
 
 
 def test_an_average_is_nothing_to_resume_from(folder: Path) -> None:
-    AtomicCheckpointIO().save_checkpoint({"state_dict": {}, "global_step": 9}, folder / "average.ckpt")
+    AtomicCheckpointIO().save_checkpoint(by_hand({"w": torch.zeros(1)}, 9), folder / "average.ckpt")
     with pytest.raises(CheckpointError, match=r"average\.ckpt holds no state of training"):
         load_resumable(folder / "average.ckpt")
     assert newest_resumable(folder) == folder / "last.ckpt"
@@ -147,3 +149,11 @@ def test_without_hard_links_the_file_is_copied(folder: Path, monkeypatch: pytest
     save(folder, "last.ckpt", 1400)
     keep_steps(folder, [1200, 1400])
     assert load_checkpoint(folder / "step-1400.ckpt")["global_step"] == 1400
+
+
+@pytest.mark.parametrize("states", [None, [], {}, "", 0])
+def test_no_optimizer_is_nothing_to_resume_from(folder: Path, states: object) -> None:
+    """Lightning would go on without a word, from zeros."""
+    save_unchecked(by_hand({"w": torch.zeros(1)}, 9, optimizer_states=states), folder / "x.ckpt")
+    with pytest.raises(CheckpointError, match=r"x\.ckpt holds no state of training"):
+        load_resumable(folder / "x.ckpt")

@@ -12,6 +12,7 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoint_io import AtomicCheckpointIO, check_hash, load_checkpoint
+from tests.unit.training.checkpoints import hashed, save_unchecked
 
 CHECKPOINT = {"state_dict": {"w": torch.arange(5.0)}, "epoch": 3, "config": {"lr": 0.1, "names": ["a", "b"]}}
 
@@ -126,7 +127,7 @@ def test_a_damaged_file_is_an_error_that_names_it(saved: Path, damage: Callable[
 @pytest.mark.parametrize("weights_only", [None, True, False])
 def test_a_payload_is_refused_and_never_runs(tmp_path: Path, weights_only: bool | None) -> None:
     path, canary = tmp_path / "evil.ckpt", tmp_path / "canary"
-    torch.save({"state_dict": {}, "extra": Payload(canary)}, path)
+    AtomicCheckpointIO().save_checkpoint({"state_dict": {}, "extra": Payload(canary)}, path)
     with pytest.raises(CheckpointError, match=r"evil\.ckpt cannot be read"):
         AtomicCheckpointIO().load_checkpoint(path, weights_only=weights_only)
     assert not canary.exists()
@@ -134,14 +135,15 @@ def test_a_payload_is_refused_and_never_runs(tmp_path: Path, weights_only: bool 
 
 def test_a_plain_pickle_is_refused_and_never_runs(tmp_path: Path) -> None:
     path, canary = tmp_path / "evil.ckpt", tmp_path / "canary"
-    path.write_bytes(pickle.dumps({"extra": Payload(canary)}))
+    path.write_bytes(hashed(pickle.dumps({"extra": Payload(canary)}) + b"\0\0"))
+    check_hash(path)
     with pytest.raises(CheckpointError, match=r"evil\.ckpt cannot be read"):
         load_checkpoint(path)
     assert not canary.exists()
 
 
 def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
-    torch.save(torch.zeros(3), tmp_path / "tensor.ckpt")
+    save_unchecked(torch.zeros(3), tmp_path / "tensor.ckpt")
     with pytest.raises(CheckpointError, match=r"tensor.ckpt holds a Tensor"):
         load_checkpoint(tmp_path / "tensor.ckpt")
 
@@ -179,9 +181,14 @@ def test_the_hash_goes_with_the_file_and_is_a_comment_to_others(saved: Path, tmp
     assert torch.load(moved, weights_only=True, mmap=True)["epoch"] == 3
 
 
-def test_a_file_of_an_earlier_version_has_no_hash_and_loads(tmp_path: Path) -> None:
-    torch.save(CHECKPOINT, tmp_path / "old.ckpt")
-    assert load_checkpoint(tmp_path / "old.ckpt")["epoch"] == 3
+def test_a_hash_that_was_cut_off_is_missed(saved: Path, tmp_path: Path) -> None:
+    torch.save(CHECKPOINT, tmp_path / "other.ckpt")
+    data = saved.read_bytes()
+    (tmp_path / "cut.ckpt").write_bytes(data[: data.index(b"softsearch sha256") - 2] + b"\0\0")
+    assert zipfile.ZipFile(tmp_path / "cut.ckpt").testzip() is None
+    for name in ("cut", "other"):
+        with pytest.raises(CheckpointError, match=rf"{name}.ckpt cannot be read .*it does not end with its SHA-256"):
+            load_checkpoint(tmp_path / f"{name}.ckpt")
 
 
 @pytest.mark.parametrize("part", ["state_dict", "current_model_state"])

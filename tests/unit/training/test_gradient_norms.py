@@ -93,6 +93,8 @@ def test_what_is_frozen_has_no_part() -> None:
 class Shares(FSDPStrategy):
     """Four processes that hold the same shares."""
 
+    root_device = torch.device("cpu")
+
     def reduce(self, tensor: Any, group: Any = None, reduce_op: Any = "mean") -> Tensor:
         assert reduce_op == "sum"
         return 4 * tensor
@@ -104,3 +106,15 @@ def test_shares_of_a_gradient_are_added_as_squares() -> None:
     assert {part: 2 * float(value) for part, value in alone.items()} == pytest.approx(
         {part: float(value) for part, value in together.items()}
     )
+
+
+def test_a_process_without_a_share_of_a_part_adds_as_many_numbers_as_the_others() -> None:
+    """FSDP leaves parameters of other processes without gradients; sums of unequal length would never end."""
+    model = trained("rnnsearch", "model.embeddings.tie=none")
+    parts = set(gradient_norms(model, ALONE))
+    for name, parameter in model.named_parameters():
+        if name.startswith("decoder."):
+            parameter.grad = None
+    found = gradient_norms(model, Shares())
+    assert set(found) == parts
+    assert float(found["decoder"]) == float(found["output"]) == 0 < float(found["encoder"])

@@ -55,3 +55,28 @@ def test_a_resumed_run_keeps_earlier_rows_and_drops_later_ones(path: Path) -> No
 def test_no_step_is_step_zero(path: Path) -> None:
     MetricsFile(path=path).log_metrics({"loss": 1.0})
     assert rows(path) == [{"step": "0", "loss": "1.0"}]
+
+
+def test_rows_are_appended_and_rewritten_only_for_a_new_column_or_a_known_step(path: Path) -> None:
+    """A file that is replaced has another inode: to write all rows at each log takes time that grows with the run."""
+    logger = MetricsFile(path=path)
+    replaced, before = [], None
+    for step in range(20):
+        logger.log_metrics({"train/loss": float(step)}, step=step)
+        if step in (9, 19):
+            logger.log_metrics({"val/loss": step / 2}, step=step)
+        if path.stat().st_ino != before:
+            replaced.append(step)
+        before = path.stat().st_ino
+    assert replaced == [0, 9, 19]
+    assert [row["train/loss"] for row in rows(path)] == [str(float(step)) for step in range(20)]
+    assert {row["step"]: row["val/loss"] for row in rows(path) if "val/loss" in row} == {"9": "4.5", "19": "9.5"}
+
+
+def test_a_row_that_was_cut_off_is_left_out_by_a_resumed_run(path: Path) -> None:
+    before = MetricsFile(path=path)
+    for step in (100, 200, 1234):
+        before.log_metrics({"loss": float(step)}, step=step)
+    path.write_bytes(path.read_bytes()[: -len("34,1234.0\r\n")])  # "12" is left of the last row
+    MetricsFile(path=path).log_metrics({"loss": 5.0}, step=1000)
+    assert [row["step"] for row in rows(path)] == ["100", "200", "1000"]

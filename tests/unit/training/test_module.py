@@ -1,5 +1,6 @@
 """One training step, against the same computed by hand."""
 
+from collections.abc import Callable
 from functools import partial
 
 import lightning
@@ -8,13 +9,14 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.plugins.precision import MixedPrecision
 from torch.nn import functional
-from torch.optim import SGD, Adam
+from torch.optim import SGD, Adadelta, Adam, Optimizer
 from torch.utils.data import DataLoader
 
 from softsearch.data.batch import Batch
 from softsearch.errors import ConfigError
+from softsearch.models.init import gaussian
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.methods.interface import TrainingMethod
 from softsearch.training.methods.teacher_forcing import teacher_forcing
@@ -29,11 +31,14 @@ BATCHES = [
 ]
 
 
-def make_module() -> TranslationModule:
+SGD_01 = partial(SGD, lr=0.1)
+
+
+def make_module(per: Per = "token", optimizer: Callable[..., Optimizer] = SGD_01) -> TranslationModule:
     return TranslationModule(
         model=small_model("rnnsearch").float().train(),
-        loss=CrossEntropy(smoothing=0.1),
-        optimizer=partial(SGD, lr=0.1),
+        loss=CrossEntropy(smoothing=0.1, per=per),
+        optimizer=optimizer,
         scheduler=partial(constant, warmup_steps=1),
     )
 
@@ -60,15 +65,37 @@ def losses(module: TranslationModule, batch: Batch, smoothing: float) -> tuple[t
     return total, int((targets != PAD).sum())
 
 
-def test_a_step_descends_the_mean_loss_of_the_real_tokens() -> None:
-    module, reference = make_module(), make_module()
+@pytest.mark.parametrize(("per", "units"), [("token", 6), ("sentence", 2)])
+def test_a_step_descends_the_mean_loss_of_the_real_units(per: Per, units: int) -> None:
+    module, reference = make_module(per), make_module()
     make_trainer(max_steps=1, num_sanity_val_steps=0).fit(module, loader(BATCHES[:1]), loader(BATCHES))
     total, tokens = losses(reference, BATCHES[0], smoothing=0.1)
     assert tokens == 6
-    torch.testing.assert_close(module.last_loss, (total / tokens).detach())
-    gradients = torch.autograd.grad(total / tokens, list(reference.model.parameters()))
+    torch.testing.assert_close(module.last_loss, (total / units).detach())
+    gradients = torch.autograd.grad(total / units, list(reference.model.parameters()))
     for after, before, gradient in zip(module.model.parameters(), reference.model.parameters(), gradients, strict=True):
         torch.testing.assert_close(after, before - 0.1 * gradient)
+
+
+def test_adadelta_is_the_papers_only_with_the_papers_loss() -> None:
+    """ADR 0014: with eps of the paper and a loss per token, updates are several times too small, whatever the rate."""
+    words = 25
+    batch = Batch(torch.tensor([[4, 5, EOS]]), torch.tensor([[BOS, *range(4, 14), *range(4, 16), 4, 5, EOS]]))
+    assert batch.tgt_tokens.shape[1] - 1 == words
+
+    def trained(per: Per, **options: float) -> torch.Tensor:
+        module = make_module(per, partial(Adadelta, rho=0.95, **options)).double()
+        torch.manual_seed(0)
+        gaussian(module.model, std=0.01, attention_std=0.001)  # small weights as in the paper, and so small gradients
+        before = torch.nn.utils.parameters_to_vector(module.model.parameters()).detach().clone()
+        trainer = make_trainer(max_steps=3, num_sanity_val_steps=0, precision="64-true")
+        trainer.fit(module, loader([batch] * 3), loader([batch]))
+        return torch.nn.utils.parameters_to_vector(module.model.parameters()).detach() - before
+
+    paper = trained("sentence", lr=1.0, eps=1e-6)
+    torch.testing.assert_close(trained("token", lr=words, eps=1e-6 / words**2), paper, rtol=1e-9, atol=1e-15)
+    assert 1e-6 / words**2 == pytest.approx(1.6e-9)
+    assert trained("token", lr=1.0, eps=1e-6).abs().median() < paper.abs().median() / 5
 
 
 def test_validation_is_the_mean_over_tokens_not_batches() -> None:

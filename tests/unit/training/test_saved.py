@@ -8,7 +8,9 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.training.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.saved import FORMAT, SaveOrigin, read_saved
+from tests.unit.training.checkpoints import CONFIG
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def checkpoint(tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
         "state_dict": {"model.encoder.w": torch.ones(2), "val_nll.value": torch.zeros(1)},
         "global_step": 7,
     }
-    callback = SaveOrigin({"model": {"dim": 8}, "seed": 1}, tokenizers)
+    callback = SaveOrigin({**CONFIG, "model": {"dim": 8}}, tokenizers)
     callback.on_save_checkpoint(None, None, checkpoint)  # type: ignore[arg-type]
     return checkpoint
 
@@ -33,9 +35,9 @@ def test_config_tokenizers_and_weights_come_back(
     checkpoint: dict[str, Any],
     tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
 ) -> None:
-    torch.save(checkpoint, tmp_path / "x.ckpt")
+    AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     saved = read_saved(tmp_path / "x.ckpt")
-    assert saved.config == {"model": {"dim": 8}, "seed": 1}
+    assert saved.config == {**CONFIG, "model": {"dim": 8}}
     assert [t.fingerprint for t in saved.tokenizers] == [t.fingerprint for t in tokenizers]
     assert {name: weight.tolist() for name, weight in saved.weights.items()} == {"encoder.w": [1.0, 1.0]}
     assert saved.step == 7
@@ -45,33 +47,24 @@ def test_directions_come_back(
     tmp_path: Path, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 ) -> None:
     turned = SentencePieceTokenizer(tokenizers[0].model, reverse=True)
-    checkpoint: dict[str, Any] = {"state_dict": {}, "global_step": 1}
-    SaveOrigin({}, (turned, tokenizers[1])).on_save_checkpoint(None, None, checkpoint)  # type: ignore[arg-type]
-    torch.save(checkpoint, tmp_path / "x.ckpt")
+    checkpoint: dict[str, Any] = {"state_dict": {"w": torch.ones(2)}, "global_step": 1}
+    SaveOrigin(CONFIG, (turned, tokenizers[1])).on_save_checkpoint(None, None, checkpoint)  # type: ignore[arg-type]
+    AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     assert [t.fingerprint for t in read_saved(tmp_path / "x.ckpt").tokenizers] == [
         turned.fingerprint,
         tokenizers[1].fingerprint,
     ]
 
 
-def test_an_older_checkpoint_has_none(
-    tmp_path: Path, checkpoint: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
-) -> None:
-    del checkpoint["softsearch"]["reversed"]
-    torch.save(checkpoint, tmp_path / "x.ckpt")
-    saved = read_saved(tmp_path / "x.ckpt")
-    assert [t.fingerprint for t in saved.tokenizers] == [t.fingerprint for t in tokenizers]
-
-
 def test_a_foreign_checkpoint_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     del checkpoint["softsearch"]
-    torch.save(checkpoint, tmp_path / "x.ckpt")
+    AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     with pytest.raises(CheckpointError, match=r"x.ckpt is no softsearch checkpoint"):
         read_saved(tmp_path / "x.ckpt")
 
 
 def test_a_newer_format_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     checkpoint["softsearch"]["format"] = FORMAT + 1
-    torch.save(checkpoint, tmp_path / "x.ckpt")
+    AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     with pytest.raises(CheckpointError, match=rf"format {FORMAT + 1}, this version reads up to {FORMAT}"):
         read_saved(tmp_path / "x.ckpt")

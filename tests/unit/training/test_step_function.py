@@ -1,10 +1,13 @@
 """A PyTorch model behind the search's five methods, against a loop that knows nothing of batches, beams or NumPy."""
 
+from typing import cast
+
 import numpy as np
 import pytest
 import torch
 
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.rnnsearch import RNNsearchDecoder
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -81,6 +84,18 @@ def test_batches_do_not_change_translations(model: Seq2Seq) -> None:
     together = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=1000)
     alone = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=1)
     assert [n_best[0].tokens for n_best in together] == [n_best[0].tokens for n_best in alone]
+
+
+def test_attention_that_is_still_even_is_attention() -> None:
+    """As at the start of training, where v_a is 0 (Bahdanau et al. 2015, appendix B.1)."""
+    model = small_model("rnnsearch")
+    with torch.no_grad():
+        cast(RNNsearchDecoder, model.decoder).attention.energy.zero_()
+    step_fn = TorchStepFunction(model)
+    candidates, _ = step_fn.step(np.array([BOS]), step_fn.start([[4, 5, EOS]]), 1)
+    assert candidates.alignments == pytest.approx(1 / 3)
+    assert step_fn.has_attention
+    assert not TorchStepFunction(small_model("gru")).has_attention
 
 
 def test_candidates_are_the_best_first(model: Seq2Seq) -> None:

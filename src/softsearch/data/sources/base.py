@@ -1,8 +1,8 @@
-"""What every source of parallel text offers, and folders that are complete or absent."""
+"""What every source of parallel text offers."""
 
-import tempfile
+import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -85,33 +85,14 @@ class ParallelSource(ABC):
         """
 
 
-def complete_folder(folder: Path, names: list[str], write: Callable[[Path], None]) -> None:
-    """Makes ``folder`` with ``write`` unless it holds all of ``names``: whole or not at all, whoever else makes it too.
+def text_sha256(path: Path) -> str:
+    """The SHA-256 of a file of text.
 
     Raises:
-        CorpusError: the disk is full or the place is not writable.
+        CorpusError: it cannot be read.
     """
-
-    def is_complete() -> bool:
-        return all((folder / name).is_file() for name in names)
-
-    if is_complete():
-        return
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-            new = Path(scratch, "new")
-            new.mkdir()
-            incomplete = folder.exists()  # someone removed files from it
-            write(new)
-            try:
-                if incomplete:
-                    folder.rename(Path(scratch, "old"))
-                new.rename(folder)
-            except OSError:
-                if not is_complete():  # else another process was faster, with the same bytes
-                    raise
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise CorpusError(
-            f"cannot write the corpus to {folder} ({error.strerror}); make room there or choose another cache folder"
-        ) from error
+        raise CorpusError(f"{path} cannot be read ({error.strerror}); check the file and its permissions") from error

@@ -8,7 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
-from softsearch.data.sources.base import FilePair, ParallelSource, Split, TextForm, complete_folder
+from softsearch.data.cache_folder import make_folder
+from softsearch.data.sources.base import FilePair, ParallelSource, Split, TextForm, text_sha256
 from softsearch.data.sources.parallel import Parallel
 from softsearch.errors import ConfigError
 from softsearch.text.corpus import read_parallel
@@ -79,7 +80,7 @@ class Multilingual(ParallelSource):
             for split in splits:
                 _join(folder, split, [(tag, files[split]) for tag, files in parts if split in files])
 
-        complete_folder(folder, [f"{split}.{side}" for split in splits for side in ("src", "tgt")], write)
+        make_folder(folder, write)
         return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
 
 
@@ -118,5 +119,4 @@ def _digest(path: Path) -> str:
 def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
     """The SHA-256 of a file, read again only when it has changed: each validation asks for the files anew."""
     del size, mtime_ns
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return text_sha256(path)

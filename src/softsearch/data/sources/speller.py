@@ -182,15 +182,13 @@ def _works(lang: str, to: str, number: float, **options: str) -> bool:
 
 @lru_cache
 def _is_supported(lang: str) -> bool:
+    if lang not in num2words.CONVERTER_CLASSES:  # asked first: Babel looks for a file of that name
+        return False
     try:
         locale = Locale.parse(lang)
     except (UnknownLocaleError, ValueError):
         return False
-    return (
-        lang in num2words.CONVERTER_CLASSES
-        and "Bhm" in locale.datetime_skeletons
-        and all(_works(lang, "cardinal", number) for number in _PROBE)
-    )
+    return "Bhm" in locale.datetime_skeletons and all(_works(lang, "cardinal", number) for number in _PROBE)
 
 
 def _unsupported(lang: object, key: str) -> ConfigError:

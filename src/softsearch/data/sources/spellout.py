@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import Annotated, TypeVar, get_args
 
-from softsearch.data.sources.base import FilePair, ParallelSource, Split, complete_folder
+from softsearch.data.cache_folder import make_folder
+from softsearch.data.sources.base import FilePair, ParallelSource, Split
 from softsearch.data.sources.speller import CURRENCIES, MAX_ORDINAL, UNITS, WITH_CENTS, RelativeUnit, Speller
 from softsearch.errors import ConfigError
+from softsearch.ranges import Count, Range
 from softsearch.text.checks import require_int
 
 _FORMAT = 1
@@ -22,6 +24,7 @@ _LAST_DAY = dt.date(2049, 12, 31).toordinal()
 _NUMBER_LIMITS = (100, 100, 1_000, 1_000, 10_000, 10_000, 10_000, 1_000_000)
 
 Option = TypeVar("Option")
+_Pairs = Annotated[int, Range(1, 10_000_000)]
 Render = Callable[[Speller], str]
 
 
@@ -46,10 +49,10 @@ class Spellout(ParallelSource):
 
     src_lang: str = "en"
     tgt_lang: str = "de"
-    train_size: int = 20_000
-    val_size: int = 1_000
-    test_size: int = 1_000
-    seed: int = 1
+    train_size: _Pairs = 20_000
+    val_size: _Pairs = 1_000
+    test_size: _Pairs = 1_000
+    seed: Count = 1
 
     def __post_init__(self) -> None:
         """Checks the options."""
@@ -69,7 +72,7 @@ class Spellout(ParallelSource):
         """
         folder = cache_dir / f"spellout-{self._key()}"
         langs = self.src_lang, self.tgt_lang
-        complete_folder(folder, [f"{split}.{lang}" for split in get_args(Split) for lang in langs], self._write)
+        make_folder(folder, self._write)
         return {split: (folder / f"{split}.{langs[0]}", folder / f"{split}.{langs[1]}") for split in get_args(Split)}
 
     def _key(self) -> str:

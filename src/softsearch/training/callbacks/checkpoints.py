@@ -26,7 +26,12 @@ class BestCheckpoint(ModelCheckpoint):
 
     def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
         super().__init__(
-            dirpath=dirpath, filename=Path(BEST).stem, monitor=monitor, mode=mode, enable_version_counter=False
+            dirpath=dirpath,
+            filename=Path(BEST).stem,
+            monitor=monitor,
+            mode=mode,
+            save_on_train_epoch_end=False,  # but at a validation at an epoch's end: a run resumes there
+            enable_version_counter=False,
         )
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -72,7 +77,8 @@ class LastCheckpoint(Checkpoint):
         self.on_train_batch_end(trainer)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Saves what was put off."""
+        """Saves what was put off, and the end of a run without validations."""
+        self.due |= trainer.should_stop and not trainer.enable_validation
         if not self.due or trainer.fit_loop.epoch_loop._should_accumulate():
             return
         self.due = False

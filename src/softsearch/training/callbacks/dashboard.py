@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import lightning
-import numpy as np
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import ConfigError
@@ -18,7 +17,6 @@ from softsearch.training.sharding import whole_weights
 from softsearch.training.step_function import TorchStepFunction
 
 _LONGEST = 60  # pieces on a side of a heatmap that can be read
-_FLAT = 1e-6  # a model without attention looks at all pieces alike
 
 
 class _ByLength(NamedTuple):
@@ -110,7 +108,7 @@ class Dashboard(Callback):
         sources, translations = [source for source, _ in pairs], [translation for _, translation in pairs]
         with whole_weights(trainer), evaluating(model):
             aligned = align(TorchStepFunction(model), tokenizers, sources, translations, units="pieces") or []
-        if not trainer.is_global_zero or all(float(np.ptp(a.weights, axis=1).max()) < _FLAT for a in aligned):
+        if not trainer.is_global_zero or not aligned:
             return []
         from softsearch.report.heatmap import alignment_image
 

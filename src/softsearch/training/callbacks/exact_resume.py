@@ -5,6 +5,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
+from softsearch.ranges import Seed
 from softsearch.training.module import seed_step
 
 
@@ -18,7 +19,7 @@ class ExactResume(Callback):
         seed: the run's.
     """
 
-    def __init__(self, *, seed: int) -> None:
+    def __init__(self, *, seed: Seed) -> None:
         self.seed = seed
 
     def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
@@ -28,6 +29,16 @@ class ExactResume(Callback):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Counts it."""
         _datamodule(trainer).batches_trained += 1
+
+    def on_load_checkpoint(self, trainer: lightning.Trainer, _: Any, checkpoint: dict[str, Any]) -> None:
+        """Makes Lightning resume at the end of a batch, from which it continues correctly at every step.
+
+        Where a validation was the last thing done, it expects one to be due at that step in this run too. It is not if
+        the run ended there or has another interval: rows of metrics and accumulation windows would be off by one.
+        """
+        progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        for counts in (progress["total"], progress["current"]):
+            counts["completed"] = counts["processed"] - 1
 
 
 def _datamodule(trainer: lightning.Trainer) -> Any:

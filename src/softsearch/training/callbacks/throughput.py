@@ -77,7 +77,7 @@ class Throughput(Callback):
 
     def on_fit_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Sums up, over all processes; also where a resumed run had no step left to do."""
-        totals = torch.tensor([self.tokens, self.padded], dtype=torch.float64)
+        totals = torch.tensor([self.tokens, self.padded], device=trainer.strategy.root_device)  # where NCCL works
         tokens, padded = trainer.strategy.reduce(totals, reduce_op="sum").tolist()
         if not self.steps:
             return

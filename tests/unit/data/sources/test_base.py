@@ -1,10 +1,10 @@
-"""What all sources have; folders that are complete or absent."""
+"""What all sources have."""
 
 from pathlib import Path
 
 import pytest
 
-from softsearch.data.sources.base import ParallelSource, complete_folder
+from softsearch.data.sources.base import ParallelSource
 from softsearch.data.sources.multi30k import Multi30k
 from softsearch.data.sources.multilingual import Multilingual
 from softsearch.data.sources.parallel import Parallel
@@ -32,26 +32,3 @@ def test_every_source_has_directions(kind: type[ParallelSource], options: dict[s
 def test_directions_share_the_generated_files(tmp_path: Path) -> None:
     small = {"train_size": 3, "val_size": 1, "test_size": 1}
     assert Spellout(**small).files(tmp_path) == Spellout(**small, reverse_source=True).files(tmp_path)  # type: ignore[arg-type]
-
-
-def test_failed_writer_leaves_nothing(tmp_path: Path) -> None:
-    def write(folder: Path) -> None:
-        (folder / "a").write_text("half")
-        raise RuntimeError("interrupted")
-
-    with pytest.raises(RuntimeError, match="interrupted"):
-        complete_folder(tmp_path / "corpus", ["a", "b"], write)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_slower_of_two_writers_keeps_the_folder_of_the_faster(tmp_path: Path) -> None:
-    target = tmp_path / "corpus"
-
-    def write(folder: Path) -> None:
-        (folder / "a").write_text("slower")
-        target.mkdir()
-        (target / "a").write_text("faster")
-
-    complete_folder(target, ["a"], write)
-    assert (target / "a").read_text() == "faster"
-    assert list(tmp_path.iterdir()) == [target]

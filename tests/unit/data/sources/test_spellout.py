@@ -120,7 +120,7 @@ def test_bad_options(options: dict[str, object], message: str) -> None:
 
 def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(CorpusError, match=r"cannot write the corpus to .*file/spellout-.*choose another cache folder"):
+    with pytest.raises(CorpusError, match=r"cannot write .*file/spellout-.*choose another cache folder"):
         Spellout(**SMALL).files(tmp_path / "file")
 
 
@@ -138,5 +138,5 @@ except CorpusError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "cannot write the corpus to" in done.stdout
+    assert "cannot write" in done.stdout
     assert list(tmp_path.iterdir()) == []

@@ -6,11 +6,14 @@ from typing import Any
 
 import lightning
 import pytest
+import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.plugins.precision import MixedPrecision
 
 from softsearch.errors import ConfigError
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.callbacks.faulty_steps import FaultySteps
+from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from tests.unit.training.small_run import Terminate, assert_same_bits, best_of, files, fit
 
 
@@ -124,3 +127,26 @@ def test_nothing_is_saved_outside_of_training(tmp_path: Path) -> None:
     assert not callback.due
     assert list(tmp_path.iterdir()) == []
     assert isinstance(BestCheckpoint(dirpath=tmp_path, monitor="val/bleu", mode="max"), Callback)
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of .lr_scheduler.step")  # the scaler skips the first step
+def test_float16_resumes_exactly_with_its_scale(tmp_path: Path) -> None:
+    """float16 on the CPU, where Lightning offers none: the scaler's state is part of the checkpoint."""
+
+    def part(run: Path, *callbacks: Callback, resume: Path | None = None) -> FaultySteps:
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40, growth_interval=5)
+        plugins = [AtomicCheckpointIO(), MixedPrecision("16-mixed", "cpu", scaler)]
+        steps = FaultySteps(folder=run)
+        options: dict[str, Any] = {"plugins": plugins, "gradient_clip_val": 1.0}
+        fit(tmp_path, run, steps, *callbacks, batches=40, resume=resume, **options)
+        return steps
+
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    with pytest.raises(SystemExit):
+        part(cut, Terminate(29))
+    last = cut / "checkpoints" / "last.ckpt"
+    assert part(cut, resume=last).summary == part(whole).summary == dict.fromkeys(FaultySteps(folder="").summary, 0)
+    assert_same_bits(last, whole / "checkpoints" / "last.ckpt")
+    found, expected = (load_checkpoint(run / "checkpoints" / "last.ckpt")["MixedPrecision"] for run in (cut, whole))
+    assert found == expected
+    assert 1 < found["scale"] < 2.0**40

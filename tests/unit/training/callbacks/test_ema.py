@@ -85,6 +85,16 @@ def test_resume_is_exact(tmp_path: Path, kill: int, accumulate: int) -> None:
         assert_same_bits(ours, theirs, "current_model_state", "averaging_state")
 
 
+def test_a_run_that_ends_before_its_first_validation_validates_the_average(tmp_path: Path) -> None:
+    shadow = Shadow()
+    fit(tmp_path, tmp_path / "run", Ema(decay=DECAY), shadow, batches=5, val_check_interval=1000)
+    assert shadow.validated
+    assert all(shadow.validated)
+    saved = load_checkpoint(checkpoint(tmp_path / "run", "best.ckpt"))
+    for name, weight in saved["state_dict"].items():
+        torch.testing.assert_close(weight, shadow.average[name])
+
+
 def test_words_in_buffers_are_not_averaged(tmp_path: Path) -> None:
     fit(tmp_path, tmp_path / "run", Ema(decay=DECAY), loss=SampledSoftmax(tau=20))
     saved = load_checkpoint(checkpoint(tmp_path / "run"))

@@ -1,0 +1,121 @@
+"""The search that a bundle recommends: the name and the arguments of a strategy, each within limits.
+
+The limits bound what a stranger's manifest can make a host do; whoever translates may ask for more.
+"""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from softsearch.errors import ConfigError
+from softsearch.search.beam import BeamSearch
+from softsearch.search.exact import ExactSearch
+from softsearch.search.greedy import Greedy
+from softsearch.search.sampling import Sampling
+
+Kind = Literal["greedy", "beam", "sample", "exact"]
+Strategy = Greedy | BeamSearch | Sampling | ExactSearch
+STRATEGIES: dict[Kind, type[Strategy]] = {
+    "greedy": Greedy,
+    "beam": BeamSearch,
+    "sample": Sampling,
+    "exact": ExactSearch,
+}
+_CALLERS = ("n_best", "alignments")  # what is returned; not how to search
+_MOST_INTEGER = 1 << 20
+_MOST_NUMBER = 100
+_MOST = {  # where it is another
+    "beam": 100,
+    "length_penalty": 10,
+    "max_nodes": 1_000_000,
+    "max_length_factor": 10,
+    "max_length_offset": 1000,
+    "seed": (1 << 32) - 1,
+}
+
+
+def parameters(kind: Kind) -> dict[str, Any]:
+    """The arguments of a strategy that a bundle may recommend, with their defaults."""
+    accepted = inspect.signature(STRATEGIES[kind]).parameters.values()
+    return {option.name: option.default for option in accepted if option.name not in _CALLERS}
+
+
+def search_facts(search: object, vocab_size: int = _MOST_INTEGER) -> dict[str, Any]:
+    """What the manifest says of the recommended search: its ``name`` and all its arguments, for :func:`read_search`.
+
+    Args:
+        search: the strategy.
+        vocab_size: of the target, if it is known yet.
+
+    Raises:
+        ConfigError: bundles cannot recommend this strategy, or an argument is beyond what a manifest may hold.
+    """
+    kind = next((kind for kind, strategy in STRATEGIES.items() if type(search) is strategy), None)
+    if kind is None:
+        raise ConfigError(
+            f"a bundle cannot recommend search {type(search).__name__}; choose one of search={', '.join(STRATEGIES)}"
+        )
+    options = search.options if isinstance(search, ExactSearch) else search
+    facts = {name: getattr(search if hasattr(search, name) else options, name) for name in parameters(kind)}
+    facts = {"name": kind} | {name: list(v) if isinstance(v, tuple) else v for name, v in facts.items()}
+    read_search(facts, vocab_size)
+    return facts
+
+
+def read_search(facts: Mapping[str, Any], vocab_size: int = _MOST_INTEGER) -> tuple[Kind, dict[str, Any]]:
+    """The strategy's name and its arguments; those that are not given have their defaults.
+
+    Args:
+        facts: values as JSON has them.
+        vocab_size: of the target, whose tokens may be banned.
+
+    Raises:
+        ConfigError: the name or an argument is unknown, of the wrong type or out of range.
+    """
+    kind = next((kind for kind in STRATEGIES if kind == facts.get("name")), None)
+    if kind is None:
+        raise _error("name", facts.get("name"), f"one of {', '.join(STRATEGIES)}")
+    known = parameters(kind)
+    found = known.copy()
+    for name, value in facts.items():
+        if name == "name":
+            continue
+        if name not in known:
+            raise _error(name, value, f"only arguments of the search {kind}: {', '.join(known)}")
+        found[name] = _argument(name, value, known[name])
+    for token in found.get("banned", ()):
+        if token >= vocab_size:
+            raise _error("banned", token, f"ids below the target vocabulary's {vocab_size}")
+    STRATEGIES[kind](**found)
+    return kind, found
+
+
+def _argument(name: str, value: Any, default: Any) -> Any:
+    """A value of the same type as the default, within the limits; None stands for an integer that may be left out."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, bool | str):
+        fits, expected = type(value) is type(default), f"a value like {default!r}"
+    elif isinstance(default, tuple):
+        fits, expected = (
+            isinstance(value, list) and all(_is_natural(item, _MOST_INTEGER) for item in value),
+            "token ids",
+        )
+        value = tuple(value) if fits else value
+    elif isinstance(default, float):
+        most = _MOST.get(name, _MOST_NUMBER)
+        fits, expected = number and 0 <= value <= most, f"a number from 0 to {most}"  # and no NaN
+    else:
+        most = _MOST.get(name, _MOST_INTEGER)
+        fits, expected = _is_natural(value, most) or value is default is None, f"an integer from 0 to {most}"
+    if not fits:
+        raise _error(name, value, expected)
+    return value
+
+
+def _is_natural(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _error(name: str, value: object, expected: str) -> ConfigError:
+    found = "missing" if value is None else repr(value)[:80]
+    return ConfigError(f"search.{name} is {found}, expected {expected}; change {name}")

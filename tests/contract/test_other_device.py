@@ -1,0 +1,109 @@
+"""Every model, loss, method and search on a device that is not the CPU: nothing is made on the wrong one."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from softsearch.data.batch import Batch, pad
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy
+from softsearch.models.sampled_softmax import SampledSoftmax
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
+from softsearch.search.interface import SearchStrategy
+from softsearch.search.shortlist import Shortlist
+from softsearch.text.vocabulary import EOS
+from softsearch.training.methods.decay import Exponential
+from softsearch.training.methods.interface import TrainingMethod
+from softsearch.training.methods.r_drop import RDrop
+from softsearch.training.methods.scheduled_sampling import ScheduledSampling
+from softsearch.training.methods.teacher_forcing import teacher_forcing
+from softsearch.training.step_function import TorchStepFunction
+from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
+from tests.contract.other_device import There, other_device
+
+SRC = pad([np.array([4, 5, 6, 7]), np.array([9]), np.array([8, 5])])
+TGT = pad([np.array([7, 8, 9]), np.array([4, 5, 6, 8]), np.array([5])], bos=True)
+
+
+def moved(name: str, *overrides: str) -> Seq2Seq:
+    """A model with dropout."""
+    model = small_model(name, *overrides).train()
+    for module in model.modules():
+        if hasattr(module, "rate"):
+            module.rate = 0.3
+    return model.to("meta")
+
+
+@pytest.fixture
+def device() -> Iterator[torch.device]:
+    with other_device() as there:
+        yield there
+
+
+def batch_on(device: torch.device) -> Batch:
+    return Batch(SRC.to(device), TGT.to(device))
+
+
+@pytest.mark.parametrize("case", every_model())
+def test_every_model_trains_and_searches(case: tuple[str, ...], device: torch.device) -> None:
+    model, batch = moved(*case), batch_on(device)
+    loss, tokens = teacher_forcing(model, CrossEntropy(), batch)
+    (loss.smoothed / tokens).backward()
+    assert all(isinstance(parameter.grad, There) for parameter in model.parameters())
+    state = model.eval().encode(batch.src_tokens)
+    state = state.select(torch.tensor([0, 0, 1, 1, 2, 2]).to(device)).keep(torch.tensor([2, 0]).to(device))
+    logits, alignments, after = model.decoder.step(torch.tensor([4, 5, 6, 7]).to(device), state)
+    looked = [] if alignments is None else [alignments]
+    assert all(isinstance(tensor, There) for tensor in (logits, *looked, after.position, *after.cache))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        RDrop(),
+        ScheduledSampling(decay=Exponential(k=0.5), prediction="sample"),
+        ScheduledSampling(decay=Exponential(k=0.5), prediction="argmax"),
+    ],
+    ids=["r_drop", "sample", "argmax"],
+)
+@pytest.mark.parametrize("sampled", [False, True])
+def test_methods_and_losses(method: TrainingMethod, sampled: bool, device: torch.device) -> None:
+    model = moved("transformer_tiny", "model.embeddings.tie=none")
+    loss = (SampledSoftmax(tau=10) if sampled else CrossEntropy()).to(device)
+    for step in (1, 2):
+        found, tokens = method(model, loss, batch_on(device), step)
+        (found.smoothed / tokens).backward()
+        assert math.isfinite(float(found.nll.detach()))
+
+
+SHORTLIST = Shortlist(np.arange(8), np.full((SRC_VOCAB, 1), 9))
+
+
+@pytest.mark.parametrize("search", [Greedy(), BeamSearch(beam=3), BeamSearch(beam=TGT_VOCAB)], ids=str)
+@pytest.mark.parametrize("shortlist", [None, SHORTLIST])
+def test_searches_find_what_they_find_on_the_cpu(
+    search: SearchStrategy, shortlist: Shortlist | None, device: torch.device
+) -> None:
+    there = moved("rnnsearch").eval()
+    sources = [[4, 9, 6, 12, EOS], [7, EOS], [8, 10, 11, 13, EOS]]
+    found, expected = (
+        search(TorchStepFunction(model, shortlist), sources) for model in (there, small_model("rnnsearch"))
+    )
+    assert [h.tokens for n_best in found for h in n_best] == [h.tokens for n_best in expected for h in n_best]
+
+
+def test_a_tensor_on_the_wrong_device_is_seen(device: torch.device) -> None:
+    there = torch.ones(3, device=device)
+    assert float((there + 1).sum()) == 6
+    for mistake in (
+        lambda: there + torch.ones(3),
+        lambda: there[:2].numpy(),
+        lambda: there.masked_fill(torch.ones(3, dtype=torch.bool), 0),
+        lambda: torch.arange(3)[there.long()],
+    ):
+        with pytest.raises(RuntimeError, match=r"expected all tensors on meta|numpy"):
+            mistake()

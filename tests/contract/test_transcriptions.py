@@ -1,0 +1,115 @@
+"""Every model of configs/model, from token ids to logits, against a transcription of its paper in plain NumPy."""
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
+from tests.contract.models import CONFIGS, RANK, SRC_VOCAB, TGT_VOCAB, model_config, random_model
+from tests.contract.transcriptions.whole import logits
+
+SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
+UNEQUAL = ["embeddings.tie=none", "embeddings.dim=6"]  # so that no width can be taken for another
+DECODER = ["decoder.hidden_dim=10", "decoder.attention_dim=5"]
+VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as tests.contract.models has them
+    "rnn": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
+    "lstm": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
+    "gru": [["bidirectional=false"], ["reset=after"], [*UNEQUAL, "num_layers=3"]],
+    "sutskever2014": [UNEQUAL],
+    "rnnlm": [["decoder.cell=gru"], ["decoder.cell=rnn", *UNEQUAL]],
+    "rnnencdec": [
+        RANK,
+        [*UNEQUAL, "decoder.hidden_dim=10", "decoder.maxout_dim=7"],
+        ["encoder.cell=lstm"],
+        ["encoder.cell=rnn"],
+        ["encoder.bidirectional=true"],
+        ["encoder.cell=lstm", "encoder.bidirectional=true", "+encoder.num_layers=2"],
+    ],
+    "rnnsearch": [
+        [*UNEQUAL, *DECODER, "decoder.maxout_dim=7"],
+        ["encoder.reset=after"],
+        ["decoder.reset=after"],
+        ["encoder.cell=lstm"],
+        ["encoder.cell=lstm", "encoder.bidirectional=false"],
+        ["encoder.cell=rnn"],
+    ],
+    "nematus": [
+        [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
+        ["encoder.reset=before", "decoder.reset=before"],
+        ["encoder.cell=lstm", "encoder.bidirectional=false"],
+    ],
+    "luong2015": [
+        [*UNEQUAL, "decoder.window=local-p"],
+        ["encoder.cell=gru", "decoder.cell=gru"],
+        ["encoder.hidden_dim=4", "encoder.bidirectional=true"],
+        ["decoder.score=location"],
+        ["decoder.score=location", "decoder.input_feeding=false"],
+        *(
+            [f"decoder.score={score}", f"decoder.window={window}", f"decoder.input_feeding={feeding}"]
+            for score in ("dot", "general", "concat")
+            for window in ("global", "local-m", "local-p")
+            for feeding in ("true", "false")
+        ),
+    ],
+    "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"]],
+    "transformer_tiny": [
+        ["encoder.pre_norm=false", "decoder.pre_norm=false"],
+        ["encoder.pre_norm=true", "decoder.pre_norm=false"],
+        ["embeddings.tie=none", "encoder.num_heads=4", "encoder.num_layers=3", "decoder.d_ff=10"],
+    ],
+    "transformer_base": [["encoder.pre_norm=true", "decoder.pre_norm=true"]],
+    "transformer_ssru": [["encoder.pre_norm=false", "decoder.pre_norm=false"]],
+    "transformer_rnn": [["embeddings.tie=none", *DECODER, "decoder.output_dim=7"]],
+}
+NAMES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param(name, options, id="-".join([name, *options]))
+        for name in NAMES
+        for options in [[], *VARIANTS.get(name, [])]
+    ],
+)
+def test_logits_equal_the_paper(name: str, options: list[str]) -> None:
+    config = varied(model_config(name), options)
+    model = random_model(config)
+    src, tgt = padded(SRC_LENGTHS, SRC_VOCAB), padded(TGT_LENGTHS, TGT_VOCAB)
+    for row, (src_len, tgt_len) in enumerate(zip(SRC_LENGTHS, TGT_LENGTHS, strict=True)):
+        src[row, src_len - 1] = EOS
+        tgt[row, 0] = BOS
+        assert (src[row] != PAD).sum() == src_len
+        assert (tgt[row] != PAD).sum() == tgt_len
+    with torch.no_grad():
+        together = model(src, tgt).numpy()
+    weights = {key: value.numpy() for key, value in model.state_dict().items()}
+    tolerance = 1e-6 if name.startswith("transformer") else 1e-12  # a Transformer's positions are in single precision
+    needed: set[str] = set()
+    for row, (src_len, tgt_len) in enumerate(zip(SRC_LENGTHS, TGT_LENGTHS, strict=True)):
+        expected, names = logits(config, weights, src[row, :src_len].tolist(), tgt[row, :tgt_len].tolist())
+        np.testing.assert_allclose(together[row, :tgt_len], expected, rtol=0, atol=tolerance)
+        needed |= names
+    assert needed == set(weights)  # the model has no parameter that its paper does not have
+
+
+def varied(config: DictConfig, options: list[str]) -> DictConfig:
+    """A copy with other values; a key that is new begins with a plus."""
+    copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
+    for option in options:
+        key, _, _ = option.partition("=")
+        parent, _, name = key.removeprefix("+").rpartition(".")
+        assert key.startswith("+") == (name not in (OmegaConf.select(copied, parent) if parent else copied)), option
+    dotlist = [option.removeprefix("+") for option in options]
+    return cast(DictConfig, OmegaConf.merge(copied, OmegaConf.from_dotlist(dotlist)))
+
+
+def padded(lengths: tuple[int, ...], vocab_size: int) -> torch.Tensor:
+    """Random tokens ``[len(lengths), longest]``."""
+    draw = torch.Generator().manual_seed(vocab_size + len(lengths))
+    tokens = torch.randint(len(SPECIALS), vocab_size, (len(lengths), max(lengths)), generator=draw)
+    real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return torch.where(real, tokens, PAD)

@@ -1,0 +1,114 @@
+"""What the papers' models are made of, in NumPy, for one vector at a time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Options = Mapping[str, Any]  # of a part, as the YAML has them
+State = tuple[Array, ...]  # h, and an LSTM's c
+
+
+class Weights:
+    """A model's parameters by name, which remembers those that were asked for."""
+
+    def __init__(self, arrays: Mapping[str, Array], prefix: str = "", used: set[str] | None = None) -> None:
+        self.arrays, self.prefix = arrays, prefix
+        self.used: set[str] = set() if used is None else used
+
+    def at(self, part: str) -> "Weights":
+        """Those of a part."""
+        return Weights(self.arrays, f"{self.prefix}{part}.", self.used)
+
+    def __getitem__(self, name: str) -> Array:
+        self.used.add(self.prefix + name)
+        return self.arrays[self.prefix + name]
+
+    def product(self, name: str, x: Array) -> Array:
+        """W x of a layer that has no bias."""
+        assert f"{self.prefix}{name}.bias" not in self.arrays
+        return np.asarray(self[f"{name}.weight"] @ x)
+
+    def affine(self, name: str, x: Array) -> Array:
+        """W x + b."""
+        return np.asarray(self[f"{name}.weight"] @ x + self[f"{name}.bias"])
+
+
+def sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def softmax(x: Array) -> Array:
+    exp = np.exp(x - x.max())
+    return np.asarray(exp / exp.sum())
+
+
+def maxout(x: Array) -> Array:
+    """t_j = max(t~_{2j-1}, t~_{2j}) (Bahdanau et al. 2015, appendix A.2.2)."""
+    return np.array([max(x[2 * j], x[2 * j + 1]) for j in range(len(x) // 2)])
+
+
+def transposed(matrices: Array, count: int) -> list[Array]:
+    """U of each gate: they lie side by side, to be multiplied from the left."""
+    return [matrix.T for matrix in np.split(matrices, count, axis=1)]
+
+
+def elman(w: Weights, x: Array, h: Array) -> Array:
+    """h' = tanh(W x + U h + b) (Elman 1990); ``x`` is W x + b."""
+    return np.tanh(x + w["recurrent"].T @ h)
+
+
+def lstm(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    """Zaremba et al. 2014, section 3; ``x`` is W x + b for i, f, o and g."""
+    x_i, x_f, x_o, x_g = np.split(x, 4)
+    U_i, U_f, U_o, U_g = transposed(w["recurrent"], 4)
+    i, f, o = sigmoid(x_i + U_i @ h), sigmoid(x_f + U_f @ h), sigmoid(x_o + U_o @ h)
+    g = np.tanh(x_g + U_g @ h)
+    c = f * c + i * g
+    return o * np.tanh(c), c
+
+
+def gru_before(w: Weights, x: Array, h: Array) -> Array:
+    """Cho et al. 2014, equations 5 to 8, with z as in Bahdanau et al. 2015, appendix A.1.1; ``x`` is W x + b."""
+    x_z, x_r, x_h = np.split(x, 3)
+    U_z, U_r = transposed(w["gates"], 2)
+    (U,) = transposed(w["candidate"], 1)
+    z, r = sigmoid(x_z + U_z @ h), sigmoid(x_r + U_r @ h)
+    return (1 - z) * h + z * np.tanh(x_h + U @ (r * h))
+
+
+def gru_after(w: Weights, x: Array, h: Array, inside: Array | float = 0.0) -> Array:
+    """Sennrich et al. 2017, section 2: the gate multiplies U h + b_U, and what is ``inside`` it.
+
+    Their z weights the old state: it is 1 - z of the stored weights.
+    """
+    x_z, x_r, x_h = np.split(x, 3)
+    U_z, U_r = transposed(w["gates"], 2)
+    (U,) = transposed(w["candidate"], 1)
+    z, r = sigmoid(-(x_z + U_z @ h)), sigmoid(x_r + U_r @ h)
+    return (1 - z) * np.tanh(x_h + r * (U @ h + w["candidate_bias"] + inside)) + z * h
+
+
+def cell(w: Weights, options: Options, x: Array, state: State) -> State:
+    """One step of the cell that the options name; ``x`` is W x + b."""
+    if options["cell"] == "rnn":
+        return (elman(w, x, *state),)
+    if options["cell"] == "lstm":
+        return lstm(w, x, *state)
+    gru = gru_before if options.get("reset", "before") == "before" else gru_after
+    return (gru(w, x, *state),)
+
+
+def zeros(w: Weights, options: Options) -> State:
+    """The state before the first token."""
+    hidden = (w["gates"] if options["cell"] == "gru" else w["recurrent"]).shape[0]
+    return (np.zeros(hidden),) * (2 if options["cell"] == "lstm" else 1)
+
+
+def additive_attention(w: Weights, s: Array, annotations: Sequence[Array]) -> Array:
+    """c_i of Bahdanau et al. 2015, equations 5 and 6, with e_ij of appendix A.1.2 and a bias."""
+    query = w.product("query", s)
+    e = [w["energy"] @ np.tanh(query + w.affine("memory", h_j)) for h_j in annotations]
+    return np.asarray(softmax(np.array(e)) @ np.array(annotations))

@@ -1,0 +1,206 @@
+"""Whole recurrent models, each sentence by itself: from token ids to logits."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tests.contract.transcriptions.equations import (
+    Array,
+    Options,
+    State,
+    Weights,
+    additive_attention,
+    cell,
+    elman,
+    gru_after,
+    gru_before,
+    maxout,
+    sigmoid,
+    softmax,
+    zeros,
+)
+
+
+class Ends(NamedTuple):
+    """The states that a layer ends with: the forward one at the last word, the backward one at the first."""
+
+    forward: State
+    backward: State | None
+
+    def joined(self) -> State:
+        """[->h; <-h], and the same of c."""
+        if self.backward is None:
+            return self.forward
+        return tuple(np.concatenate(pair) for pair in zip(self.forward, self.backward, strict=True))
+
+
+class Encoded(NamedTuple):
+    """What a decoder gets of a sentence."""
+
+    annotations: list[Array]
+    ends: list[Ends]  # by layer
+
+
+def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
+    """Layers of cells, each over the states of the one below (Bahdanau et al. 2015, section 3.2, has one)."""
+    x, ends = [w["embedding.weight"][token] for token in ids], []
+    for layer in range(options.get("num_layers", 1)):
+        cells = w.at(f"layers.{layer}.cells")
+        forward, last = run(cells.at("0"), options, x)
+        if options.get("bidirectional", True):
+            backward, first = run(cells.at("1"), options, x[::-1])
+            x = [np.concatenate(pair) for pair in zip(forward, backward[::-1], strict=True)]
+            ends.append(Ends(last, first))
+        else:
+            x = forward
+            ends.append(Ends(last, None))
+    return Encoded(x, ends)
+
+
+def run(w: Weights, options: Options, words: Sequence[Array]) -> tuple[list[Array], State]:
+    """h at each word, and the last state."""
+    state, outputs = zeros(w, options), []
+    for word in words:
+        state = cell(w, options, w.affine("input", word), state)
+        outputs.append(state[0])
+    return outputs, state
+
+
+def convolve(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
+    """The CSM of Kalchbrenner & Blunsom 2013, section 3: csm(e)."""
+    del options
+    matrix = np.array([w["embedding.weight"][token] for token in ids]).T  # E_1, a column for each word
+    width, begin = 2, 0
+    while matrix.shape[1] >= width:
+        matrix = np.tanh(convolution(w["kernels"][:, begin : begin + width], matrix))  # K^width
+        width, begin = width + 1, begin + width
+    columns = matrix.shape[1]
+    if columns > 1:  # L^columns
+        begin = sum(range(2, columns))
+        matrix = np.tanh(convolution(w["last_kernels"][:, begin : begin + columns], matrix))
+    return Encoded([], [Ends((matrix[:, 0],), None)])
+
+
+def convolution(kernel: Array, matrix: Array) -> Array:
+    """Each row with its own kernel, where all of it fits."""
+    width = kernel.shape[1]
+    return np.array(
+        [
+            [sum(kernel[row, j] * matrix[row, i + j] for j in range(width)) for i in range(matrix.shape[1] - width + 1)]
+            for row in range(len(matrix))
+        ]
+    )
+
+
+def encoder_decoder(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Sutskever et al. 2014, section 2: the encoder's last states start the decoder; a language model has none."""
+    x = [w["embedding.weight"][token] for token in ids]
+    for layer in range(options.get("num_layers", 1)):
+        of_layer = w.at(f"layers.{layer}.cells.0")
+        state = encoded.ends[layer].joined() if encoded.ends else zeros(of_layer, options)
+        outputs = []
+        for word in x:
+            state = cell(of_layer, options, of_layer.affine("input", word), state)
+            outputs.append(state[0])
+        x = outputs
+    return [w.affine("output", h) for h in x]
+
+
+def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Bahdanau et al. 2015, appendix A.2.2: look, generate from s_{i-1}, update."""
+    top = encoded.ends[-1]
+    s = np.tanh(w.affine("start", (top.forward if top.backward is None else top.backward)[0]))  # s_0 = tanh(W_s <-h_1)
+    gru = gru_before if options["reset"] == "before" else gru_after
+    logits = []
+    for token in ids:
+        y = w["embedding.weight"][token]
+        c = additive_attention(w.at("attention"), s, encoded.annotations)
+        t = w.product("maxout_state", s) + w.affine("maxout_embedding", y) + w.product("maxout_context", c)
+        logits.append(w.affine("output", maxout(t)))
+        s = gru(w.at("cell"), w.affine("cell.input", y) + w.product("cell_context", c), s)
+    return logits
+
+
+def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Cho et al. 2014, appendix A.1.2; G = G_l G_r where it has a rank of its own, section 4.1."""
+    factor = w["factor.weight"] if options.get("output_rank") else None
+    c = np.tanh(w.affine("summary", encoded.ends[-1].joined()[0]))  # tanh(V h_N)
+    h = np.tanh(w.affine("start", c))  # tanh(V' c)
+    logits = []
+    for token in ids:
+        y = w["embedding.weight"][token]
+        C_z, C_r, C = np.split(w["cell_summary.weight"], 3)
+        x = w.affine("cell.input", y) + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
+        h = gru_after(w.at("cell"), x, h, inside=C @ c)
+        s = maxout(w.product("maxout_state", h) + w.affine("maxout_embedding", y) + w.product("maxout_summary", c))
+        logits.append(w.affine("output", s if factor is None else factor @ s))
+    return logits
+
+
+def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Sennrich et al. 2017, section 2: look, update, generate."""
+    gru = gru_before if options["reset"] == "before" else gru_after
+    s = np.tanh(w.affine("start", np.mean(encoded.annotations, axis=0)))
+    logits = []
+    for token in ids:
+        y = w["embedding.weight"][token]
+        s = gru(w.at("read"), w.affine("read.input", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
+        c = additive_attention(w.at("attention"), s, encoded.annotations)
+        s = gru(w.at("update"), w.affine("update.input", c), s)  # s_j = GRU_2(c_j, s'_j)
+        t = np.tanh(w.affine("readout_state", s) + w.product("readout_embedding", y) + w.product("readout_context", c))
+        logits.append(w.affine("output", t))
+    return logits
+
+
+def luong(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Luong et al. 2015, sections 3.1 to 3.3."""
+    states = [ends.joined() for ends in encoded.ends]
+    fed, logits = np.zeros(len(states[0][0])), []
+    for t, token in enumerate(ids):
+        h = w["embedding.weight"][token]
+        for layer in range(options["num_layers"]):
+            of_layer = w.at(f"layers.{layer}.cells.0")
+            x = of_layer.affine("input", h)
+            if layer == 0 and options["input_feeding"]:
+                x = x + w.product("feed", fed)
+            states[layer] = cell(of_layer, options, x, states[layer])
+            h = states[layer][0]
+        c = luong_context(w.at("attention"), options, h, encoded.annotations, t)
+        fed = np.tanh(w.product("combine", np.concatenate((c, h))))  # h~_t, equation 5
+        logits.append(w.affine("output", fed))  # equation 6
+    return logits
+
+
+def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], t: int) -> Array:
+    """c_t: the scores of section 3.1 in the windows of section 3.2."""
+    S, D = len(h), options["half_window"]
+    if options["score"] == "dot":
+        scores = [h_t @ h_s for h_s in h]
+    elif options["score"] == "general":
+        scores = [h_t @ w.product("memory", h_s) for h_s in h]
+    elif options["score"] == "concat":
+        query = w.product("query", h_t)
+        scores = [w["energy"] @ np.tanh(query + w.product("memory", h_s)) for h_s in h]
+    else:  # location, equation 8: one weight for each position that it knows
+        scores = list(w.product("query", h_t))[:S]
+    p_t = float(min(t, S - 1))  # local-m
+    if options["window"] == "local-p":  # equation 9
+        p_t = S * float(sigmoid(w["place_energy"] @ np.tanh(w.product("place", h_t))))
+    inside = [s for s in range(len(scores)) if options["window"] == "global" or abs(s - p_t) <= D]
+    weights = softmax(np.array([scores[s] for s in inside]))
+    if options["window"] == "local-p":  # equation 10, sigma = D / 2
+        weights = weights * [math.exp(-((s - p_t) ** 2) / (2 * (D / 2) ** 2)) for s in inside]
+    return np.asarray(sum(weight * h[s] for weight, s in zip(weights, inside, strict=True)))
+
+
+def summary(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """RCTM I of Kalchbrenner & Blunsom 2013, section 3: S csm(e) in every step."""
+    del options
+    s = w.product("summary", encoded.ends[-1].joined()[0])
+    h, logits = np.zeros(len(s)), []
+    for token in ids:
+        h = elman(w.at("cell"), w.affine("cell.input", w["embedding.weight"][token]) + s, h)
+        logits.append(w.affine("output", h))
+    return logits

@@ -1,0 +1,107 @@
+"""The Transformer (Vaswani et al. 2017), and with an SSRU in its decoder (Kim et al. 2019), each sentence by itself."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from tests.contract.transcriptions.equations import Array, Options, Weights, sigmoid, softmax
+from tests.contract.transcriptions.recurrent import Encoded
+
+
+def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
+    """Section 3.1: self-attention and a feed-forward block in each layer."""
+    x = embedded(w, ids)
+    for layer in range(options["num_layers"]):
+        own = w.at(f"layers.{layer}")
+        x = residual(own, 0, options, x, partial(look_around, own.at("attention"), options))
+        x = residual(own, 1, options, x, partial(feed_forward, own))
+    return Encoded([normed(w.at("norm"), row) if options["pre_norm"] else row for row in x], [])
+
+
+def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Section 3.1: masked self-attention, attention to the source and a feed-forward block in each layer."""
+    x = embedded(w, ids)
+    past = ssru if options.get("self_attention") == "ssru" else look_back
+    for layer in range(options["num_layers"]):
+        own = w.at(f"layers.{layer}")
+        x = residual(own, 0, options, x, partial(past, own.at("self_attention"), options))
+        x = residual(own, 1, options, x, partial(attend, own.at("cross_attention"), options, encoded.annotations))
+        x = residual(own, 2, options, x, partial(feed_forward, own))
+    if options["pre_norm"]:
+        x = [normed(w.at("norm"), row) for row in x]
+    return [w.affine("output", row) for row in x]
+
+
+def embedded(w: Weights, ids: Sequence[int]) -> list[Array]:
+    """Sections 3.4 and 3.5: sqrt(d_model) E, and PE."""
+    E = w.at("embedded")["tokens.weight"]
+    d_model = E.shape[1]
+    rows = []
+    for position, token in enumerate(ids):
+        encoding = np.zeros(d_model)
+        for i in range(d_model // 2):
+            encoding[2 * i] = math.sin(position / 10000 ** (2 * i / d_model))
+            encoding[2 * i + 1] = math.cos(position / 10000 ** (2 * i / d_model))
+        rows.append(math.sqrt(d_model) * E[token] + encoding)
+    return rows
+
+
+def residual(
+    w: Weights, number: int, options: Options, x: list[Array], sublayer: Callable[[list[Array]], list[Array]]
+) -> list[Array]:
+    """LayerNorm(x + Sublayer(x)) (section 3.1), or x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1 b)."""
+    norm = w.at(f"residuals.{number}.norm")
+    if options["pre_norm"]:
+        return [a + b for a, b in zip(x, sublayer([normed(norm, row) for row in x]), strict=True)]
+    return [normed(norm, a + b) for a, b in zip(x, sublayer(x), strict=True)]
+
+
+def normed(w: Weights, x: Array) -> Array:
+    """Ba et al. 2016, section 3.1."""
+    centred = x - x.mean()
+    return np.asarray(w["weight"] * centred / math.sqrt((centred**2).mean() + 1e-5) + w["bias"])
+
+
+def look_around(w: Weights, options: Options, x: list[Array]) -> list[Array]:
+    """Each position attends to all."""
+    return attend(w, options, x, x)
+
+
+def look_back(w: Weights, options: Options, x: list[Array]) -> list[Array]:
+    """Each position attends to itself and those before."""
+    return [attend(w, options, x[: t + 1], [x[t]])[0] for t in range(len(x))]
+
+
+def attend(w: Weights, options: Options, memory: list[Array], x: list[Array]) -> list[Array]:
+    """MultiHead(x, memory, memory) (section 3.2.2)."""
+    keys_values = [w.affine("key_value", row) for row in memory]
+    d_model = len(x[0])
+    d_k = d_model // options["num_heads"]
+    outputs = []
+    for row in x:
+        query, heads = w.affine("query", row), []
+        for begin in range(0, d_model, d_k):
+            Q = query[begin : begin + d_k]
+            K = np.array([both[begin : begin + d_k] for both in keys_values])
+            V = np.array([both[d_model + begin : d_model + begin + d_k] for both in keys_values])
+            heads.append(softmax(K @ Q / math.sqrt(d_k)) @ V)  # equation 1
+        outputs.append(w.affine("out", np.concatenate(heads)))
+    return outputs
+
+
+def feed_forward(w: Weights, x: list[Array]) -> list[Array]:
+    """Equation 2."""
+    return [w.affine("feed_forward.2", np.maximum(0, w.affine("feed_forward.0", row))) for row in x]
+
+
+def ssru(w: Weights, options: Options, x: list[Array]) -> list[Array]:
+    """Kim et al. 2019, section 3.1: f_t, c_t and h_t = ReLU(c_t)."""
+    del options
+    c, outputs = np.zeros(len(x[0])), []
+    for row in x:
+        f = sigmoid(w.affine("forget", row))
+        c = f * c + (1 - f) * w.product("input", row)
+        outputs.append(np.maximum(0, c))
+    return outputs

@@ -1,0 +1,54 @@
+"""A whole model by its YAML: which transcription encodes, and which decodes."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from omegaconf import DictConfig
+
+from tests.contract.transcriptions import recurrent, transformer
+from tests.contract.transcriptions.equations import Array, Options, Weights
+from tests.contract.transcriptions.recurrent import Encoded
+
+Encode = Callable[[Weights, Options, Sequence[int]], Encoded]
+Decode = Callable[[Weights, Options, Encoded, Sequence[int]], list[Array]]
+
+ENCODERS: dict[str, Encode] = {
+    "RecurrentEncoder": recurrent.encode,
+    "ConvolutionalEncoder": recurrent.convolve,
+    "TransformerEncoder": transformer.encode,
+    "NoSource": lambda *_: Encoded([], []),
+}
+DECODERS: dict[str, Decode] = {
+    "RecurrentDecoder": recurrent.encoder_decoder,
+    "RNNsearchDecoder": recurrent.rnnsearch,
+    "RNNencdecDecoder": recurrent.rnnencdec,
+    "ConditionalGRUDecoder": recurrent.conditional_gru,
+    "LuongDecoder": recurrent.luong,
+    "SummaryDecoder": recurrent.summary,
+    "TransformerDecoder": transformer.decode,
+}
+
+
+def logits(
+    model: DictConfig, weights: Mapping[str, Array], src: Sequence[int], tgt: Sequence[int]
+) -> tuple[Array, set[str]]:
+    """Logits ``[len(tgt), vocab]`` after each token of ``tgt``, and the names of the parameters that they need.
+
+    Args:
+        model: the node ``model`` of a config.
+        weights: the model's parameters by name.
+        src: token ids of one sentence, EOS included.
+        tgt: what the decoder reads, BOS first.
+    """
+    w = Weights(weights)
+    if "encoder" in model:
+        encode, encoder = ENCODERS[_class(model.encoder)], model.encoder
+        decode, decoder = DECODERS[_class(model.decoder)], model.decoder
+    else:  # an encoder-decoder of one kind of cell
+        encode, decode, encoder, decoder = recurrent.encode, recurrent.encoder_decoder, model, model
+    encoded = encode(w.at("encoder"), encoder, src)
+    return np.array(decode(w.at("decoder"), decoder, encoded, tgt)), w.used
+
+
+def _class(node: DictConfig) -> str:
+    return str(node["_target_"]).rpartition(".")[2]

@@ -1,0 +1,57 @@
+"""Two processes of the CPU train with FSDP: python fsdp_on_cpu.py FOLDER, where the first leaves metrics.csv.
+
+PyTorch shards over processes of the CPU if it is told so, but cannot put a checkpoint together there: none is saved.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.fsdp
+from lightning.pytorch.strategies import FSDPStrategy
+
+from softsearch.search.greedy import Greedy
+from softsearch.training.callbacks.dashboard import Dashboard
+from softsearch.training.callbacks.exact_resume import ExactResume
+from softsearch.training.callbacks.faulty_steps import FaultySteps
+from softsearch.training.callbacks.final_validation import FinalValidation
+from softsearch.training.callbacks.throughput import Throughput
+from softsearch.training.callbacks.translate import TranslateValidation
+from softsearch.training.metrics_file import MetricsFile
+from tests.unit.training.small_run import small_data, small_module, small_trainer
+
+STEPS = 6
+
+
+class OnCpu(torch.distributed.fsdp.FullyShardedDataParallel):
+    """PyTorch's own, told where."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options | {"device_id": torch.device("cpu")})
+
+
+class Sharded(FSDPStrategy):
+    """Lightning's own; it asks for a GPU where it meets exactly that class."""
+
+
+def main(folder: Path) -> None:
+    """Trains."""
+    torch.distributed.fsdp.FullyShardedDataParallel = OnCpu  # type: ignore[misc]
+    throughput, data = Throughput(), small_data(folder)
+    callbacks = [
+        throughput,
+        ExactResume(seed=1),
+        FaultySteps(folder=folder),
+        TranslateValidation(search=Greedy(max_length_factor=1.0), samples_dir=folder / "samples"),
+        Dashboard(),
+        FinalValidation(),
+    ]
+    options: dict[str, Any] = {"logger": MetricsFile(path=folder / "metrics.csv"), "log_every_n_steps": 1}
+    options |= {"strategy": Sharded(), "devices": 2, "gradient_clip_val": 1.0}
+    small_trainer(STEPS, callbacks, **options).fit(small_module(data), datamodule=data)
+    assert throughput.summary["train/steps"] == STEPS
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,36 @@
+"""FSDP without a GPU: gradients, their clipping and norms, and validation by search, over two processes."""
+
+import csv
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands import ROOT
+from tests.integration.fsdp_on_cpu import STEPS
+from tests.unit.training.small_run import small_data
+
+pytestmark = [pytest.mark.slow, pytest.mark.multiprocess]
+
+
+def test_two_processes_share_the_weights(tmp_path: Path) -> None:
+    small_data(tmp_path)  # before there are two that would make it
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "integration" / "fsdp_on_cpu.py"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["step"]) for row in rows] == list(range(STEPS))
+    for part in ("embeddings", "encoder", "attention", "decoder", "output", "total"):
+        assert all(0 < float(row[f"grad_norm/{part}"]) < math.inf for row in rows), part
+    assert [row["step"] for row in rows if row["val/bleu"]] == ["3", str(STEPS - 1)]
+    assert float(rows[-1]["train/loss"]) < float(rows[0]["train/loss"])

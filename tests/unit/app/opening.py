@@ -1,0 +1,108 @@
+"""A small checkpoint, and every command that opens one, in this process."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from softsearch.app.build import build_model
+from softsearch.app.dictionary import dictionary
+from softsearch.app.evaluate import evaluate
+from softsearch.app.export import export
+from softsearch.app.instantiate import plain
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.score import score
+from softsearch.app.tune import tune
+from softsearch.app.tuned import Tuned
+from softsearch.text.tokenizer import train_tokenizer
+from softsearch.training.checkpoint_io import AtomicCheckpointIO
+from softsearch.training.saved import ORIGIN, SaveOrigin
+from tests.contract.models import model_config
+from tests.unit.training.checkpoints import save_unchecked
+
+SRC, TGT = ["a b c", "d e f", "c b", "f"], ["A B C", "D E F", "C B", "F"]
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with a good checkpoint, a place for another one, and the commands that open that one."""
+
+    folder: Path
+    other: Path  # also the only step checkpoint of its folder
+    checkpoint: dict[str, Any]  # the good one's contents
+    commands: dict[str, Callable[[], None]]
+
+    def save(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Writes the other checkpoint: the good one with a change, and the right hash."""
+        changed = copy.deepcopy(self.checkpoint)
+        change(changed)
+        save_unchecked(changed, self.other)
+
+
+def make_home(folder: Path) -> Home:
+    """Writes the good checkpoint."""
+    for split in ("train", "val", "test"):
+        for side, lines in (("en", SRC), ("de", TGT)):
+            (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in lines))
+    data = [f"data.{split}=[{folder / split}.en,{folder / split}.de]" for split in ("train", "val", "test")]
+    given = composed("train", "data=parallel", *data, "tokenizer=word", "name=small", f"run_dir={folder}")
+    given.model = model_config("rnnsearch")
+    tokenizer = train_tokenizer([*SRC, *TGT], kind="word", vocab_size=16)
+    torch.manual_seed(0)
+    model = build_model(given.model, (tokenizer, tokenizer))
+    checkpoint = {
+        ORIGIN: SaveOrigin(plain(given), (tokenizer, tokenizer)).origin,
+        "state_dict": {f"model.{name}": weight for name, weight in model.state_dict().items()},
+        "optimizer_states": [{}],
+        "global_step": 1,
+    }
+    good, other = folder / "good" / "last.ckpt", folder / "other" / "step-1.ckpt"
+    AtomicCheckpointIO().save_checkpoint(checkpoint, good)
+    return Home(folder, other, checkpoint, _commands(folder, good, other))
+
+
+def composed(name: str, *options: str) -> DictConfig:
+    """The config of a command."""
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(name, list(options))
+
+
+def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], None]]:
+    weights = folder / "weights.json"
+    Tuned(
+        ckpt=[str(other)],
+        bundle=[],
+        average=None,
+        ensemble=None,
+        weights=None,
+        language_model=None,
+        language_model_weight=0.0,
+        search={"_target_": "softsearch.search.greedy.Greedy"},
+        validation={},
+    ).save(weights)
+    places = (f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}")
+    short = "search.max_length_factor=1"
+    calls: dict[str, tuple[Callable[[DictConfig], None], str, tuple[str, ...]]] = {
+        "evaluate": (evaluate, "evaluate", (f"ckpt={other}", "search=greedy", short)),
+        "average": (evaluate, "evaluate", (f"ckpt={other.parent / 'last.ckpt'}", "average=1", "search=greedy", short)),
+        "language_model": (evaluate, "evaluate", (f"ckpt={good}", "ensemble=log_probs", f"language_model={other}")),
+        "rerank": (evaluate, "evaluate", (f"ckpt={good}", "search=rerank", f"search.models=[{other}]")),
+        "weights": (evaluate, "evaluate", (f"weights={weights}", "search=greedy", short)),
+        "score": (score, "score", (f"ckpt={other}",)),
+        "tune": (tune, "tune", (f"ckpt={other}", "searches=1", short)),
+    }
+    commands = {
+        name: partial(body, composed(config, *options, *places)) for name, (body, config, options) in calls.items()
+    }
+    cache, bundle, words = places[1], folder / "bundle", folder / "words.tsv"
+    return commands | {
+        "export": partial(export, composed("export", f"ckpt={other}", f"out={bundle}", cache)),
+        "dictionary": partial(dictionary, composed("dictionary", f"ckpt={other}", f"out={words}", cache)),
+    }

@@ -1,0 +1,144 @@
+"""Whatever a person writes for a key of the config is an error that says so, or a run: never another exception."""
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.app.build import build_data
+from softsearch.app.instantiate import build, check, check_options, plain
+from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.options import OPTIONS
+from softsearch.app.rehearsal import rehearse_group
+from softsearch.app.run import GIVEN
+from softsearch.errors import SoftsearchError
+
+VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
+NEEDED = {
+    "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
+    "search=rerank": ("search.models=[a.ckpt]",),
+}
+NOT_HERE = ("trainer=gpu", "trainer=fsdp", *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")))
+GROUPS = (
+    "data", "tokenizer", "batching", "model", "loss", "method", "optimizer", "scheduler", "search", "trainer",
+    "callbacks", "logger",
+)  # fmt: skip
+CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
+
+
+def composed(command: str, *overrides: str) -> DictConfig:
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose(command, [*overrides])
+    OmegaConf.set_struct(config, False)
+    return config
+
+
+def leaves(node: DictConfig, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key in map(str, node):
+        is_plain = not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key)
+        if is_plain and isinstance(node[key], DictConfig) and node[key]:
+            yield from leaves(node[key], (*above, key))
+        elif key != "_target_":
+            yield (*above, key)
+
+
+def answer(attempt: Callable[[], None], path: str, value: Any) -> str | None:
+    try:
+        attempt()
+    except SoftsearchError as error:
+        return str(error)
+    except Exception as error:
+        error.add_note(f"with {path}={value!r}")
+        raise
+    return None
+
+
+def outcomes(
+    config: DictConfig, places: Iterable[tuple[str, ...]], attempt: Callable[[], None]
+) -> dict[str, list[Any]]:
+    """Tries each value in each place; returns those that were accepted."""
+    accepted: dict[str, list[Any]] = {}
+    for *above, key in places:
+        parent = config
+        for name in above:
+            parent = parent[name]
+        before, path = deepcopy(parent._get_node(key)), ".".join((*above, key))
+        for value in VALUES:
+            parent[key] = value
+            said = answer(attempt, path, value)
+            if said is None:
+                accepted.setdefault(path, []).append(value)
+            else:
+                assert "\n" not in said, (path, value)
+                assert len(said) < 1000, (path, value)
+        parent[key] = before
+    return accepted
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Lightning's remarks about unusual trainers are no errors here, and nothing is written elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize(("group", "choice"), CHOICES)
+def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: str, choice: str, tmp_path: Path) -> None:
+    chosen = f"{group}={choice}"
+    places = (f"run_dir={tmp_path}", f"cache_dir={tmp_path}", "name=test")
+    config = composed("train", *places, chosen, *NEEDED.get(chosen, ()))
+
+    def attempt() -> None:
+        # As in src/train.py, but for the groups that are as they were.
+        node = OmegaConf.to_container(config[group], resolve=True)
+        check_options(OPTIONS["train"], whole | {group: node}, "train")
+        check(node, group, given=GIVEN.get(group, ()))
+        if group in ("data", "tokenizer", "batching"):
+            build_data(config)
+        elif chosen not in NOT_HERE:
+            rehearse_group(config, group)
+
+    whole = plain(config)
+    attempt()  # as it stands it is accepted
+    outcomes(config, (place for place in leaves(config) if place[0] == group), attempt)
+
+
+@pytest.mark.parametrize("command", sorted(OPTIONS))
+def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command: str, tmp_path: Path) -> None:
+    config = composed(command)
+    needed = {"ckpt": "a.ckpt", "out": "out", "runs": "logs/*", "run_dir": str(tmp_path), "name": "test"}
+    for key, value in needed.items():
+        if key in list(config) and (OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key)):
+            config[key] = value
+
+    def attempt() -> None:
+        check_options(OPTIONS[command], plain(config), command)
+
+    attempt()
+    own = [place for place in leaves(config) if place[0] not in GROUPS]
+    accepted = outcomes(config, own, attempt)
+    assert 10**20 not in [value for values in accepted.values() for value in values]
+    numbers = {path for path, values in accepted.items() if -1 in values}
+    assert numbers <= {"language_model_weight"}
+    config.foo = 1
+    with pytest.raises(SoftsearchError, match=f"foo is not an option of {command}"):
+        attempt()
+
+
+def test_every_option_of_a_sweep_is_checked(tmp_path: Path) -> None:
+    config = composed("sweep", "sweep=quality", "study=test", f"run_dir={tmp_path}")
+
+    def attempt() -> None:
+        check(plain(config), "sweep")
+        build(config)
+
+    attempt()
+    outcomes(config, list(leaves(config)), attempt)

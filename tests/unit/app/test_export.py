@@ -1,0 +1,73 @@
+"""What cannot be exported is refused before any work: before the checkpoint, which does not exist, is looked for."""
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from softsearch.app.export import export
+from softsearch.app.run import train
+from softsearch.errors import BundleError, CheckpointError, ConfigError
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+UNEXPORTABLE = [
+    (["search=rerank", "search.models=[nowhere]"], "a bundle cannot recommend search=rerank, which needs other models"),
+    (["search.max_length_factor=200"], "search.max_length_factor is 200, expected a number from 0 to 10"),
+    (["search.beam=500"], "search.beam is 500, expected an integer from 0 to 100"),
+    (["search=sample", "search.top_k=10000000"], "search.top_k is 10000000, expected an integer from 0 to"),
+    (["search=exact", "search.max_nodes=1000000000"], "search.max_nodes is 1000000000, expected an integer"),
+]
+
+
+def composed(command: str, *options: str) -> DictConfig:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(command, [*options])
+
+
+def exported(folder: Path, *options: str) -> None:
+    export(composed("export", f"ckpt={folder}/no.ckpt", f"out={folder}/out", f"cache_dir={folder}", *options))
+
+
+@pytest.mark.parametrize(("options", "message"), UNEXPORTABLE)
+def test_a_search_that_no_bundle_recommends(tmp_path: Path, options: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        exported(tmp_path, *options)
+
+
+@pytest.mark.parametrize("value", ["7", "20000", "many", "true", "null", "100.5"])
+def test_a_limit_of_the_source_that_no_bundle_has(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"max_src_tokens is .*, expected an integer from 8 to 16384"):
+        exported(tmp_path, f"max_src_tokens={value}")
+
+
+@pytest.mark.parametrize("out", ["{}/file", "{}/file/b", "{}", "/dev/null/b", "5", "null"])
+def test_a_place_where_no_bundle_can_be(tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises((BundleError, ConfigError), match=r"cannot be written|is not a bundle|expected a folder"):
+        exported(tmp_path, f"out={out.format(tmp_path)}")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("search", ["greedy", "beam", "sample", "exact"])
+def test_every_other_search_gets_as_far_as_the_checkpoint(tmp_path: Path, search: str) -> None:
+    with pytest.raises(CheckpointError, match=r"no\.ckpt"):
+        exported(tmp_path, f"search={search}")
+
+
+@pytest.mark.parametrize(("options", "message"), UNEXPORTABLE)
+def test_a_run_that_could_not_export_its_bundle_does_not_start(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"callbacks.dashboard.bundle is true, but {message}"):
+        train(
+            composed(
+                "train",
+                "name=small",
+                "callbacks.dashboard.bundle=true",
+                f"run_dir={tmp_path / 'run'}",
+                f"cache_dir={tmp_path / 'cache'}",
+                *options,
+            )
+        )
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,197 @@
+"""What a person may mistype at a command is answered in one line, most of it before the lab is imported."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+TYPED = """
+import io, json, resource, sys
+from contextlib import redirect_stderr, redirect_stdout
+from softsearch.app.main import run
+
+def answer(command, options, work):
+    sys.argv = [f"{command}.py", *options]
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
+        try:
+            run(command, work)
+        except SystemExit as end:
+            return end.code, said.getvalue()
+        except BaseException as error:
+            return repr(error), said.getvalue()
+    return "it ran", said.getvalue()
+
+work, full_disk, cases = json.loads(sys.argv[1])
+if full_disk:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # no file can grow
+answers = [answer(command, options, work) for command, *options in cases]
+print(json.dumps([answers, "lightning" in sys.modules]))
+"""
+
+
+class Answer(NamedTuple):
+    code: int | str
+    said: str
+
+
+def typed(
+    folder: Path, cases: list[tuple[str, ...]], work: str = "no.such.work", *, full_disk: bool = False
+) -> tuple[list[Answer], bool]:
+    """Types commands, one after the other in one process; says too whether the lab was imported."""
+    lines = [(*case, *(f"hydra.run.dir={folder / 'run'}" for _ in [0] if not _flags_or_dir(case))) for case in cases]
+    done = subprocess.run(
+        [sys.executable, "-c", TYPED, json.dumps([work, full_disk, lines])],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache")},
+    )
+    assert done.returncode == 0, done.stderr
+    answers, lab = json.loads(done.stdout)
+    return [Answer(*answer) for answer in answers], lab
+
+
+def _flags_or_dir(case: tuple[str, ...]) -> bool:
+    return any(option.startswith(("-", "hydra.run.dir")) for option in case[1:])
+
+
+def expect(cases: list[tuple[int, str, str]], answers: list[Answer]) -> None:
+    for (code, line, message), answer in zip(cases, answers, strict=True):
+        assert (answer.code, message in answer.said) == (code, True), (line, answer)
+        assert answer.said.startswith("error: "), (line, answer)
+        assert answer.said.count("\n") == 1, (line, answer)
+        assert len(answer.said) < 1000, (line, answer)
+
+
+BEFORE_THE_LAB = [
+    (1, "train experiment=nope", "there is no experiment=nope; there are: bahdanau2015"),
+    (1, "train experiment=demoo", "there is no experiment=demoo; did you mean 'demo'?"),
+    (1, "train recipe=nope", "there is no recipe=nope; there are: gru, "),
+    (1, "train recipe=rnnserch model=transformer_base", "there is no recipe=rnnserch; did you mean 'rnnsearch'?"),
+    (1, "train callbacks=nope", "there is no callbacks=nope; there are: default, ema"),
+    (1, "train method/decay=linea method=scheduled_sampling", "there is no method/decay=linea; did you mean 'linear'?"),
+    (1, "train model=", "there is no model=; there are: gru"),
+    (1, "train nope=1", "there is no config key 'nope'"),
+    (1, "train +nope=1", "nope is not an option of train"),
+    (1, "train ++sed=1", "sed is not an option of train: did you mean 'seed'?"),
+    (1, "train +vectors.x=1", "vectors.x is not an option of vectors: there are: src, tgt"),
+    (1, "train +callbacks.mine=1", "callbacks.mine is 1 (int), expected a section with a _target_ or null"),
+    (1, "train seed=-1", "seed is -1 (int), expected a whole number of at least 0 and at most 4294967295"),
+    (1, f"train seed={10**20}", f"seed is {10**20} (int), expected a whole number of at least 0"),
+    (1, "train resume=5", "resume is 5 (int), expected a path or null"),
+    (1, "train resume=true", "resume is True (bool), expected a path or null"),
+    (1, "train cache_dir=5", "cache_dir is 5 (int), expected a path"),
+    (1, "train vectors=null", "vectors is None (NoneType), expected a section of src, tgt"),
+    (1, "train run_dir=/dev/null/x", "run_dir is '/dev/null/x', which cannot be written (Not a directory)"),
+    (1, "train hydra.run.dir=/dev/null/x", "the run's folder cannot be written: /dev/null/x: Not a directory"),
+    *(
+        (1, f"train {group}=null", f"{group} is null, expected one of")
+        for group in ("data", "model", "optimizer", "logger", "callbacks", "scheduler", "loss", "method", "trainer",
+                      "tokenizer", "batching", "search")
+    ),
+    (1, "train ~data", "data is null, expected one of multi30k, "),
+    (1, "train model=5", "model is 5, expected one of gru, "),
+    (1, "train =5", "'=5' names no key; write key=value"),
+    (1, "train data=parallel", "data.train: it is missing; set it"),
+    (1, "train optimizer.lrr=3", "there is no config key 'optimizer.lrr'; did you mean 'optimizer.lr'?"),
+    (1, "train seed=[1", "'seed=[1' cannot be read"),
+    (2, "train --model rnnsearch", "there is no option --model, because options are written as key=value; write mod"),
+    (2, "train --model=rnnsearch seed=1", "write model=rnnsearch"),
+    (2, "train --run-dir seed=1", "write run_dir=VALUE"),
+    (2, "train --epochs 5", "did you mean 'trainer.max_epochs'?"),
+    (2, "train --cfg nope", "argument --cfg/-c: invalid choice: 'nope'"),
+    (2, "train -m --cfg job", "only one of --run, --multirun"),
+    (1, "evaluate model=lstm",
+     "model is an option of train.py, and a checkpoint keeps its own; evaluate.py has search, "),
+    (1, "evaluate model.encoder.dropout=0", "model.encoder.dropout is an option of train.py, and a checkpoint keeps"),
+    (1, "evaluate data.root=x", "there is no data.root while data is null; add data=NAME, one of multi30k, "),
+    (1, "evaluate ckptt=x", "there is no config key 'ckptt'; did you mean 'ckpt'?"),
+    (1, "evaluate average=0", "average is 0 (int), expected a whole number of at least 1 or null"),
+    (1, "evaluate shortlist.frequent=x", "shortlist.frequent is 'x' (str), expected a whole number"),
+    (1, "evaluate test=[a.en]", "test is ['a.en'] (list), expected a list of a path, a path or null"),
+    (1, "score tokens=5", "tokens is 5 (int), expected true or false"),
+    (1, "tune ensemble=mean", "ensemble is 'mean' (str), expected one of 'log_probs', "),
+    (1, "export ckpt=a.ckpt", "out: it is missing; set it"),
+    (1, "average last=0", "last is 0 (int), expected a whole number of at least 1"),
+    (1, "compare runs=5", "runs is 5 (int), expected a path or a list, each a path"),
+    (1, "dictionary ckpt=a out=b pairs=0", "pairs is 0 (int), expected a whole number of at least 1 or null"),
+    (1, "prepare processes=0", "processes is 0 (int), expected a whole number of at least 1 or null"),
+]  # fmt: skip
+BEFORE_THE_DATA = [
+    (1, "train trainer.val_check_interval=0", "trainer.val_check_interval is 0 (int), expected a whole number of at"),
+    (1, "train trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches is 0 (int), expected a whole "),
+    (1, "train trainer.log_every_n_steps=0", "trainer.log_every_n_steps is 0 (int), expected a whole number of at le"),
+    (1, "train trainer.log_every_n_steps=-1", "trainer.log_every_n_steps is -1 (int), expected a whole number of at l"),
+    (1, "train trainer.gradient_clip_val=-1", "trainer.gradient_clip_val is -1 (int), expected a number of at least 0"),
+    (1, "train trainer.max_time=abc", "trainer: Trainer refuses its options: `Timer(duration='abc')`"),
+    (1, "train trainer.devices=0", "trainer: Trainer refuses its options: `Trainer(devices=0)`"),
+    (1, "train +trainer.foo=1", "trainer.foo is not an option of Trainer"),
+    (1, "train callbacks.early_stopping.patience=-1", "callbacks.early_stopping.patience is -1 (int), expected a who"),
+    (1, "train callbacks.early_stopping.monitor=val/blue", "callbacks.early_stopping.monitor is 'val/blue', expected "),
+    (1, "train callbacks.best.monitor=bleu", "callbacks.best.monitor is 'bleu', expected one of val/bleu"),
+    (1, "train scheduler=plateau scheduler.monitor=loss", "scheduler.monitor is 'loss', expected one of val/bleu"),
+    (1, "train callbacks.translate=null", "callbacks.early_stopping.monitor is 'val/bleu', expected one of val/loss"),
+    (1, "train search.beam=100000", "search.beam is 100000, expected 1 to 1000"),
+    (1, "train search.max_length_factor=1e30", "search.max_length_factor is 1e+30, expected at least 0 and at most 10"),
+    (1, "train model.encoder.hidden_dim=0", "model.encoder.hidden_dim is 0 (int), expected a whole number of at least"),
+    (1, "train model=transformer_tiny model.decoder.num_layers=0", "model.decoder.num_layers is 0 (int), expected a w"),
+    (1, "train model=kalchbrenner2013 model.encoder.max_src_len=-1", "model.encoder.max_src_len is -1 (int), expected"),
+    (1, "train model.embeddings.dim=32", "found model.embeddings.dim=32 and the decoder's maxout_dim=256; set max"),
+    (1, "train model=nematus model.embeddings.dim=32", "set output_dim=32 there, "),
+    (1, "train model=lstm model.embeddings.dim=32", "set hidden_dim=32 there, "),
+    (1, "train optimizer.lr=nan", "optimizer.lr is nan (float), expected"),
+    (1, "train optimizer.betas=[0.9]", "optimizer.betas is [0.9] (list), expected a list of a number"),
+    (1, "train optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
+    (1, "train search.banned=[a]", "search.banned is ['a'] (list), expected a list, each a whole number"),
+]  # fmt: skip
+
+
+def test_most_is_known_before_the_lab_is_imported(tmp_path: Path) -> None:
+    answers, lab = typed(tmp_path, [tuple(line.split()) for _, line, _ in BEFORE_THE_LAB])
+    expect(BEFORE_THE_LAB, answers)
+    assert not lab
+
+
+def test_the_rest_is_known_before_the_data_are_prepared(tmp_path: Path) -> None:
+    short = ("data.train_size=20", "data.val_size=2", "data.test_size=2", "trainer.max_steps=1")  # should one run
+    lines = [(*line.split(), *short) for _, line, _ in BEFORE_THE_DATA]
+    answers, _ = typed(tmp_path, lines, work="softsearch.app.run.train")
+    expect(BEFORE_THE_DATA, answers)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_run_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    answers, lab = typed(tmp_path, [("train", f"hydra.run.dir={folder}"), ("compare", "runs=a")], full_disk=True)
+    expect(
+        [(1, "train", "the run's folder cannot be written: File too large"), (1, "compare", "cannot be written")],
+        answers,
+    )
+    assert not lab
+
+
+@pytest.mark.parametrize(("module", "number"), [("omegaconf", "SIGINT"), ("torch", "SIGINT"), ("torch", "SIGTERM")])
+def test_a_signal_while_imports_run_leaves_no_traceback(module: str, number: str, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", str(ROOT / "src" / "train.py"), f"hydra.run.dir={tmp_path / 'run'}"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(tmp_path / "cache")},
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:  # a line for each module that has been imported, those within it first
+            if f" {module}." in line:
+                process.send_signal(signal.Signals[number])
+                break
+        rest = process.stderr.read()
+    assert process.returncode == 128 + signal.Signals[number]
+    assert [line for line in rest.splitlines() if not line.startswith("import time:")] == []

@@ -1,0 +1,215 @@
+"""Bundles with right hashes around graphs that could harm the host, or the search."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from softsearch.errors import BundleError, InputError
+from softsearch.runtime import graph_check
+from softsearch.runtime.bundle import write_bundle
+from softsearch.runtime.graph_check import check_graph
+from softsearch.runtime.session import OnnxStepFunction, describe_onnx
+from softsearch.text.vocabulary import BOS, EOS
+from tests.unit.runtime.bundles import bundle_parts
+
+Edit = Callable[[onnx.ModelProto], object]
+
+
+def node(op: str, *inputs: str, output: str = "extra", **attributes: object) -> onnx.NodeProto:
+    return helper.make_node(op, list(inputs), [output], **attributes)
+
+
+def body(op: str) -> onnx.GraphProto:
+    """Of a loop that never ends, and of anything else that has a graph inside."""
+    true = numpy_helper.from_array(np.array(True), "true")
+    inputs = [helper.make_tensor_value_info("i", TensorProto.INT64, []), port("before")] if op == "Loop" else []
+    return helper.make_graph(
+        [helper.make_node("Identity", ["true"], ["after"])], "body", inputs, [port("after")], [true]
+    )
+
+
+def port(name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.BOOL, [])
+
+
+def external(name: str) -> onnx.TensorProto:
+    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="secret.bin")
+    return tensor
+
+
+def sparse(name: str) -> onnx.SparseTensorProto:
+    values = numpy_helper.from_array(np.ones(1, dtype=np.float32), name)
+    return helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1 << 40])), [1 << 41])
+
+
+def function() -> onnx.FunctionProto:
+    return helper.make_function("own", "f", ["x"], ["y"], [node("Neg", "x", output="y")], [helper.make_opsetid("", 18)])
+
+
+HOSTILE: dict[str, tuple[Edit, str]] = {
+    "an endless loop": (lambda m: m.graph.node.append(node("Loop", "", "", body=body("Loop"))), "with a graph inside"),
+    "a scan": (
+        lambda m: m.graph.node.append(node("Scan", body=body("Scan"), num_scan_inputs=1)),
+        "with a graph inside",
+    ),
+    "a branch": (
+        lambda m: m.graph.node.append(node("If", "c", then_branch=body("If"), else_branch=body("If"))),
+        "with a graph inside",
+    ),
+    "a map": (lambda m: m.graph.node.append(node("SequenceMap", "s", body=body("Map"))), "with a graph inside"),
+    "a list of graphs": (lambda m: m.graph.node.append(node("Neg", "x", more=[body("If")])), "with a graph inside"),
+    "another library's loop": (
+        lambda m: m.graph.node.append(node("BeamSearch", "x", domain="com.microsoft")),
+        "domain b'com.microsoft'",
+    ),
+    "a function": (lambda m: m.functions.append(function()), "functions or training steps"),
+    "training": (lambda m: m.training_info.add().algorithm.CopyFrom(body("If")), "functions or training steps"),
+    "another file": (lambda m: m.graph.initializer.append(external("x")), "constants that are in another file"),
+    "a node of another file": (
+        lambda m: m.graph.node.append(node("Constant", value=external("x"))),
+        "constants that are in another file",
+    ),
+    "a sparse constant": (lambda m: m.graph.sparse_initializer.append(sparse("x")), "sparse constants"),
+    "a sparse node": (lambda m: m.graph.node.append(node("Constant", sparse_value=sparse("x"))), "sparse constants"),
+    "a long line": (
+        lambda m: m.graph.node.extend(node("Neg", f"x{i}", output=f"x{i + 1}") for i in range(20_001)),
+        "more than 20000 operators",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("file", ["encoder.onnx", "decoder_step.onnx"])
+def test_a_graph_with_more_than_plain_operators_is_refused(tmp_path: Path, name: str, file: str) -> None:
+    edit, message = HOSTILE[name]
+    files, manifest = bundle_parts()
+    model = onnx.load_from_string(files[file])
+    edit(model)
+    files[file] = model.SerializeToString()
+    bundle = write_bundle(tmp_path / "b", files, manifest)
+    with pytest.raises(BundleError, match=rf"b: {file}: the graph holds .*{message}.*; do not use this bundle"):
+        OnnxStepFunction(bundle)
+
+
+def test_the_fields_are_those_of_onnx() -> None:
+    """Whatever may hold a graph, a function or a constant beside the graph's own nodes is looked at."""
+
+    def numbers(message: type, kind: str) -> set[int]:
+        fields = message.DESCRIPTOR.fields  # type: ignore[attr-defined]
+        return {field.number for field in fields if field.message_type and field.message_type.name == kind}
+
+    def number(message: type, name: str) -> int:
+        return int(message.DESCRIPTOR.fields_by_name[name].number)  # type: ignore[attr-defined]
+
+    assert numbers(onnx.ModelProto, "GraphProto") == {graph_check._MODEL_GRAPH}
+    refused = numbers(onnx.ModelProto, "TrainingInfoProto") | numbers(onnx.ModelProto, "FunctionProto")
+    assert refused == {graph_check._MODEL_TRAINING, graph_check._MODEL_FUNCTIONS}
+    assert numbers(onnx.GraphProto, "NodeProto") == {graph_check._GRAPH_NODE}
+    assert numbers(onnx.GraphProto, "TensorProto") == {graph_check._GRAPH_INITIALIZER}
+    assert numbers(onnx.GraphProto, "SparseTensorProto") == {graph_check._GRAPH_SPARSE_INITIALIZER}
+    assert numbers(onnx.GraphProto, "GraphProto") == set()
+    assert numbers(onnx.NodeProto, "AttributeProto") == {graph_check._NODE_ATTRIBUTE}
+    assert number(onnx.NodeProto, "domain") == graph_check._NODE_DOMAIN
+    assert numbers(onnx.AttributeProto, "GraphProto") == set(graph_check._ATTRIBUTE_GRAPHS)
+    assert numbers(onnx.AttributeProto, "TensorProto") == set(graph_check._ATTRIBUTE_TENSORS)
+    assert numbers(onnx.AttributeProto, "SparseTensorProto") == set(graph_check._ATTRIBUTE_SPARSE)
+    elsewhere = {number(TensorProto, "external_data"), number(TensorProto, "data_location")}
+    assert elsewhere == set(graph_check._TENSOR_EXTERNAL)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x3a",  # the graph, and no length
+        b"\x3a\x05\x00",  # shorter than it says
+        b"\x38\x05",  # a number where the graph should be
+        b"\x3a\x01\x0b",  # a group in the graph
+        b"\xff" * 11,  # a number that does not end
+        b"\xba\x80\x80\x80\x70\x00",  # the graph's number with bits that a parser of 32 bits does not see
+    ],
+)
+def test_bytes_that_parsers_read_in_different_ways_are_refused(content: bytes) -> None:
+    with pytest.raises(BundleError, match="it is no ONNX model"):
+        check_graph(content)
+
+
+def test_another_format_of_onnx_runtime_is_refused() -> None:
+    """It has no protobuf to look into, and is told by the letters that stand from the fourth byte on."""
+    model = onnx.load_from_string(bundle_parts()[0]["encoder.onnx"])
+    disguised = b"\x12\x06xxORTM" + model.SerializeToString()  # the producer's name
+    check_graph(disguised)
+    assert describe_onnx(disguised) == describe_onnx(model.SerializeToString())
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def with_row_of_zeros(elements: int, *, constant: bool) -> bytes:
+    """The encoder, which also computes the maximum of so many zeros; ONNX Runtime knows how many when it loads it."""
+    model = onnx.load_from_string(bundle_parts()[0]["encoder.onnx"])
+    constants = {"huge": np.array([1, 1, elements]), "ones": np.array([1, 1, 1]), "nothing": np.float32(0)}
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items())
+    model.graph.node[0].output[0] = "embedded"
+    depends_on_input = [
+        node("Shape", "embedded", output="shape"),
+        node("Min", "shape", "ones", output="factors"),
+        node("Mul", "huge", "factors", output="size"),
+    ]
+    added = [
+        *([] if constant else depends_on_input),
+        node("Expand", "nothing", "huge" if constant else "size", output="none"),
+        node("ReduceMax", "embedded", output="scale", keepdims=0),
+        node("Mul", "none", "scale", output="scaled"),  # not constant: what was folded stays
+        node("ReduceMax", "scaled", output="least"),
+        node("Add", "embedded", "least", output="memory.0"),
+    ]
+    for place, one in enumerate(added, start=1):
+        model.graph.node.insert(place, one)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_few_bytes_cannot_ask_for_all_memory(tmp_path: Path, *, constant: bool) -> None:
+    files, manifest = bundle_parts()
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    files["encoder.onnx"] = with_row_of_zeros(half // 4 + 1, constant=constant)
+    step_fn = OnnxStepFunction(write_bundle(tmp_path / "b", files, manifest))
+    with pytest.raises(InputError, match="asks for more than half of this machine's memory; translate fewer tokens"):
+        step_fn.start([[5, EOS]])
+
+
+def test_loading_a_graph_computes_nothing(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    files["encoder.onnx"] = with_row_of_zeros(1 << 26, constant=True)
+    bundle = write_bundle(tmp_path / "b", files, manifest)
+    before = resident()
+    step_fn = OnnxStepFunction(bundle)
+    assert resident() - before < 1 << 26  # a quarter of the zeros
+    assert step_fn.vocab_size
+
+
+def test_outputs_of_another_size_than_was_asked_for_are_refused(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    model = onnx.load_from_string(files["decoder_step.onnx"])
+    model.graph.node[-1].input[1] = "fewer"
+    model.graph.node.insert(0, node("Min", "k", "one", output="fewer"))
+    step = write_bundle(tmp_path / "a", files | {"decoder_step.onnx": model.SerializeToString()}, manifest)
+    step_fn = OnnxStepFunction(step)
+    state = step_fn.start([[5, EOS], [6, EOS]])
+    with pytest.raises(BundleError, match=r"log_probs came with the axes \[2, 1, 1\], expected \[2, 1, 3\]"):
+        step_fn.step(np.full(2, BOS), state, 3)
+    model = onnx.load_from_string(files["encoder.onnx"])
+    model.graph.node[0].output[0] = "embedded"
+    model.graph.node.insert(1, node("Slice", "embedded", "zero", "one", output="memory.0"))  # the first sentence's
+    encoder = write_bundle(tmp_path / "b", files | {"encoder.onnx": model.SerializeToString()}, manifest)
+    with pytest.raises(BundleError, match=r"memory\.0 came with the axes \[1\], expected \[2\]"):
+        OnnxStepFunction(encoder).start([[5, EOS], [6, EOS]])

@@ -1,0 +1,66 @@
+"""What stands where results are to go keeps its mode and its links, and is replaced whole or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from softsearch.errors import InputError
+from softsearch.runtime.output import open_output
+from softsearch.runtime.streaming import StreamOptions, translate_stream
+from softsearch.runtime.translator import Translator
+
+
+def write(path: Path, text: bytes = b"new\n") -> None:
+    with open_output(path) as output:
+        output.write(text)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "out").write_text("older, and longer\n")
+    (tmp_path / "out").chmod(mode)
+    write(tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == b"new\n"
+    assert (tmp_path / "out").stat().st_mode & 0o777 == mode
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_symbolic_link_goes_on_to_lead_to_the_file(tmp_path: Path, there: bool) -> None:
+    (tmp_path / "results").mkdir()
+    if there:
+        (tmp_path / "results/target").write_text("older\n")
+    (tmp_path / "link").symlink_to("results/target")
+    write(tmp_path / "link")
+    assert (tmp_path / "link").readlink() == Path("results/target")
+    assert (tmp_path / "results/target").read_bytes() == b"new\n"
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["target"]
+
+
+def test_a_new_file_has_the_mode_that_others_get(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    write(tmp_path / "out")
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write any file")
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("older\n")
+    (tmp_path / "out").chmod(0o400)
+    with pytest.raises(InputError, match=r"out cannot be written \(Permission denied\)"):
+        write(tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "older\n"
+
+
+@pytest.mark.parametrize(
+    "other", ["out", "folder/../out", "link"], ids=["the same name", "another way", "a symbolic link"]
+)
+def test_translations_and_alignments_need_two_files(bundle_dir: Path, tmp_path: Path, other: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "out").write_text("older\n")
+    (tmp_path / "link").symlink_to("out")
+    (tmp_path / "in").write_text("one\n")
+    options = StreamOptions(tmp_path / "in", tmp_path / "out", tmp_path / other, n_best=False)
+    with pytest.raises(InputError, match="named for the translations and for the alignments; give --alignments"):
+        translate_stream(Translator(bundle_dir, threads=1), options)
+    assert (tmp_path / "out").read_text() == "older\n"
