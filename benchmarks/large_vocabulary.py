@@ -19,10 +19,10 @@ import torch
 from hydra import compose, initialize_config_dir
 from torch import Tensor
 
-from softsearch.app.instantiate import build
-from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.instantiate import build
 from softsearch.text.vocabulary import SPECIALS
-from softsearch.training.lazy_adam import clip_by_norm
+from softsearch.training.optimizer.lazy_adam import clip_by_norm
 
 SRC_VOCAB, TGT_LEN = 8_000, 16
 ROWS = (  # name, has the large vocabulary, choices of config groups, sparse gradients

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from softsearch.app.systems import open_any
+from softsearch.app.systems.open import open_any
 from softsearch.search.exact import ExactSearch, Explored
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import EOS

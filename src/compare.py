@@ -6,4 +6,4 @@ See configs/compare.yaml.
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("compare", "softsearch.app.compare.compare")
+    start("compare", "softsearch.app.compare.compare.compare")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from softsearch.app.printing import plain_console
+from softsearch.app.console import plain_console
 from softsearch.report.heatmap import draw_alignments
 from softsearch.training.run_folder import read_metrics
 

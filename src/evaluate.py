@@ -6,4 +6,4 @@ See configs/evaluate.yaml.
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("evaluate", "softsearch.app.evaluate.evaluate")
+    start("evaluate", "softsearch.app.evaluate.evaluate.evaluate")

@@ -3,4 +3,4 @@
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("sweep", "softsearch.app.sweep.sweep")
+    start("sweep", "softsearch.app.sweep.sweep.sweep")

@@ -3,4 +3,4 @@
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("train", "softsearch.app.run.train")
+    start("train", "softsearch.app.train.train.train")

@@ -1,6 +1,6 @@
 """Ranges of numbers in type annotations, so that a config is checked against them before anything is built.
 
-``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)`` tells :mod:`softsearch.app.instantiate` what to refuse.
+``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)`` tells the app's instantiate what to refuse.
 """
 
 import math

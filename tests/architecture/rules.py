@@ -73,7 +73,7 @@ def printed_markup(text: str) -> list[str]:
         given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         name = _dotted(call.func, names)
         if name == "rich.print" or (name == "rich.console.Console" and given.get("markup") != "False"):
-            complaints.append(f"line {call.lineno}: {name} reads markup, use softsearch.app.printing")
+            complaints.append(f"line {call.lineno}: {name} reads markup, use softsearch.app.console")
     return complaints
 
 

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 BASE = ("errors", "search", "text", "runtime", "__init__")  # installed without the lab
-SWEEP = ("app/study", "app/sweep", "app/sweep_results")
+SWEEP = ("app/sweep/study", "app/sweep/sweep", "app/sweep/results")
 NEEDS = {  # what src uses: the last release without it
     "lightning.pytorch.callbacks.WeightAveraging": "2.5.6",
     "optuna.storages.RetryHeartbeatStaleTrialCallback": "4.99",

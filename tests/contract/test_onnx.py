@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from softsearch.app.instantiate import build
+from softsearch.app.config.instantiate import build
 from softsearch.errors import BundleError
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE
 from softsearch.models.interface import Seq2Seq
@@ -15,7 +16,6 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import every_model, model_config
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from softsearch.data.batch import Batch, pad
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.sampled_softmax import SampledSoftmax
@@ -16,12 +17,11 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import EOS
-from softsearch.training.methods.decay import Exponential
-from softsearch.training.methods.interface import TrainingMethod
-from softsearch.training.methods.r_drop import RDrop
-from softsearch.training.methods.scheduled_sampling import ScheduledSampling
-from softsearch.training.methods.teacher_forcing import teacher_forcing
-from softsearch.training.step_function import TorchStepFunction
+from softsearch.training.objectives.decay import Exponential
+from softsearch.training.objectives.interface import TrainingMethod
+from softsearch.training.objectives.r_drop import RDrop
+from softsearch.training.objectives.scheduled_sampling import ScheduledSampling
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 from tests.contract.other_device import There, other_device
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from softsearch.evaluation.inference import reference_nll
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
-from softsearch.training.evaluation import reference_nll
-from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import TGT_VOCAB, every_model, small_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]

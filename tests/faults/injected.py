@@ -14,12 +14,12 @@ from lightning.pytorch.callbacks import Callback
 from omegaconf import DictConfig
 from torch import Tensor
 
-from softsearch.app.main import command
+from softsearch.app.config.command import command
 from softsearch.data.batch import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.methods.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 HUGE = 1 << 50  # bytes: a petabyte is more than any machine maps
 
@@ -103,7 +103,7 @@ class Inject(Callback):
 
 @command("train")
 def main(config: DictConfig) -> None:
-    from softsearch.app.run import train
+    from softsearch.app.train.train import train
 
     train(config)
 

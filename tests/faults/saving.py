@@ -14,8 +14,8 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import CheckpointError
-from softsearch.training.checkpoint_folder import keep_steps, newest_resumable
-from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoints.folder import keep_steps, newest_resumable
 from tests.unit.training.checkpoints import by_hand
 
 KILLS = 20

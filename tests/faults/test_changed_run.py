@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
 from tests.integration.commands import SMALL
 

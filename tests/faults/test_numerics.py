@@ -11,8 +11,8 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import SoftsearchError
-from softsearch.training.callbacks.faulty_steps import MOST_EXHAUSTED, MOST_NONFINITE, FaultySteps
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.faults.faulty_steps import MOST_EXHAUSTED, MOST_NONFINITE, FaultySteps
 from tests.faults.commands import TWO_CPU_PROCESSES, TwoProcesses, rows, train
 from tests.faults.injected import LOSSES, Inject
 from tests.unit.training.small_run import Terminate, assert_same_bits, fit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.faults.commands import TWO_CPU_PROCESSES, Faults, TwoProcesses, rows, train
 from tests.unit.training.small_run import assert_same_bits
 

@@ -14,11 +14,11 @@ from lightning.pytorch.strategies import FSDPStrategy
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.callbacks.faulty_steps import FaultySteps
 from softsearch.training.callbacks.final_validation import FinalValidation
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.metrics_file import MetricsFile
+from softsearch.training.faults.faulty_steps import FaultySteps
+from softsearch.training.loggers.metrics_csv import MetricsFile
 from tests.unit.training.small_run import small_data, small_module, small_trainer
 
 STEPS = 6

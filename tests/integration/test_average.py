@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL, run
 
 

@@ -17,13 +17,13 @@ import yaml
 from nbclient import NotebookClient
 from packaging.requirements import Requirement
 
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import EOS
-from softsearch.training.saved import read_saved
-from softsearch.training.step_function import TorchStepFunction
+from softsearch.training.checkpoints.checkpoint_contents import read_saved
 from tests.integration.commands import ROOT, SMALL, run
 
 LINES = ["twenty-one", "", "the third of may", "  ", "five hundred dollars", "\U0001f642 ten"]
@@ -64,7 +64,7 @@ def test_evaluate_repeats_the_test_of_the_run(trained: Path, tmp_path: Path) -> 
 
 
 def test_the_bundle_translates_token_for_token_as_torch_does(trained: Path, bundle: Path) -> None:
-    from softsearch.app.build import rebuild_model
+    from softsearch.app.config.build import rebuild_model
 
     saved = read_saved(trained / "checkpoints" / "best.ckpt")
     sources = (trained.parent / "cache").glob("spellout-*/test.en")

@@ -11,12 +11,12 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from softsearch.app.build import build_data, build_model
-from softsearch.app.instantiate import build
-from softsearch.app.main import register_resolvers
+from softsearch.app.config.build import build_data, build_model
+from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.instantiate import build
 from softsearch.data.sampler import BucketBatchSampler
 from softsearch.text.vocabulary import PAD
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL, run
 from tests.unit.data.pairs import write_pair
 

@@ -10,13 +10,13 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.build import build_data, build_model
-from softsearch.app.evaluate import evaluate
+from softsearch.app.config.build import build_data, build_model
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.instantiate import plain
+from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
-from softsearch.app.instantiate import plain
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
-from softsearch.app.systems import combine, open_any, open_systems
+from softsearch.app.systems.open import combine, open_any, open_systems
+from softsearch.app.train.train import train
 from softsearch.app.tune import tune
 from softsearch.errors import ConfigError
 from softsearch.runtime.translator import Translator
@@ -25,8 +25,8 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.distribution import full_log_probs
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import BOS, EOS
-from softsearch.training.checkpoint_io import AtomicCheckpointIO
-from softsearch.training.saved import ORIGIN, SaveOrigin
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 
 pytestmark = pytest.mark.slow
 OPTIONS = (

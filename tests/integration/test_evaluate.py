@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.evaluate import evaluate
-from softsearch.app.main import CONFIGS
+from softsearch.app.config.command import CONFIGS
+from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.errors import SoftsearchError
 from tests.integration.commands import run
 

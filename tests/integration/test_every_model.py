@@ -8,11 +8,11 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.export import export
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
+from softsearch.app.train.train import train
+from softsearch.evaluation.metrics import corpus_scores
 from softsearch.runtime.translator import Translator
-from softsearch.training.metrics import corpus_scores
 
 MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 SIZES = {

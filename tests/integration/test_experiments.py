@@ -7,12 +7,12 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from softsearch.app.average import average
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
-from softsearch.training.checkpoint_folder import step_checkpoints
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.train.train import train
+from softsearch.training.checkpoints.checkpoint_contents import read_saved
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.folder import step_checkpoints
 from softsearch.training.run_folder import read_metrics
-from softsearch.training.saved import read_saved
 
 DATA = (
     "data=spellout",

@@ -13,18 +13,18 @@ import torch
 from hydra import compose, initialize_config_dir
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.train.train import train
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.callbacks.preemption import Preemption
-from softsearch.training.checkpoint_io import load_checkpoint
-from softsearch.training.methods.decay import InverseSigmoid
-from softsearch.training.methods.interface import TrainingMethod
-from softsearch.training.methods.r_drop import RDrop
-from softsearch.training.methods.scheduled_sampling import ScheduledSampling
-from softsearch.training.methods.teacher_forcing import teacher_forcing
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.faults.preemption import Preemption
+from softsearch.training.objectives.decay import InverseSigmoid
+from softsearch.training.objectives.interface import TrainingMethod
+from softsearch.training.objectives.r_drop import RDrop
+from softsearch.training.objectives.scheduled_sampling import ScheduledSampling
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.optimizer.schedules import Plateau
 from softsearch.training.run_folder import read_metrics
-from softsearch.training.schedules import Plateau
 from tests.integration.commands import SMALL
 from tests.unit.training.small_run import small_data, small_module, small_trainer
 

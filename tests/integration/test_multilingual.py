@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.evaluate import evaluate
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
+from softsearch.app.train.train import train
 from softsearch.runtime.cli import main
 
 SIZES = {"train": 400, "val": 20, "test": 20}
@@ -36,7 +36,7 @@ def write_pairs(folder: Path) -> list[str]:
             for path, word in zip(pair, ("w", lang), strict=True):
                 path.write_text("".join(" ".join(f"{word}{i}" for i in sentence) + "\n" for sentence in sentences))
             names.append(f"{split}: [{pair[0]}, {pair[1]}]")
-        source = "_target_: softsearch.data.sources.parallel.Parallel, text_form: lc_tok"
+        source = "_target_: softsearch.data.corpora.parallel.Parallel, text_form: lc_tok"
         options.append(f"+data.pairs.{lang}={{{source}, src_lang: en, tgt_lang: {lang}, {', '.join(names)}}}")
     return options
 

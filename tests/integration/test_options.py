@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
-from softsearch.app.systems import open_any
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.systems.open import open_any
+from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
 from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import SMALL

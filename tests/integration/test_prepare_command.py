@@ -5,8 +5,8 @@ from pathlib import Path
 
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.build import build_data
-from softsearch.app.main import CONFIGS, register_resolvers
+from softsearch.app.config.build import build_data
+from softsearch.app.config.command import CONFIGS, register_resolvers
 from tests.integration.commands import SMALL, run
 from tests.unit.data.pairs import write_pair
 

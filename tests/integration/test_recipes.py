@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.data.sources.spellout import Spellout
+from softsearch.data.corpora.spellout import Spellout
 from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import ROOT
 

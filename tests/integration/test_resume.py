@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.callbacks.preemption import Preemption
-from softsearch.training.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.faults.preemption import Preemption
 from tests.integration.commands import ROOT, SMALL
 from tests.unit.training.small_run import Terminate, assert_same_bits, small_data, small_module, small_trainer
 

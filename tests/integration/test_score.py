@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.systems import System, open_systems
+from softsearch.app.systems.open import System, open_systems
 from softsearch.runtime.cli import main as softsearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.scoring import score_pairs

@@ -10,22 +10,22 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from softsearch.app.build import rebuild_model, rebuild_source
-from softsearch.app.evaluate import evaluate
+from softsearch.app.config.build import rebuild_model, rebuild_source
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import train
-from softsearch.app.training_text import training_shortlist
+from softsearch.app.systems.training_text import training_shortlist
+from softsearch.app.train.train import train
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.search.batching import translate_ids
 from softsearch.search.sampling import Sampling
 from softsearch.search.shortlist import Shortlist
-from softsearch.text.dictionary import read_dictionary
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import EOS, UNK
-from softsearch.training.saved import Saved, read_saved
-from softsearch.training.step_function import TorchStepFunction
+from softsearch.text.word_dictionary import read_dictionary
+from softsearch.training.checkpoints.checkpoint_contents import Saved, read_saved
 from tests.integration.commands import SMALL, run
 
 OPTIONS = (

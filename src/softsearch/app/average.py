@@ -4,12 +4,12 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from softsearch.app.instantiate import plain
-from softsearch.app.printing import plain_console
+from softsearch.app.config.instantiate import plain
+from softsearch.app.console import plain_console
 from softsearch.errors import ConfigError
-from softsearch.training.average import average as mean_of
-from softsearch.training.average import newest_steps
-from softsearch.training.checkpoint_io import AtomicCheckpointIO
+from softsearch.training.checkpoints.average import average as mean_of
+from softsearch.training.checkpoints.average import newest_steps
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 
 
 def average(config: DictConfig) -> None:

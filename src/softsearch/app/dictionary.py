@@ -6,17 +6,17 @@ import torch
 from omegaconf import DictConfig
 from rich.progress import Progress
 
-from softsearch.app.build import rebuild_model, rebuild_source
-from softsearch.app.instantiate import plain
-from softsearch.app.printing import plain_console
-from softsearch.app.training_text import read_training_text
+from softsearch.app.config.build import rebuild_model, rebuild_source
+from softsearch.app.config.instantiate import plain
+from softsearch.app.console import plain_console
+from softsearch.app.systems.training_text import read_training_text
 from softsearch.errors import ConfigError
-from softsearch.text.checks import require_int
-from softsearch.text.dictionary import best_translations, write_dictionary
-from softsearch.training.allocator import keep_freed_memory
-from softsearch.training.attention_counts import attention_counts
-from softsearch.training.average import read_weights
-from softsearch.training.step_function import TorchStepFunction
+from softsearch.evaluation.attention_counts import attention_counts
+from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.text.option_checks import require_int
+from softsearch.text.word_dictionary import best_translations, write_dictionary
+from softsearch.training.checkpoints.average import read_weights
+from softsearch.training.cpu_memory import keep_freed_memory
 
 
 def dictionary(config: DictConfig) -> None:

@@ -7,21 +7,21 @@ from typing import Any
 from omegaconf import DictConfig
 from rich.table import Table
 
-from softsearch.app.build import rebuild_model, rebuild_source
-from softsearch.app.instantiate import build, plain
-from softsearch.app.printing import plain_console
-from softsearch.app.reranking import is_rerank
-from softsearch.app.training_text import training_shortlist
-from softsearch.data.sources.base import ParallelSource
+from softsearch.app.config.build import rebuild_model, rebuild_source
+from softsearch.app.config.instantiate import build, plain
+from softsearch.app.console import plain_console
+from softsearch.app.systems.reranking import is_rerank
+from softsearch.app.systems.training_text import training_shortlist
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.report.folder import read_report
 from softsearch.runtime.bundle import check_place
 from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.runtime.recommended import Strategy, search_facts
-from softsearch.training.average import read_weights
+from softsearch.training.checkpoints.average import read_weights
+from softsearch.training.checkpoints.checkpoint_contents import Saved
 from softsearch.training.run_folder import read_metrics
-from softsearch.training.saved import Saved
-from softsearch.training.step_function import TorchStepFunction
 
 
 def export(config: DictConfig) -> None:

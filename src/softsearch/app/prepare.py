@@ -8,11 +8,11 @@ from omegaconf import DictConfig
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from softsearch.app.instantiate import build, check, plain
-from softsearch.app.printing import plain_console
-from softsearch.data.prepare import prepare as prepare_data
-from softsearch.data.prepared import PreparedData
-from softsearch.text.checks import require_int
+from softsearch.app.config.instantiate import build, check, plain
+from softsearch.app.console import plain_console
+from softsearch.data.preparation.prepare import prepare as prepare_data
+from softsearch.data.preparation.prepared import PreparedData
+from softsearch.text.option_checks import require_int
 
 
 def prepare(config: DictConfig) -> None:

@@ -7,10 +7,10 @@ from lightning.pytorch.utilities import rank_zero_only
 from rich.table import Table
 from rich.text import Text
 
-from softsearch.app.printing import plain_console
-from softsearch.report.contents import Report, Score, SystemReport
+from softsearch.app.console import plain_console
+from softsearch.evaluation.inference import Evaluation
+from softsearch.evaluation.schema import Report, Score, SystemReport
 from softsearch.report.folder import REPORT
-from softsearch.training.evaluation import Evaluation
 from softsearch.training.run_folder import METRICS, write_hypotheses, write_metrics
 
 _PERCENT = ("exact_match", "padding_efficiency", "outside_share")

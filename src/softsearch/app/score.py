@@ -5,18 +5,18 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from softsearch.app.instantiate import plain
-from softsearch.app.printing import plain_console
-from softsearch.app.systems import System, combine, open_systems
-from softsearch.app.test_set import HeldOutText, read_test_set
+from softsearch.app.config.instantiate import plain
+from softsearch.app.console import plain_console
+from softsearch.app.systems.open import System, combine, open_systems
+from softsearch.app.systems.test_set import HeldOutText, read_test_set
 from softsearch.errors import ConfigError
+from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.search.scoring import score_pairs
-from softsearch.text.checks import require_bool, require_choice
+from softsearch.text.option_checks import require_bool, require_choice
 from softsearch.text.vocabulary import EOS
-from softsearch.training.allocator import keep_freed_memory
-from softsearch.training.evaluation import BATCH_TOKENS
+from softsearch.training.cpu_memory import keep_freed_memory
 
 _CHUNK = 4096  # pairs whose scores are written at once
 

@@ -15,7 +15,7 @@ def start(command: str, work: str) -> None:
         work: full name of the function that does its work, given the config.
     """
     end_on_signals()
-    from softsearch.app.main import run
+    from softsearch.app.config.command import run
 
     run(command, work)
 

@@ -12,24 +12,24 @@ from omegaconf import DictConfig, OmegaConf
 from rich.table import Table
 from sacrebleu.metrics.base import Metric
 
-from softsearch.app.instantiate import check, plain
-from softsearch.app.printing import plain_console
-from softsearch.app.reranking import build_search, is_rerank
-from softsearch.app.system_report import translate
-from softsearch.app.systems import System, combine, open_any, open_systems
-from softsearch.app.test_set import HeldOutText, read_test_set
-from softsearch.app.tuned import Tuned, option_key, typed_options
+from softsearch.app.config.instantiate import check, plain
+from softsearch.app.console import plain_console
+from softsearch.app.evaluate.measure import translate
+from softsearch.app.systems.open import System, combine, open_any, open_systems
+from softsearch.app.systems.reranking import build_search, is_rerank
+from softsearch.app.systems.test_set import HeldOutText, read_test_set
+from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
+from softsearch.evaluation.inference import BATCH_TOKENS
+from softsearch.evaluation.metrics import corpus_metrics
 from softsearch.search.batching import plan_batches
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.interface import StepFunction
 from softsearch.search.rerank import Rerank, Scored, length_of, weighted_scores
 from softsearch.search.tuning import Point, Trial, best_of, coordinate_search
-from softsearch.text.checks import require_choice, require_int
+from softsearch.text.option_checks import require_choice, require_int
 from softsearch.text.vocabulary import EOS
-from softsearch.training.allocator import keep_freed_memory
-from softsearch.training.evaluation import BATCH_TOKENS
-from softsearch.training.metrics import corpus_metrics
+from softsearch.training.cpu_memory import keep_freed_memory
 
 # A point of an ensemble costs a search of the whole validation set, one of a reranker a look at scores that are there.
 LENGTH_PENALTIES = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5)

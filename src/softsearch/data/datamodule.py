@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
 from softsearch.data.batch import Batch, Batching, Indices, padding_efficiency
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import ParallelDataset
-from softsearch.data.prepare import prepare
-from softsearch.data.prepared import PreparedData
+from softsearch.data.preparation.prepare import prepare
+from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.resampler import ROOM, Resampler
 from softsearch.data.sampler import BucketBatchSampler, divide
-from softsearch.data.sources.base import ParallelSource
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.sampling import SubwordSampler

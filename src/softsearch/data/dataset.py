@@ -13,7 +13,7 @@ class TokenStore:
     """The token ids of many sentences in two files: all ids in one row, and where each sentence begins.
 
     Args:
-        path: of the files that :func:`softsearch.data.writer.token_writer` has written.
+        path: of the files that :func:`softsearch.data.preparation.npy_writer.token_writer` has written.
         rows: the sentences that there are, by their places in the files, in any order and any number of times.
     """
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.text.checks import require_int
+from softsearch.text.option_checks import require_int
 
 Ids = Sequence[NDArray[np.integer]]  # the token ids of each sentence, without specials
 ITERATIONS = 5

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 
-from softsearch.report.bootstrap import score_with_interval
-from softsearch.report.contents import LengthRange
+from softsearch.evaluation.bootstrap import score_with_interval
+from softsearch.evaluation.schema import LengthRange
 from softsearch.report.drawing import pixels, style
 
 _LONGEST = (5, 10, 15, 20, 30, 40, 50)  # words of the longest sentence of each range; a last range has the others

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.report.contents import Comparison, LengthRange, Picture, Report, Score, SearchPoint, SystemReport
+from softsearch.evaluation.schema import Comparison, LengthRange, Picture, Report, Score, SearchPoint, SystemReport
 
 REPORT = "report.json"
 

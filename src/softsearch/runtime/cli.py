@@ -50,7 +50,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.streaming import StreamOptions, translate_stream
     from softsearch.runtime.tokenizers import open_tokenizers
     from softsearch.runtime.translator import BATCH_TOKENS, Translator
-    from softsearch.text.dictionary import read_dictionary
+    from softsearch.text.word_dictionary import read_dictionary
 
     keywords = search_keywords(arguments)
     if arguments.ban:

@@ -12,7 +12,7 @@ from softsearch.search.ensemble import Average, Ensemble, Recoded
 from softsearch.search.interface import StepFunction
 from softsearch.search.rerank import Companion
 from softsearch.search.shortlisted import Shortlisted
-from softsearch.text.recode import check_writes_alike, recoder
+from softsearch.text.id_mapping import check_writes_alike, recoder
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]

@@ -14,7 +14,7 @@ from softsearch.search.interface import (
     SearchOptions,
     StepFunction,
 )
-from softsearch.search.writing import write
+from softsearch.search.token_by_token import write
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from softsearch.search.interface import (
     at_least,
     check_options,
 )
-from softsearch.search.writing import write
+from softsearch.search.token_by_token import write
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from softsearch.errors import ConfigError
-from softsearch.text.checks import require_bool, require_choice
+from softsearch.text.option_checks import require_bool, require_choice
 
 
 @dataclass(frozen=True, kw_only=True)

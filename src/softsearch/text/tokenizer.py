@@ -26,8 +26,8 @@ import sentencepiece
 
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
 from softsearch.ranges import Range
-from softsearch.text.checks import require_bool, require_choice, require_int, require_share
 from softsearch.text.corpus import MAX_LINE_BYTES
+from softsearch.text.option_checks import require_bool, require_choice, require_int, require_share
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]

@@ -19,11 +19,11 @@ from softsearch.data.batch import Batch
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
-from softsearch.training.lazy_adam import check_takes_sparse, clip_by_norm
-from softsearch.training.methods.interface import TrainingMethod
-from softsearch.training.methods.teacher_forcing import teacher_forcing
-from softsearch.training.schedules import Plateau
-from softsearch.training.step_guard import Seen, StepGuard, describe, free_memory, out_of_memory, stand_in
+from softsearch.training.faults.step_guard import Seen, StepGuard, describe, free_memory, out_of_memory, stand_in
+from softsearch.training.objectives.interface import TrainingMethod
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.optimizer.lazy_adam import check_takes_sparse, clip_by_norm
+from softsearch.training.optimizer.schedules import Plateau
 
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 

@@ -11,18 +11,18 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from softsearch.app.build import build_model
+from softsearch.app.config.build import build_model
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.instantiate import plain
 from softsearch.app.dictionary import dictionary
-from softsearch.app.evaluate import evaluate
+from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
-from softsearch.app.instantiate import plain
-from softsearch.app.main import CONFIGS, register_resolvers
 from softsearch.app.score import score
+from softsearch.app.systems.weights_file import Tuned
 from softsearch.app.tune import tune
-from softsearch.app.tuned import Tuned
 from softsearch.text.tokenizer import train_tokenizer
-from softsearch.training.checkpoint_io import AtomicCheckpointIO
-from softsearch.training.saved import ORIGIN, SaveOrigin
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from tests.contract.models import model_config
 from tests.unit.training.checkpoints import save_unchecked
 

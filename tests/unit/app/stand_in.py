@@ -7,7 +7,7 @@ from typing import Any
 from optuna.distributions import CategoricalDistribution
 from optuna.samplers import RandomSampler
 
-from softsearch.app.study import Plan
+from softsearch.app.sweep.study import Plan
 
 SCRIPT = """
 import json, pathlib, sys, time
@@ -52,8 +52,8 @@ def install(monkeypatch: Any, folder: Path) -> None:
     """Makes trials run the script."""
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    monkeypatch.setattr("softsearch.app.trial.TRAIN", script)
-    monkeypatch.setattr("softsearch.app.sweep._LOOK", 0.02)
+    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", script)
+    monkeypatch.setattr("softsearch.app.sweep.sweep._LOOK", 0.02)
 
 
 def plan(folder: Path, *kinds: str, **changes: Any) -> Plan:

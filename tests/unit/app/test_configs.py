@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.instantiate import check, plain
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.run import GIVEN
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.instantiate import check, plain
+from softsearch.app.train.train import GIVEN
 
 NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),

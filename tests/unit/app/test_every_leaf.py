@@ -10,12 +10,12 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.build import build_data
-from softsearch.app.instantiate import build, check, check_options, plain
-from softsearch.app.main import CONFIGS, register_resolvers
-from softsearch.app.options import OPTIONS
-from softsearch.app.rehearsal import rehearse_group
-from softsearch.app.run import GIVEN
+from softsearch.app.config.build import build_data
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.instantiate import build, check, check_options, plain
+from softsearch.app.config.options import OPTIONS
+from softsearch.app.train.rehearsal import rehearse_group
+from softsearch.app.train.train import GIVEN
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]

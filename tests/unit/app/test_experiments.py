@@ -88,7 +88,7 @@ def test_schedules_of_transformers_are_the_papers_formula() -> None:
 def test_the_run_lasts_for_all_halvings(experiment: str, rate: float) -> None:
     import torch
 
-    from softsearch.training.schedules import halving
+    from softsearch.training.optimizer.schedules import halving
 
     config = composed(experiment)
     scheduler = halving(torch.optim.SGD([torch.zeros(1)]), start=config.scheduler.start, every=config.scheduler.every)
@@ -103,9 +103,9 @@ def test_every_experiment_builds(experiment: str) -> None:
     """As ``train`` does it, with vocabularies of the full size or the model's, and no memory for the weights."""
     import torch
 
-    from softsearch.app.instantiate import build, check, plain
-    from softsearch.app.main import register_resolvers
-    from softsearch.app.run import GIVEN
+    from softsearch.app.config.command import register_resolvers
+    from softsearch.app.config.instantiate import build, check, plain
+    from softsearch.app.train.train import GIVEN
 
     register_resolvers()
     config = composed(experiment)

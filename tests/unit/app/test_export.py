@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from softsearch.app.export import export
-from softsearch.app.run import train
+from softsearch.app.train.train import train
 from softsearch.errors import BundleError, CheckpointError, ConfigError
 
 CONFIGS = Path(__file__).parents[3] / "configs"

@@ -11,18 +11,24 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from softsearch.app.from_file import DATA_CLASSES, MODEL_CLASSES, model_from_file, name_of, source_from_file
-from softsearch.app.instantiate import build, plain
-from softsearch.app.main import CONFIGS
-from softsearch.app.resume import compare
-from softsearch.app.runs import read_runs
-from softsearch.app.systems import open_any
-from softsearch.app.tuned import read_tuned
+from softsearch.app.compare.run_folders import read_runs
+from softsearch.app.config.allowed_classes import (
+    DATA_CLASSES,
+    MODEL_CLASSES,
+    model_from_file,
+    name_of,
+    source_from_file,
+)
+from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.instantiate import build, plain
+from softsearch.app.systems.open import open_any
+from softsearch.app.systems.weights_file import read_tuned
+from softsearch.app.train.resume import compare
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
-from softsearch.training.average import average
-from softsearch.training.checkpoint_folder import load_resumable
-from softsearch.training.saved import ORIGIN
+from softsearch.training.checkpoints.average import average
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
+from softsearch.training.checkpoints.folder import load_resumable
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config
 from tests.unit.app.opening import Home, make_home
 from tests.unit.runtime.bundles import make_bundle
@@ -46,7 +52,7 @@ YAML = {
     "hparams": {"a": 1},
 }
 MODEL, ENCODER = "softsearch.models.interface.Seq2Seq", "softsearch.models.recurrent.RecurrentEncoder"
-PARALLEL = "softsearch.data.sources.parallel.Parallel"
+PARALLEL = "softsearch.data.corpora.parallel.Parallel"
 FILTERS = {"_target_": "softsearch.text.filters.Filters"}
 
 # What a config says, by a name for the test, as changes of the good config: {dotted key: value}.
@@ -62,8 +68,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     "model torch.hub": {"model": {"_target_": "torch.hub.load", "repo_or_dir": ".", "model": "x", "source": "local"}},
     "model pickle": {"model": {"_target_": "pickle.loads", "_args_": [CANARY]}},
     "model hydra": {"model": {"_target_": "hydra.utils.call", "config": MKDIR}},
-    "model our function": {"model": {"_target_": "softsearch.app.instantiate.build", "node": MKDIR}},
-    "model through our module": {"model": {"_target_": "softsearch.data.prepare.os.mkdir", "path": CANARY}},
+    "model our function": {"model": {"_target_": "softsearch.app.config.instantiate.build", "node": MKDIR}},
+    "model through our module": {"model": {"_target_": "softsearch.data.preparation.prepare.os.mkdir", "path": CANARY}},
     "model our method": {"model": {"_target_": "softsearch.models.interface.Seq2Seq.encode", "src_tokens": 1}},
     "model own module": {"model": {"_target_": "hostile_on_import.Model"}},
     "model a data source": {"model": {"_target_": PARALLEL, "train": ["a.en", "a.de"], "val": ["a.en", "a.de"]}},
@@ -89,9 +95,9 @@ REFUSED: dict[str, dict[str, Any]] = {
     "data save_hparams_to_yaml": {"data": YAML},
     "data os.mkdir": {"data": MKDIR},
     "data a model": {"data": {"_target_": MODEL}},
-    "data a logger": {"data": {"_target_": "softsearch.training.metrics_file.MetricsFile", "path": CANARY}},
-    "data a command": {"data": {"_target_": "softsearch.app.run.train", "config": {}}},
-    "data writes": {"data": {"_target_": "softsearch.data.sources.base.complete_folder", "folder": CANARY}},
+    "data a logger": {"data": {"_target_": "softsearch.training.loggers.metrics_csv.MetricsFile", "path": CANARY}},
+    "data a command": {"data": {"_target_": "softsearch.app.train.train.train", "config": {}}},
+    "data writes": {"data": {"_target_": "softsearch.data.corpora.base.complete_folder", "folder": CANARY}},
     "data filters": {"data.filters": RUN},
     "data filters partial": {"data.filters": {**FILTERS, "_partial_": True, "on_error": MKDIR}},
     "data in a list": {"data.train": [RUN, MKDIR]},
@@ -99,14 +105,14 @@ REFUSED: dict[str, dict[str, Any]] = {
     "data only filters": {"data": FILTERS},
     "data pairs": {
         "data": {
-            "_target_": "softsearch.data.sources.multilingual.Multilingual",
+            "_target_": "softsearch.data.corpora.multilingual.Multilingual",
             "src_lang": "en",
             "tgt_lang": "de",
             "pairs": {"de": MKDIR},
         }
     },
     "data babel": {
-        "data": {"_target_": "softsearch.data.sources.spellout.Spellout", "src_lang": f"../{CANARY}", "tgt_lang": "de"}
+        "data": {"_target_": "softsearch.data.corpora.spellout.Spellout", "src_lang": f"../{CANARY}", "tgt_lang": "de"}
     },
     "data positional": {"data._args_": [MKDIR]},
     "data interpolated target": {"data._target_": "${oc.decode:os.mkdir}"},
@@ -228,14 +234,14 @@ def test_a_source_reads_nothing_until_it_is_asked_to(tmp_path: Path) -> None:
 
     sys.addaudithook(watch)
     gone = str(tmp_path / "gone")
-    multi30k = {"_target_": "softsearch.data.sources.multi30k.Multi30k", "root": gone}
+    multi30k = {"_target_": "softsearch.data.corpora.multi30k.Multi30k", "root": gone}
     nodes: list[dict[str, Any]] = [
         multi30k,
         {**multi30k, "root": None, "mirror": "https://localhost:1/"},
         {"_target_": PARALLEL, "train": [f"{gone}.en", f"{gone}.de"], "val": [f"{gone}.en", f"{gone}.de"]},
-        {"_target_": "softsearch.data.sources.spellout.Spellout"},
+        {"_target_": "softsearch.data.corpora.spellout.Spellout"},
         {
-            "_target_": "softsearch.data.sources.multilingual.Multilingual",
+            "_target_": "softsearch.data.corpora.multilingual.Multilingual",
             "src_lang": "en",
             "tgt_lang": "de",
             "pairs": {"de": multi30k},

@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from softsearch.app.main import CONFIGS, explain
+from softsearch.app.config.command import CONFIGS, explain
 
 
 def launcher(name: str) -> DictConfig:

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from softsearch.app.resume import compare
+from softsearch.app.train.resume import compare
 from softsearch.errors import CheckpointError
-from softsearch.training.average import average
-from softsearch.training.checkpoint_folder import load_resumable
-from softsearch.training.saved import ORIGIN
+from softsearch.training.checkpoints.average import average
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
+from softsearch.training.checkpoints.folder import load_resumable
 from tests.unit.app.opening import Home, make_home
 
 Checkpoint = dict[str, Any]

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 TYPED = """
 import io, json, resource, sys
 from contextlib import redirect_stderr, redirect_stdout
-from softsearch.app.main import run
+from softsearch.app.config.command import run
 
 def answer(command, options, work):
     sys.argv = [f"{command}.py", *options]
@@ -163,7 +163,7 @@ def test_most_is_known_before_the_lab_is_imported(tmp_path: Path) -> None:
 def test_the_rest_is_known_before_the_data_are_prepared(tmp_path: Path) -> None:
     short = ("data.train_size=20", "data.val_size=2", "data.test_size=2", "trainer.max_steps=1")  # should one run
     lines = [(*line.split(), *short) for _, line, _ in BEFORE_THE_DATA]
-    answers, _ = typed(tmp_path, lines, work="softsearch.app.run.train")
+    answers, _ = typed(tmp_path, lines, work="softsearch.app.train.train.train")
     expect(BEFORE_THE_DATA, answers)
     assert not (tmp_path / "cache").exists()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.main import CONFIGS
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.score import score
 from softsearch.errors import SoftsearchError
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle

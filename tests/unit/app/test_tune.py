@@ -12,10 +12,10 @@ from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from softsearch.app.evaluate import evaluate
-from softsearch.app.main import CONFIGS
+from softsearch.app.config.command import CONFIGS
+from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.systems.weights_file import Tuned, read_tuned, with_tuned
 from softsearch.app.tune import RerankObjective, tune
-from softsearch.app.tuned import Tuned, read_tuned, with_tuned
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Companion, Rerank
@@ -135,7 +135,7 @@ def test_what_was_typed_beside_a_file_must_not_contradict_it(typed: str, tuned: 
 
 
 def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
-    path, rerank = tmp_path / "weights.json", "softsearch.app.reranking.rerank"
+    path, rerank = tmp_path / "weights.json", "softsearch.app.systems.reranking.rerank"
     search = {"_target_": rerank, "models": ["x"], "proposers": [], "weights": [1.0, 0.5], "length_penalty": 0.3}
     replace(TUNED, search=search).save(path)
     typed = [f"weights={path}", "search=rerank", "search.models=[x]", "search.search.beam=4"]
@@ -148,7 +148,7 @@ def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
 
 def test_a_file_that_was_tuned_with_another_search_is_refused(tmp_path: Path) -> None:
     TUNED.save(tmp_path / "weights.json")
-    other = {"_target_": "softsearch.app.reranking.rerank"}
+    other = {"_target_": "softsearch.app.systems.reranking.rerank"}
     with pytest.raises(ConfigError, match=r"tuned for another search \(BeamSearch\)"):
         with_tuned(config(tmp_path / "weights.json", search=other), [])
 

@@ -4,9 +4,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from softsearch.data.sources.base import FilePair
-from softsearch.data.sources.parallel import Parallel
-from softsearch.data.writer import flat, token_writer
+from softsearch.data.corpora.base import FilePair
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.preparation.npy_writer import flat, token_writer
 
 WORDS = {
     "en": ("a", "dog", "cat", "red", "big", "runs", "sits", "here", "there", "now"),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from softsearch.data.batch import Batch, Batching
+from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.datamodule import ParallelDataModule
-from softsearch.data.sources.parallel import Parallel
 from softsearch.errors import CheckpointError, CorpusError
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.vocabulary import EOS

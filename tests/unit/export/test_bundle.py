@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from softsearch.app.instantiate import build
+from softsearch.app.config.instantiate import build
+from softsearch.evaluation.inference import translate_lines
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle
@@ -21,8 +23,6 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS, UNK
-from softsearch.training.evaluation import translate_lines
-from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import model_config
 
 LINES = ["abc def", "g", "fed cba abc ghij"]

@@ -3,8 +3,8 @@
 import pytest
 
 from softsearch.errors import BundleError, InputError
+from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.parity import compare
-from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import SRC_VOCAB, small_model
 
 

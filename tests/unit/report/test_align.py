@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from softsearch.report.word_alignment import align
+from softsearch.evaluation.inference import evaluating
+from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.word_alignment import align
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced import forced_alignments
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
-from softsearch.training.evaluation import evaluating
-from softsearch.training.step_function import TorchStepFunction
 from tests.contract.models import TGT_VOCAB, small_model
 
 SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.report.contents import Report
+from softsearch.evaluation.schema import Report
 from softsearch.report.folder import all_or_nothing, file_name, read_report, write_report
 from tests.unit.report.page.pages import whole_report
 

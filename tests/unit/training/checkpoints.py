@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.training.saved import ORIGIN, SaveOrigin
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 
 CONFIG: dict[str, Any] = {"name": "x", "model": {}, "data": {}, "tokenizer": {}}
 

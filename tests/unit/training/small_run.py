@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 from torch.optim import Adam
 
-from softsearch.app.instantiate import build
+from softsearch.app.config.instantiate import build
 from softsearch.data.batch import Batching
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.models.loss import CrossEntropy
@@ -21,11 +21,11 @@ from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.callbacks.final_validation import FinalValidation
-from softsearch.training.callbacks.preemption import Preemption
-from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.faults.preemption import Preemption
 from softsearch.training.module import TranslationModule
-from softsearch.training.saved import SaveOrigin
-from softsearch.training.schedules import inverse_sqrt
+from softsearch.training.optimizer.schedules import inverse_sqrt
 from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
 from tests.unit.training.checkpoints import CONFIG

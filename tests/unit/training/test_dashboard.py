@@ -16,23 +16,23 @@ from lightning.pytorch.loggers import Logger, TensorBoardLogger
 from matplotlib.figure import Figure
 from torch.optim import Adam
 
-from softsearch.app.instantiate import build
+from softsearch.app.config.instantiate import build
 from softsearch.data.batch import Batching
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
+from softsearch.evaluation.metrics import corpus_scores
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import TokenizerTrainer
-from softsearch.training.boards import log_folder
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.metrics import corpus_scores
-from softsearch.training.metrics_file import MetricsFile
+from softsearch.training.loggers.media_loggers import log_folder
+from softsearch.training.loggers.metrics_csv import MetricsFile
+from softsearch.training.loggers.wandb_run import WandbRun, closing_run, kept_id
 from softsearch.training.module import TranslationModule
-from softsearch.training.schedules import inverse_sqrt
-from softsearch.training.wandb_run import WandbRun, closing_run, kept_id
+from softsearch.training.optimizer.schedules import inverse_sqrt
 from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
 from tests.unit.training.wandb_file import OfflineRun, read_run

@@ -18,11 +18,11 @@ from softsearch.models.init import gaussian
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from softsearch.training.methods.interface import TrainingMethod
-from softsearch.training.methods.teacher_forcing import teacher_forcing
+from softsearch.training.faults.step_guard import Fault
 from softsearch.training.module import TranslationModule, seed_step
-from softsearch.training.schedules import constant
-from softsearch.training.step_guard import Fault
+from softsearch.training.objectives.interface import TrainingMethod
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.optimizer.schedules import constant
 from tests.contract.models import small_model
 
 BATCHES = [

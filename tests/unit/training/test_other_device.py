@@ -16,12 +16,12 @@ from softsearch.models.sampled_softmax import SampledSoftmax
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.ema import Ema
-from softsearch.training.callbacks.faulty_steps import FaultySteps
 from softsearch.training.callbacks.progress import Progress
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.checkpoint_io import load_checkpoint
-from softsearch.training.metrics_file import MetricsFile
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.faults.faulty_steps import FaultySteps
+from softsearch.training.loggers.metrics_csv import MetricsFile
 from tests.contract.other_device import DEVICE, other_device
 from tests.unit.training.small_run import fit
 

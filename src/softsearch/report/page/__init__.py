@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from softsearch.report.contents import Report
+from softsearch.evaluation.schema import Report
 from softsearch.report.page.document import figure, write_document
 from softsearch.report.page.figures import figures
 from softsearch.report.page.markup import Markup, join, tag

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from softsearch.report.contents import LengthRange, Report, Score, SearchPoint, SystemReport
+from softsearch.evaluation.schema import LengthRange, Report, Score, SearchPoint, SystemReport
 from softsearch.report.page.charts import Axis, Point, Series, category_axis, line_chart, linear_axis, log_axis
 from softsearch.report.page.markup import Markup, join, tag
 from softsearch.report.page.tables import table

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from softsearch.report.contents import Comparison, Report, SystemReport
+from softsearch.evaluation.schema import Comparison, Report, SystemReport
 from softsearch.report.page.markup import Markup, join, tag
 
 _SIGNIFICANT = 0.05

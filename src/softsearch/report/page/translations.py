@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from softsearch.report.contents import Report
+from softsearch.evaluation.schema import Report
 from softsearch.report.page.markup import Markup, join, tag
 
 

@@ -9,8 +9,8 @@ from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.training.checkpoint_folder import BEST, LAST, keep_steps
-from softsearch.training.checkpoint_io import check_hash
+from softsearch.training.checkpoints.checkpoint_io import check_hash
+from softsearch.training.checkpoints.folder import BEST, LAST, keep_steps
 
 log = logging.getLogger(__name__)
 

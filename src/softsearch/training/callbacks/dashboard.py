@@ -6,15 +6,15 @@ import lightning
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.errors import ConfigError
+from softsearch.evaluation.inference import evaluating
+from softsearch.evaluation.metrics import corpus_scores
+from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.word_alignment import align
 from softsearch.models.interface import Seq2Seq
-from softsearch.report.word_alignment import align
-from softsearch.training.boards import Board, Image, boards
 from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.evaluation import evaluating
+from softsearch.training.fsdp import whole_weights
 from softsearch.training.gradient_norms import gradient_norms
-from softsearch.training.metrics import corpus_scores
-from softsearch.training.sharding import whole_weights
-from softsearch.training.step_function import TorchStepFunction
+from softsearch.training.loggers.media_loggers import Board, Image, boards
 
 _LONGEST = 60  # pieces on a side of a heatmap that can be read
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import lightning
 from lightning.pytorch.callbacks import Callback
 
+from softsearch.evaluation.inference import translate_lines
+from softsearch.evaluation.metrics import corpus_scores
 from softsearch.search.interface import SearchStrategy
-from softsearch.training.evaluation import translate_lines
-from softsearch.training.metrics import corpus_scores
-from softsearch.training.sharding import whole_weights
+from softsearch.training.fsdp import whole_weights
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.report.contents import (
+from softsearch.evaluation.schema import (
     Comparison,
     LengthRange,
     Picture,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.errors import InputError
-from softsearch.report.contents import Picture, Report
+from softsearch.evaluation.schema import Picture, Report
 from softsearch.report.page import write_page
 from tests.unit.report.page.pages import EVIL, SIGNATURE, Element, Page, system, whole_report
 

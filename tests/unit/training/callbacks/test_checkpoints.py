@@ -12,8 +12,8 @@ from lightning.pytorch.plugins.precision import MixedPrecision
 
 from softsearch.errors import ConfigError
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
-from softsearch.training.callbacks.faulty_steps import FaultySteps
-from softsearch.training.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
+from softsearch.training.faults.faulty_steps import FaultySteps
 from tests.unit.training.small_run import Terminate, assert_same_bits, best_of, files, fit
 
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.sampled_softmax import SampledSoftmax
 from softsearch.training.callbacks.ema import Ema
-from softsearch.training.checkpoint_io import load_checkpoint
-from softsearch.training.saved import read_saved
+from softsearch.training.checkpoints.checkpoint_contents import read_saved
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.unit.training.small_run import Terminate, assert_same_bits, fit, model_weights
 
 DECAY = 0.6

@@ -1,0 +1,1 @@
+"""``compare``: many runs side by side."""

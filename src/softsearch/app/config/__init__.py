@@ -1,0 +1,1 @@
+"""From YAML to checked objects: composition, options, validation and instantiation."""

@@ -1,0 +1,120 @@
+"""What is built from the config inside a file, which may come from anybody: classes of one list, and plain values.
+
+What people type or write in YAML goes through :mod:`softsearch.app.config.instantiate` and may name anything. A file
+may name only the classes below, none of which opens, downloads or writes anything when it is built. Its strings are text:
+no interpolation is resolved. Nothing is imported because a file names it.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from softsearch.app.config.instantiate import check
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.multi30k import Multi30k
+from softsearch.data.corpora.multilingual import Multilingual
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.errors import CheckpointError, in_short
+from softsearch.models.conditional_gru import ConditionalGRUDecoder
+from softsearch.models.conv_encoder import ConvolutionalEncoder
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.luong import LuongDecoder
+from softsearch.models.rctm import SummaryDecoder
+from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
+from softsearch.models.rnnencdec import RNNencdecDecoder
+from softsearch.models.rnnsearch import RNNsearchDecoder
+from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
+from softsearch.text.filters import Filters
+
+MODEL_CLASSES: tuple[type, ...] = (
+    Seq2Seq,
+    EncoderDecoder,
+    Embeddings,
+    ConvolutionalEncoder,
+    NoSource,
+    RecurrentEncoder,
+    TransformerEncoder,
+    ConditionalGRUDecoder,
+    LuongDecoder,
+    RecurrentDecoder,
+    RNNencdecDecoder,
+    RNNsearchDecoder,
+    SummaryDecoder,
+    TransformerDecoder,
+)
+DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, Parallel, Spellout)
+
+
+def model_from_file(path: Path, node: dict[str, Any], **sizes: int) -> Seq2Seq:
+    """Builds the node ``model`` of the config in the file ``path``; ``sizes`` are those of the vocabularies.
+
+    Raises:
+        CheckpointError: the node names what no file may name, or does not fit this version's classes.
+    """
+    built = _build(path, "model", node, MODEL_CLASSES, sizes)
+    if not isinstance(built, Seq2Seq):
+        raise CheckpointError(f"{path}: model of its config is a {type(built).__name__}, expected a Seq2Seq")
+    return built
+
+
+def source_from_file(path: Path, node: dict[str, Any]) -> ParallelSource:
+    """Builds the node ``data`` of the config in the file ``path``; raises as :func:`model_from_file`."""
+    built = _build(path, "data", node, DATA_CLASSES, {})
+    if not isinstance(built, ParallelSource):
+        raise CheckpointError(f"{path}: data of its config is a {type(built).__name__}, expected a source of text")
+    return built
+
+
+def name_of(cls: type) -> str:
+    """A class as ``_target_`` names it."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _build(path: Path, key: str, node: dict[str, Any], classes: tuple[type, ...], given: dict[str, Any]) -> Any:
+    allowed = {name_of(cls): cls for cls in classes}
+    _refuse(path, key, node, allowed)
+    try:
+        check(node, key, given=given)
+        return _construct(node, allowed, given)
+    except Exception as error:  # a constructor may complain in any way of values that it was never meant to get
+        raise CheckpointError(
+            f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
+            "src/train.py of this version: take another file, or train again"
+        ) from error
+
+
+def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> None:
+    """Goes through the whole node before anything of it is built."""
+    if isinstance(node, list):
+        for index, value in enumerate(node):
+            _refuse(path, f"{key}[{index}]", value, allowed)
+    if not isinstance(node, dict):
+        return
+    if "_target_" in node and node["_target_"] not in list(allowed):  # a list: it may be anything, also unhashable
+        raise CheckpointError(
+            f"{path}: {key}._target_ of its config is {_short(node['_target_'])}, which is no class that a file may "
+            f"name; nothing of it was run. A class of your own must stand in a list of {__name__}"
+        )
+    for name, value in node.items():
+        if name.startswith("_") and name != "_target_" and not (name == "_partial_" and isinstance(value, bool)):
+            raise CheckpointError(f"{path}: {key}.{name} of its config is {_short(value)}, which no file may say")
+        _refuse(path, f"{key}.{name}", value, allowed)
+
+
+def _short(value: object) -> str:
+    return repr(value)[:100]
+
+
+def _construct(node: Any, allowed: Mapping[str, type], given: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_construct(value, allowed, {}) for value in node]
+    if not isinstance(node, dict):
+        return node
+    arguments = {name: _construct(value, allowed, {}) for name, value in node.items() if not name.startswith("_")}
+    if "_target_" not in node:
+        return arguments
+    cls = allowed[node["_target_"]]
+    return partial(cls, **arguments) if node.get("_partial_") else cls(**(arguments | given))

@@ -1,0 +1,152 @@
+"""The parts of a run, built from its config."""
+
+import logging
+from pathlib import Path
+
+import torch
+from omegaconf import DictConfig
+from torch import Tensor, nn
+
+from softsearch.app.config.allowed_classes import model_from_file, source_from_file
+from softsearch.app.config.instantiate import build
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.pretrained_embeddings import fill_vectors
+from softsearch.errors import CheckpointError, ConfigError
+from softsearch.models.interface import Seq2Seq
+from softsearch.search.interface import SearchOptions, SearchStrategy
+from softsearch.text.id_mapping import same_pieces
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizer
+from softsearch.training.checkpoints.checkpoint_contents import Saved, misfit
+
+log = logging.getLogger(__name__)
+
+
+def build_data(config: DictConfig) -> ParallelDataModule:
+    """The datamodule of ``data``, ``tokenizer`` and ``batching``."""
+    return ParallelDataModule(
+        source=build(config.data),
+        tokenizer=build(config.tokenizer),
+        batching=build(config.batching),
+        cache_dir=Path(config.cache_dir),
+        seed=config.seed,
+    )
+
+
+def build_model(model: DictConfig, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> Seq2Seq:
+    """The architecture of ``model``, for the vocabularies of the source and the target tokenizer.
+
+    Raises:
+        ConfigError: the sizes do not fit together, or two vocabularies would share one matrix.
+    """
+    src, tgt = tokenizers
+    built: Seq2Seq = build(model, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size)
+    _check_one_vocabulary(built, tokenizers)
+    return built
+
+
+def _check_one_vocabulary(model: Seq2Seq, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> None:
+    """Refuses a matrix whose rows are the words of two vocabularies at once."""
+    src, tgt = tokenizers
+    shared = {id(weight) for weight in _matrices(model.encoder)} & {id(weight) for weight in _matrices(model.decoder)}
+    if shared and not same_pieces(src, tgt):
+        rows = enumerate(zip(_pieces(src), _pieces(tgt), strict=True))
+        token, one, other = next((token, one, other) for token, (one, other) in rows if one != other)
+        raise ConfigError(
+            f"model.embeddings.tie=all needs one joint vocabulary, but source and target have one each: row {token} of "
+            f"the matrix would be {one!r} in one and {other!r} in the other; set tokenizer.joint=true or "
+            "model.embeddings.tie=output"
+        )
+
+
+def load_vectors(vectors: DictConfig, model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    """Starts the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, where they are given.
+
+    Raises:
+        ConfigError: there is no such matrix, or one for both sides and a file for each.
+        CorpusError: a file is not what it should be (see :func:`fill_vectors`).
+    """
+    sides = [
+        (f"vectors.{side}", Path(vectors[side]).expanduser(), _embeddings(part, f"vectors.{side}"), tokenizer)
+        for side, part, tokenizer in zip(("src", "tgt"), (model.encoder, model.decoder), tokenizers, strict=True)
+        if vectors[side] is not None
+    ]
+    if len({id(matrix) for _, _, matrix, _ in sides}) < len(sides):
+        raise ConfigError(
+            "vectors.src and vectors.tgt are both set, but model.embeddings.tie=all has one matrix for both; "
+            "set one of them, or model.embeddings.tie=output"
+        )
+    for key, path, matrix, tokenizer in sides:
+        log.info("%s: %s", key, fill_vectors(matrix.detach().numpy(), _pieces(tokenizer), path).summary())
+
+
+def _embeddings(part: nn.Module, key: str) -> Tensor:
+    found = _matrices(part)
+    if len(found) != 1:
+        raise ConfigError(f"{key} is set, but the model has no such embeddings; set {key}=null")
+    return found[0]
+
+
+def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
+    """Returns the search; refuses, before training, one that the final test would refuse after it.
+
+    Raises:
+        ConfigError: the search looks at attention, and the model has none.
+    """
+    if isinstance(search, SearchOptions) and search.coverage_penalty and not model.decoder.has_attention:
+        raise ConfigError(
+            f"search.coverage_penalty is {search.coverage_penalty}, but the model has no attention; set "
+            "search.coverage_penalty=0 or choose a model with attention"
+        )
+    return search
+
+
+def _matrices(part: nn.Module) -> list[Tensor]:
+    return [module.weight for module in part.modules() if isinstance(module, nn.Embedding)]
+
+
+def _pieces(tokenizer: Tokenizer) -> list[str]:
+    return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
+
+
+def rebuild_model(saved: Saved) -> Seq2Seq:
+    """The trained model of a checkpoint, in evaluation mode.
+
+    Raises:
+        CheckpointError: its config is not one that a file may have, or the weights do not fit it.
+    """
+    node = {key: value for key, value in saved.config["model"].items() if key != "init"}  # the weights are there
+    src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
+
+    def build_it() -> Seq2Seq:
+        return model_from_file(saved.path, node, src_vocab_size=src, tgt_vocab_size=tgt)
+
+    with torch.device("meta"):  # no config takes more memory than the weights beside it
+        _check_weights(described := build_it(), saved)
+    _check_one_vocabulary(described, saved.tokenizers)
+    return with_weights(build_it(), saved)
+
+
+def with_weights(model: Seq2Seq, saved: Saved) -> Seq2Seq:
+    """The model with the weights of a checkpoint, in evaluation mode.
+
+    Raises:
+        CheckpointError: they have other names or shapes.
+    """
+    _check_weights(model, saved)
+    model.load_state_dict(saved.weights)
+    return model.eval()
+
+
+def _check_weights(model: Seq2Seq, saved: Saved) -> None:
+    if different := misfit(saved.weights, model.state_dict()):
+        raise CheckpointError(f"{saved.path}: the weights do not fit the model of its config: {different}")
+
+
+def rebuild_source(saved: Saved) -> ParallelSource:
+    """The data that a checkpoint was trained on; nothing is read before its files are asked for.
+
+    Raises:
+        CheckpointError: its config is not one that a file may have.
+    """
+    return source_from_file(saved.path, saved.config["data"])

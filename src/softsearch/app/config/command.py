@@ -1,0 +1,288 @@
+"""Wraps a command in Hydra: composition, run folders, and errors that fit on one screen."""
+
+import io
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr
+from dataclasses import fields
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import NoReturn
+
+import hydra
+from hydra import compose, initialize_config_dir
+from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Sweep
+from hydra.errors import HydraException, OverrideParseException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from softsearch.app.config import machine
+from softsearch.app.config.instantiate import check_options, nearest, plain
+from softsearch.app.config.options import OPTIONS, Part, Parts
+from softsearch.app.start import end_on_signals, raise_on_signals
+from softsearch.errors import ConfigError, SoftsearchError
+
+Work = Callable[[DictConfig], None]
+
+log = logging.getLogger(__name__)
+_NOT_FOR_USERS = (  # Lightning's remarks about things that are as they should be
+    r".*isinstance\(treespec, LeafSpec\)",  # it asks PyTorch 2.13 in a way that will go
+    "Checkpoint directory .* exists and is not empty",  # a resumed run's
+    "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows where
+    "Detected call of `lr_scheduler.step",  # the first step may be skipped
+    "The .* does not have many workers",  # one process collates token ids fast enough
+)
+_PLUGINS = {
+    "joblib": "pip install 'softsearch[sweep]'",
+    "submitit_slurm": "pip install 'softsearch[sweep]'",
+    "ray": "pip install hydra-ray-launcher",  # its pins do not go with ours
+}
+_EXTRAS = {"optuna": "pip install 'softsearch[sweep]'"}
+CONFIGS = Path(__file__).parents[3] / "configs"
+
+
+def command(config_name: str) -> Callable[[Work], Callable[[], None]]:
+    """Decorates the body of a command; see :func:`run`."""
+    return lambda body: lambda: _run(config_name, lambda: body)
+
+
+def run(config_name: str, work: str) -> None:
+    """Runs a command. Errors meant for users end the process with 1 and their message.
+
+    Args:
+        config_name: of the command.
+        work: full name of the function that does its work, imported after the options have been checked.
+    """
+    _run(config_name, partial(_import, work))
+
+
+def _run(config_name: str, load: Callable[[], Work]) -> None:
+    def guarded(config: DictConfig) -> None:
+        _prepare_process()  # again: a launcher may have started this one
+        try:
+            _check(config, config_name)
+            _expand_home(config)
+            work = load()
+            raise_on_signals()
+            work(config)
+        except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
+            message = explain(error, config_name)
+            if HydraConfig.get().mode == RunMode.MULTIRUN:
+                log.error("error: %s", message)
+                raise ConfigError(message) from error  # the other jobs go on; Hydra raises it again after the last
+            _fail(message)
+
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands us its errors instead of printing them
+    end_on_signals()
+    _prepare_process()
+    try:
+        _check_arguments(sys.argv[1:], config_name)
+        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(guarded)()
+    except SoftsearchError as error:
+        _fail(f"a job of the sweep failed: {error}")
+    except (HydraException, OmegaConfBaseException) as error:
+        _fail(explain(error, config_name))
+    except OSError as error:
+        _fail(f"the run's folder cannot be written: {explain(error, config_name)}; set hydra.run.dir=FOLDER")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _import(work: str) -> Work:
+    module, _, name = work.rpartition(".")
+    try:
+        found: Work = getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRAS:
+            raise
+        raise ConfigError(f"this command needs {error.name}, which is not installed: {_EXTRAS[error.name]}") from error
+    return found
+
+
+def _prepare_process() -> None:
+    register_resolvers()
+    logging.raiseExceptions = False  # a log that cannot be written, as on a full disk, prints no tracebacks
+    for message in _NOT_FOR_USERS:
+        warnings.filterwarnings("ignore", message=message)
+
+
+def _expand_home(config: DictConfig) -> None:
+    """Makes ``~`` in ``cache_dir`` the home folder, in all commands and where ``SOFTSEARCH_CACHE`` has it.
+
+    Raises:
+        ConfigError: there is no such home.
+    """
+    if isinstance(config.get("cache_dir"), str):
+        try:
+            config.cache_dir = str(Path(config.cache_dir).expanduser())
+        except RuntimeError as error:
+            raise ConfigError(f"cache_dir={config.cache_dir}: {error} set cache_dir=FOLDER") from error
+
+
+def _check_arguments(arguments: list[str], config_name: str) -> None:
+    """Answers what Hydra would answer with its usage or a traceback.
+
+    Raises:
+        HydraException: an override is not in Hydra's grammar.
+    """
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            known, unknown = get_args_parser().parse_known_args(arguments)
+    except SystemExit as end:
+        if not end.code:
+            raise
+        _fail(said.getvalue().strip().splitlines()[-1].partition("error: ")[2], 2)
+    if (
+        sum([known.run, known.multirun, known.cfg is not None, known.info is not None, bool(known.shell_completion)])
+        > 1
+    ):
+        _fail("only one of --run, --multirun, --cfg, --info and --shell-completion can be given", 2)
+    if unknown:
+        _fail(_no_flags(unknown[0], arguments, _known_keys(config_name)), 2)
+    for override in OverridesParser.create().parse_overrides(known.overrides):
+        key, value = override.key_or_group, override.value()
+        if not key:
+            _fail(f"{override.input_line!r} names no key; write key=value")
+        if (CONFIGS / key).is_dir() and not override.is_delete() and not isinstance(value, str | list | Sweep):
+            _fail(_no_choice(key, value))
+
+
+def _no_flags(flag: str, arguments: list[str], keys: list[str]) -> str:
+    name, _, value = flag.partition("=")
+    after = [x for x in arguments[arguments.index(flag) + 1 :][:1] if not x.startswith("-") and "=" not in x]
+    key = name.lstrip("-").replace("-", "_")
+    advice = f"write {key}={value or ''.join(after) or 'VALUE'}" if key in keys else nearest(key, keys)
+    return f"there is no option {name}, because options are written as key=value; {advice}"
+
+
+def _no_choice(group: str, found: object) -> str:
+    null = "null" if found is None else repr(found)
+    return f"{group} is {null}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME"
+
+
+def _check(config: DictConfig, config_name: str) -> None:
+    """Checks all that can be known before the lab is imported.
+
+    Raises:
+        ConfigError: there is no such choice or key, or a value is missing, of the wrong type or out of range.
+    """
+    hydra_config = HydraConfig.get()
+    recipe, model = (hydra_config.runtime.choices.get(group) for group in ("recipe", "model"))
+    if recipe not in (None, model) and recipe not in (recipes := _choices_of("recipe")):  # a model needs none
+        raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
+    if config_name not in OPTIONS:
+        return
+    options = OPTIONS[config_name]
+    for field in fields(options):
+        if field.type in (Part, Parts) and config.get(field.name) is None:
+            raise ConfigError(_no_choice(field.name, None))
+    parts = [field.name for field in fields(options) if field.type in (Part, Parts, Part | None)]
+    resolved = plain(config, parts)  # a part may ask what the machine has, which takes PyTorch
+    check_options(options, resolved, config_name)
+    if "run_dir" in resolved:
+        _check_writable("run_dir", Path(resolved["run_dir"]))
+
+
+def _check_writable(key: str, folder: Path) -> None:
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    try:
+        with TemporaryFile(dir=place) as file:
+            file.write(b"\0")
+    except OSError as error:
+        raise ConfigError(
+            f"{key} is {str(folder)!r}, which cannot be written ({error.strerror}); set {key} or hydra.run.dir to "
+            "another folder, or make room"
+        ) from error
+
+
+def _choices_of(group: str) -> list[str]:
+    """The choices of a config group, wherever Hydra finds them."""
+    sources = HydraConfig.get().runtime.config_sources if HydraConfig.initialized() else []
+    folders = [CONFIGS, *(Path(source.path) for source in sources if source.schema == "file")]
+    found = {
+        path.relative_to(folder / group).with_suffix("").as_posix()
+        for folder in folders
+        for path in (folder / group).rglob("*.yaml")
+    }
+    return sorted(found)
+
+
+def register_resolvers() -> None:
+    """Makes what is known only now available to YAML, as ``${devices_for_ddp:}`` and ``${sweep_name:}``."""
+    for resolver in (machine.devices_for_ddp, machine.precision, sweep_name):
+        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+
+
+def sweep_name() -> str | None:
+    """The name of the folder of the sweep (``-m``) that this job belongs to; None for a run by itself."""
+    if not HydraConfig.initialized() or HydraConfig.get().mode != RunMode.MULTIRUN:
+        return None
+    return Path(HydraConfig.get().sweep.dir).name
+
+
+def _fail(message: str, code: int = 1) -> NoReturn:
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    sys.exit(code)
+
+
+def explain(error: Exception, config_name: str) -> str:
+    """An error in one line: Hydra's with the nearest key or option, or with the plugin that is missing."""
+    message = str(error).strip()
+    if isinstance(error, SoftsearchError):
+        return message
+    if isinstance(error, OverrideParseException):
+        return (
+            f"{error.override!r} cannot be read ({message.splitlines()[0]}); write key=value, with quotes around text"
+        )
+    if override := re.search(r"Could not override '([^']+)'", message):
+        return _no_such_key(override[1], config_name)
+    choice = re.search(r"Could not find '([^']+)/([^'/]*)'", message) or re.search(
+        r"In '[^']+': Could not find '(.+)/(.*)'", message
+    )
+    if choice and choice[1] == "hydra/launcher":
+        return f"launcher={choice[2]} needs a plugin that is not installed: {_PLUGINS.get(choice[2], 'see its manual')}"
+    if choice:
+        return f"there is no {choice[1]}={choice[2]}; {nearest(choice[2], _choices_of(choice[1]))}"
+    if isinstance(error, OSError) and not isinstance(error, HydraException):
+        return ": ".join(str(part) for part in (error.filename, error.strerror or message) if part)
+    return " ".join(line.strip() for line in message.splitlines() if line.strip())
+
+
+def _no_such_key(key: str, config_name: str) -> str:
+    keys, group = _known_keys(config_name), key.partition(".")[0]
+    if group != key and group in keys and not any(known.startswith(f"{group}.") for known in keys):
+        return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(_choices_of(group))}"
+    if group not in keys and group in _known_keys("train"):
+        has = ", ".join(known for known in keys if "." not in known)
+        return f"{key} is an option of train.py, and a checkpoint keeps its own; {config_name}.py has {has}"
+    return f"there is no config key {key!r}; {nearest(key, keys)}"
+
+
+def _known_keys(config_name: str) -> list[str]:
+    GlobalHydra.instance().clear()  # of the command that asks, which is about to fail
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        composed = compose(config_name, return_hydra_config=True)
+    groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]
+    keys = (key for key in _flatten(composed) if not f"{key}.".startswith("hydra."))
+    return [*dict.fromkeys([*keys, *groups])]
+
+
+def _flatten(node: DictConfig, path: str = "") -> Iterator[str]:
+    for key in map(str, node):
+        inner = f"{path}.{key}" if path else key
+        yield inner
+        plain = not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key)
+        if plain and isinstance(node[key], DictConfig):
+            yield from _flatten(node[key], inner)

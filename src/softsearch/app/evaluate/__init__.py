@@ -1,0 +1,1 @@
+"""``evaluate``: translates and scores a test set into a report."""

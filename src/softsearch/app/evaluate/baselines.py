@@ -1,0 +1,59 @@
+"""Systems of an earlier report, to be compared with: other searches, or unknown words left as they are."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from softsearch.app.systems.test_set import HeldOutText
+from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import SystemReport
+from softsearch.report.folder import read_report
+
+
+def read_earlier(against: str | None, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
+    """The systems of the report in the folder ``against``, as they were measured then; their pictures stay there.
+
+    Args:
+        against: the folder; None for no systems.
+        text: the test set of the new report.
+        names: of the new report's systems. Those of the same names are told apart by the earlier folder's.
+
+    Raises:
+        ConfigError: the report cannot be read, or is about another test set.
+    """
+    if against is None:
+        return []
+    folder = Path(against)
+    report = read_report(folder)
+    if report.sources != text.sources or report.references != text.references:
+        raise ConfigError(
+            f"against={against} is about {report.test_set} ({len(report.sources):,} sentences), this test set is "
+            f"{text.name} ({len(text.sources):,}) and differs; name a report on the same text"
+        )
+    taken, systems = set(names), []
+    for system in report.systems:
+        name = system.name
+        while name in taken:
+            name = f"{folder.resolve().name}: {name}"
+        taken.add(name)
+        systems.append(replace(system, name=name, heatmaps=[]))
+    return systems
+
+
+def scored_otherwise(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
+    """Warnings of earlier scores that another metric gave: other tokens, other letters, another sacreBLEU.
+
+    Args:
+        new: a system that was scored just now.
+        earlier: of an earlier report, whose scores are as they were then.
+    """
+    warnings = []
+    for system in earlier:
+        for name in new.scores.keys() & {"bleu", "chrf", "ter"} & system.scores.keys():
+            own, other = new.scores[name].signature, system.scores[name].signature
+            if own != other:
+                warnings.append(
+                    f"{name} of {system.name} is {other}, that of {new.name} is {own}: the two scores must not be "
+                    "compared; only the paired bootstrap is by one metric"
+                )
+    return sorted(warnings)

@@ -1,0 +1,1 @@
+"""``sweep``: hyperparameter search with Optuna."""

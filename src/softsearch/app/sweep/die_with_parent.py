@@ -1,0 +1,24 @@
+"""Runs a command that ends when its parent process does: python die_with_parent.py PARENT COMMAND [ARGUMENT ...].
+
+A sweep that is killed outright cannot end its trial any more; on Linux the kernel does it (prctl(2)).
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG; it outlives exec
+
+
+def main(parent: str, *command: str) -> None:
+    """Becomes ``command``, which will get SIGTERM when the process ``parent`` dies."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
+        if os.getppid() != int(parent):  # it died before the kernel was asked
+            sys.exit(128 + signal.SIGTERM)
+    os.execv(command[0], command)  # noqa: S606 - the command of the process that started this one
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

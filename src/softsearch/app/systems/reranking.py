@@ -1,0 +1,69 @@
+"""``search=rerank``: which models have a say, by their paths, and how each reads what another has written."""
+
+from omegaconf import DictConfig
+
+from softsearch.app.config.instantiate import build
+from softsearch.app.systems.open import open_any
+from softsearch.errors import ConfigError
+from softsearch.runtime.models import Tokenizers, companion
+from softsearch.search.interface import SearchStrategy
+from softsearch.search.rerank import Rerank
+
+
+def build_search(node: DictConfig, tokenizers: Tokenizers) -> SearchStrategy:
+    """The strategy of the config group ``search`` for a system with these tokenizers.
+
+    Raises:
+        SoftsearchError: an option is wrong, or a model to rerank with cannot be opened.
+    """
+    strategy: SearchStrategy = build(node, **({"tokenizers": tokenizers} if is_rerank(node) else {}))
+    return strategy
+
+
+def is_rerank(node: DictConfig) -> bool:
+    """Whether the node is ``search=rerank``."""
+    return bool(node.get("_target_") == f"{__name__}.{rerank.__name__}")
+
+
+def rerank(
+    *,
+    search: SearchStrategy,
+    models: list[str],
+    weights: list[float] | None = None,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+    proposers: list[str] | None = None,
+    tokenizers: Tokenizers | None = None,
+) -> Rerank:
+    """A :class:`Rerank` with checkpoints or bundles in the place of models, each a :func:`companion`.
+
+    Args:
+        search: finds the n-best lists; its ``n_best`` is how many are reranked.
+        models: paths of the checkpoints and folders of the bundles that score.
+        weights: of the searching model, then of each of ``models``.
+        length_penalty: see :class:`Rerank`.
+        n_best: see :class:`Rerank`.
+        proposers: paths of models whose n-best lists are scored with the rest.
+        tokenizers: of the searching model.
+
+    Raises:
+        ConfigError: the command does not know how to rerank, or an option is wrong.
+        SoftsearchError: a model cannot be opened.
+    """
+    if tokenizers is None:
+        raise ConfigError("search=rerank is for evaluate.py, tune.py and the test after training; use search=beam here")
+    if not models:
+        raise ConfigError("search.models is empty, expected checkpoints or bundles to rerank with; set search.models")
+    paths = list(dict.fromkeys([*models, *(proposers or [])]))
+    companions = {
+        path: companion(system.step_fn, system.tokenizers, tokenizers)
+        for path, system in zip(paths, open_any(paths), strict=True)
+    }
+    return Rerank(
+        search,
+        [companions[path] for path in models],
+        weights,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        proposers=[companions[path] for path in proposers or []],
+    )

@@ -1,0 +1,1 @@
+"""``train``: fits a model from a config."""

@@ -1,0 +1,78 @@
+"""What has changed between a checkpoint and the run that is to continue from it, and checkpoints that do not fit."""
+
+import logging
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.trainer.connectors import checkpoint_connector
+from torch import Tensor
+
+from softsearch.errors import CheckpointError, SoftsearchError, in_short
+from softsearch.training.checkpoints.checkpoint_contents import misfit, to_saved
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+
+log = logging.getLogger(__name__)
+_RESTORES = checkpoint_connector.__file__
+_PLACES = ("resume", "run_dir", "cache_dir", "callbacks", "logger")  # where files lie; no part of what is trained
+
+
+def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Logs the options that differ from the checkpoint's.
+
+    Args:
+        path: the checkpoint.
+        config: the resolved config of this run.
+        weights: the module's, as built from that config.
+
+    Raises:
+        CheckpointError: the checkpoint's weights have other names or shapes; it lists the options that differ.
+    """
+    log.info("continuing from %s", path)
+    checkpoint = load_checkpoint(path)
+    before, now = dict(_flatten(to_saved(path, checkpoint).config)), dict(_flatten(config))
+    changed = [
+        f"{key} {before.get(key, 'nothing')} -> {now.get(key, 'nothing')}"
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key) and key.split(".")[0] not in _PLACES
+    ]
+    if different := misfit(checkpoint["state_dict"], weights):
+        raise CheckpointError(
+            f"{path} does not fit this model: {different}; "
+            f"changed since it was saved: {', '.join(changed) or 'nothing'}; resume with the run's own options, or "
+            "start a new run with resume=null"
+        )
+    if changed:
+        log.info("changed since the checkpoint: %s", ", ".join(changed))
+
+
+@contextmanager
+def restoring(path: Path | None) -> Iterator[None]:
+    """Around ``trainer.fit``: what Lightning raises while it restores the state of training is the file's fault.
+
+    Raises:
+        CheckpointError: the optimizer, loops, callbacks or data of the checkpoint ``path`` are not as they were saved.
+    """
+    try:
+        yield
+    except SoftsearchError:
+        raise
+    except Exception as error:
+        calls = [call.name for call in traceback.extract_tb(error.__traceback__) if call.filename == _RESTORES]
+        if path is None or not any("restore" in name for name in calls):
+            raise
+        raise CheckpointError(
+            f"training cannot continue from {path} ({in_short(error)}); its state of training is "
+            "damaged or of another run: take another file, or start a new run with resume=null"
+        ) from error
+
+
+def _flatten(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in node.items():
+        inner = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping):
+            yield from _flatten(value, inner)
+        else:
+            yield inner, value

@@ -1,0 +1,122 @@
+"""Several parallel corpora for one model, which is told by a tag what language to write (Johnson et al. 2017)."""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import get_args
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, Split, TextForm, text_sha256
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.errors import ConfigError
+from softsearch.text.corpus import read_parallel
+from softsearch.text.filters import Filters
+from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
+
+_FORMAT = 1
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multilingual(ParallelSource):
+    """Corpora one after the other, each source line beginning with the tag of its target language: ``<2de> a man``.
+
+    The tag is one piece of the vocabulary. Whoever translates with the model writes the tag before the line (Johnson et
+    al. 2017, arXiv:1611.04558, section 3).
+
+    Args:
+        pairs: the corpora, sources of any kind, by names of your choice.
+        src_lang: the source languages, to be shown.
+        tgt_lang: the target languages, to be shown.
+
+    Raises:
+        ConfigError: there is no corpus, or the corpora do not go together.
+    """
+
+    pairs: Mapping[str, ParallelSource]
+
+    def __post_init__(self) -> None:
+        """Checks the options."""
+        super().__post_init__()
+        pairs: object = self.pairs
+        if not isinstance(pairs, Mapping) or not pairs:
+            raise ConfigError(
+                f"data.pairs is {pairs!r}, expected sources by name, as in configs/data/multilingual.yaml"
+            )
+        for name, source in pairs.items():
+            _check(f"data.pairs.{name}", source)
+        forms = {name: source.text_form for name, source in self.pairs.items()}
+        if len(set(forms.values())) > 1:
+            raise ConfigError(f"data.pairs have text of different forms, {forms}; choose one form for all")
+
+    @property
+    def text_form(self) -> TextForm:
+        """That of the pairs."""
+        return next(iter(self.pairs.values())).text_form
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The target languages' tags."""
+        return tuple(dict.fromkeys(language_tag(source.tgt_lang) for source in self.pairs.values()))
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the joined files in ``cache_dir``, written there if need be; a split joins the pairs that have it.
+
+        Raises:
+            CorpusError: a pair's file cannot be read, or ``cache_dir`` cannot be written.
+        """
+        parts = [(language_tag(source.tgt_lang), source.files(cache_dir)) for source in self.pairs.values()]
+        splits = [split for split in get_args(Split) if any(split in files for _, files in parts)]
+        digest = hashlib.sha256(str(_FORMAT).encode())
+        for tag, files in parts:
+            contents = [(split, *map(_digest, pair)) for split, pair in sorted(files.items())]
+            digest.update(repr((tag, contents)).encode())
+        folder = cache_dir / f"multilingual-{digest.hexdigest()[:16]}"
+
+        def write(folder: Path) -> None:
+            for split in splits:
+                _join(folder, split, [(tag, files[split]) for tag, files in parts if split in files])
+
+        make_folder(folder, write)
+        return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
+
+
+def _check(key: str, source: object) -> None:
+    if not isinstance(source, ParallelSource) or source.tags:
+        raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
+    if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != Filters()):
+        raise ConfigError(
+            f"{key} has several training corpora or filters, expected one corpus as it is; give each corpus a name of "
+            "its own in data.pairs, and filter it beforehand"
+        )
+    if any(source.reversed_sides):
+        raise ConfigError(
+            f"{key} has reverse_source or target_direction, expected them in data, for all pairs alike; move them there"
+        )
+    if not LANGUAGE_TAG.fullmatch(language_tag(source.tgt_lang)) or "," in source.tgt_lang:
+        raise ConfigError(f"{key}.tgt_lang is {source.tgt_lang!r}, expected a language's code; change {key}.tgt_lang")
+
+
+def _join(folder: Path, split: str, parts: list[tuple[str, FilePair]]) -> None:
+    """Writes the files of a split; training drops pairs with an empty side, the other splits keep all lines."""
+    with (folder / f"{split}.src").open("wb") as src, (folder / f"{split}.tgt").open("wb") as tgt:
+        for tag, pair in parts:
+            corpus = read_parallel(*pair, keep_empty=split != "train")
+            _log.info("%s of %s: %s", split, tag, corpus.report.summary())
+            src.writelines(f"{tag} {line}\n".encode() for line in corpus.src)
+            tgt.writelines(f"{line}\n".encode() for line in corpus.tgt)
+
+
+def _digest(path: Path) -> str:
+    stat = path.stat()
+    return _digest_once(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache
+def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
+    """The SHA-256 of a file, read again only when it has changed: each validation asks for the files anew."""
+    del size, mtime_ns
+    return text_sha256(path)

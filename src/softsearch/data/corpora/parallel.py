@@ -1,0 +1,151 @@
+"""The user's own files."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import Filters
+from softsearch.text.option_checks import require_choice
+
+_PACKED = (".gz", ".xz")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parallel(ParallelSource):
+    """Files that are there already: plain, gzip or xz, one sentence per line.
+
+    Args:
+        train: the source and the target file to train on, or a list of such pairs: several corpora, read one after the
+            other.
+        val: the files to validate on.
+        test: the files to test on, if any; without them :meth:`files` has no split ``test``.
+        src_lang: the source language; by default the suffix of the source training file (``news.en.gz`` is ``en``).
+        tgt_lang: the target language; by default the suffix of the target training file.
+        text_form: ``lc_tok`` when the files are lower-cased and tokenised already, else ``plain``.
+        filters: which training pairs are dropped.
+        weights: how often a pair of each corpus is seen in an epoch: with 2.5 every other pair twice and the others
+            three times, with 0.5 every other pair never.
+        temperature: instead of weights. A corpus of n pairs gets a share of each epoch in proportion to n^(1/T)
+            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2), the largest being seen once: with 1 every pair is
+            seen once, the higher T the more often those of small corpora.
+
+    Raises:
+        ConfigError: a value is of the wrong type or out of range, or a language is neither given nor a suffix.
+    """
+
+    train: Sequence[str | Path] | Sequence[Sequence[str | Path]]
+    val: Sequence[str | Path]
+    test: Sequence[str | Path] | None = None
+    src_lang: str = ""
+    tgt_lang: str = ""
+    text_form: TextForm = "plain"
+    filters: Filters = field(default_factory=Filters)
+    weights: Sequence[float] | None = None
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the options and fills the languages in."""
+        super().__post_init__()
+        require_choice("data.text_form", self.text_form, ("plain", "lc_tok"))
+        for split, pair in self._named():
+            if not _is_pair(pair):
+                raise ConfigError(
+                    f"data.{split} is {pair!r}, expected two file names; write data.{split}='[text.en,text.de]'"
+                )
+        for key, path in zip(("src_lang", "tgt_lang"), self.corpora()[0], strict=True):
+            object.__setattr__(self, key, _language(key, getattr(self, key), _language_suffix(path)))
+        for split, pair in self._named():
+            suffixes = [_language_suffix(path) for path in pair]
+            if suffixes == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
+                _log.warning("data.%s is %s for %s to %s; swapped?", split, list(pair), self.src_lang, self.tgt_lang)
+        self._check_mix()
+
+    @property
+    def dropped(self) -> Filters:
+        """As ``filters`` says."""
+        return self.filters
+
+    def repeats(self, sizes: Sequence[int]) -> list[float]:
+        """As ``weights`` or ``temperature`` say."""
+        if self.weights is not None:
+            return [float(weight) for weight in self.weights]
+        return [(size / max(sizes)) ** (1 / (self.temperature or 1) - 1) for size in sizes]
+
+    def train_files(self, cache_dir: Path) -> list[FilePair]:
+        """Returns the training corpora as given.
+
+        Raises:
+            CorpusError: a file does not exist.
+        """
+        return [_existing("train", pair) for pair in self.corpora()]
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the files as given; ``cache_dir`` is not used.
+
+        Raises:
+            CorpusError: a file does not exist.
+        """
+        pairs = {"train": self.corpora()[0], "val": self.val}
+        if self.test is not None:
+            pairs["test"] = self.test
+        return {split: _existing(split, pair) for split, pair in pairs.items()}
+
+    def corpora(self) -> list[Sequence[str | Path]]:
+        """The pairs of training files, as given."""
+        given: Sequence[object] = self.train
+        several = (
+            isinstance(given, list | tuple) and bool(given) and all(isinstance(pair, list | tuple) for pair in given)
+        )
+        return list(self.train) if several else [self.train]  # type: ignore[arg-type, list-item]
+
+    def _named(self) -> list[tuple[str, Sequence[str | Path]]]:
+        """Every pair of files with the key that it stands under."""
+        test = [] if self.test is None else [("test", self.test)]
+        return [*(("train", pair) for pair in self.corpora()), ("val", self.val), *test]
+
+    def _check_mix(self) -> None:
+        corpora = len(self.corpora())
+        if self.weights is not None:
+            if self.temperature is not None:
+                raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
+            weights: object = self.weights
+            fit = isinstance(weights, list | tuple) and len(weights) == corpora and all(map(_is_positive, weights))
+            if corpora == 1 or not fit:
+                raise ConfigError(
+                    f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
+                    f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
+                )
+        if self.temperature is not None and not (_is_positive(self.temperature) and self.temperature >= 1):
+            raise ConfigError(f"data.temperature is {self.temperature!r}, expected at least 1; change data.temperature")
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+
+
+def _existing(split: str, pair: Sequence[str | Path]) -> FilePair:
+    src, tgt = map(Path, pair)
+    for path in (src, tgt):
+        if not path.is_file():
+            raise CorpusError(f"data.{split} names {path}, which is no file; change data.{split}")
+    return src, tgt
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(path, str | Path) for path in value)
+
+
+def _language_suffix(path: str | Path) -> str:
+    name = Path(path)
+    return (name.with_suffix("") if name.suffix in _PACKED else name).suffix.removeprefix(".")
+
+
+def _language(key: str, given: object, suffix: str) -> str:
+    language = given or suffix
+    if not isinstance(language, str) or not language:
+        raise ConfigError(f"data.{key} is {given!r} and the training file has no suffix for it; set data.{key}=CODE")
+    return language

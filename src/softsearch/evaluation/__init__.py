@@ -1,0 +1,1 @@
+"""Measuring translations: metrics, bootstrap, alignments, overlap; no Hydra and no drawing."""

@@ -1,0 +1,79 @@
+"""Corpus scores with their uncertainty, by sacreBLEU's own bootstrap and paired bootstrap (Koehn 2004, W04-3250)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import CHRF
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest
+
+from softsearch.evaluation.schema import Comparison, Score
+
+RESAMPLES = 1000
+_FEWEST = 100
+_MOST_NUMBERS = 1 << 28  # that sacreBLEU resamples at once, 4 bytes each
+_STATISTICS = 18  # of a sentence; chrF has the most
+_SEED = 12345  # sacreBLEU's
+
+
+def score_with_interval(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """The corpus score, its 95 % interval and the signature, which names the number of resamples and the seed."""
+    # Of one system alone PairedTest is the plain bootstrap. Metric.corpus_score fails where a resample scores nothing.
+    signatures, results = _bootstrap({"system": hypotheses}, {"metric": metric}, references)
+    ((name, signature),) = signatures.items()
+    found = results[name][0]
+    mean, half = float(found.mean), float(found.ci)
+    return Score(float(found.score), mean - half, mean + half, str(signature))
+
+
+def share_with_interval(hits: Sequence[bool]) -> Score:
+    """The share of true values, 0 to 1: a resample of n zeros and ones is a draw from a binomial distribution."""
+    share = float(np.mean(hits))
+    drawn = np.random.default_rng(_SEED).binomial(len(hits), share, size=RESAMPLES) / len(hits)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return Score(share, float(low), float(high), f"bs:{RESAMPLES}|seed:{_SEED}")
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """The chrF of each sentence by itself, 0 to 100."""
+    metric = CHRF()
+    return [float(metric.sentence_score(h, [r]).score) for h, r in zip(hypotheses, references, strict=True)]
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]], metrics: Mapping[str, Metric], references: Sequence[str]
+) -> list[Comparison]:
+    """Tests whether systems differ from the first one, by sacreBLEU's paired bootstrap.
+
+    Args:
+        systems: the translations of each, by name.
+        metrics: of different kinds, by the names that they get in the result.
+        references: as long as the translations.
+
+    Returns:
+        For each system but the first, and each metric, the difference (the system minus the first) and the two-sided
+        p-value. Where there is no difference it is 1; sacreBLEU would give its smallest to equal translations.
+    """
+    names, baseline, comparisons = list(systems), next(iter(systems)), []
+    if len(names) < 2:
+        return []
+    _, results = _bootstrap(systems, metrics, references)
+    columns = [column for kind, column in results.items() if kind != "System"]  # in the order of the metrics
+    for place, name in enumerate(names[1:], start=1):
+        for metric, column in zip(metrics, columns, strict=True):
+            difference = float(column[place].score - column[0].score)
+            p_value = float(column[place].p_value) if difference else 1.0
+            comparisons.append(Comparison(name, baseline, metric, difference, p_value))
+    return comparisons
+
+
+def resamples(sentences: int) -> int:
+    """A thousand, or so many fewer that sacreBLEU, which makes all at once, needs about 1 GiB."""
+    return min(RESAMPLES, max(_FEWEST, _MOST_NUMBERS // (_STATISTICS * sentences)))
+
+
+def _bootstrap(systems: Mapping[str, Sequence[str]], metrics: Mapping[str, Metric], references: Sequence[str]) -> Any:
+    """The signatures and the results of sacreBLEU's test, by its own names of the metrics."""
+    named: list[tuple[str, Sequence[str]]] = [(name, list(hypotheses)) for name, hypotheses in systems.items()]
+    return PairedTest(named, metrics, [list(references)], test_type="bs", n_samples=resamples(len(references)))()

@@ -1,0 +1,56 @@
+"""Corpus scores by sacreBLEU, each with the signature that says how it was computed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.base import Metric
+
+from softsearch.data.corpora.base import TextForm
+
+_TOKENIZE = {"zh": "zh", "ja": "char"}  # languages without spaces between words; sacreBLEU's ja-mecab needs MeCab
+
+
+class Scores(NamedTuple):
+    """Scores of one system on one test set."""
+
+    values: dict[str, float]  # bleu, chrf, ter (each 0 to 100; lower is better for ter), exact_match (0 to 1)
+    signatures: dict[str, str]
+
+
+def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
+    """BLEU, chrF and TER as :func:`corpus_scores` has them; each remembers what it last scored for its signature."""
+    metrics: dict[str, Metric] = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
+    return metrics | ({"ter": TER()} if ter else {})
+
+
+def bleu_metric(*, text_form: TextForm, tgt_lang: str) -> BLEU:
+    """BLEU as :func:`corpus_scores` has it."""
+    tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
+    return BLEU(tokenize=tokenize, force=True)
+
+
+def lower_cased_bleu(tgt_lang: str) -> BLEU:
+    """BLEU of plain text after lower-casing and tokenising it, as older papers have it."""
+    return BLEU(lowercase=True, tokenize=_TOKENIZE.get(tgt_lang, "13a"), force=True)
+
+
+def corpus_scores(
+    hypotheses: Sequence[str], references: Sequence[str], *, text_form: TextForm, tgt_lang: str, ter: bool = True
+) -> Scores:
+    """Scores translations against one reference each.
+
+    Args:
+        hypotheses: detokenised translations.
+        references: as long as ``hypotheses``.
+        text_form: ``lc_tok`` text is tokenised already, and BLEU takes it as it is (``tokenize=none``).
+        tgt_lang: ISO code of the target language; decides how plain text is tokenised.
+        ter: compute the translation edit rate too, which takes longer than the others.
+    """
+    values, signatures = {}, {}
+    for name, metric in corpus_metrics(text_form=text_form, tgt_lang=tgt_lang, ter=ter).items():
+        values[name] = metric.corpus_score(list(hypotheses), [list(references)]).score
+        signatures[name] = str(metric.get_signature())
+    same = sum(h == r for h, r in zip(hypotheses, references, strict=True))
+    values["exact_match"] = same / len(references)
+    return Scores(values, signatures)

@@ -1,0 +1,50 @@
+"""What another search would have found: quality and time of several searches with one model."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from softsearch.evaluation.schema import SearchPoint
+from softsearch.search.interface import Hypothesis, SearchOptions
+
+_SAME = 1e-4  # nats; the same translation in another batch differs by less
+
+
+class Searched(NamedTuple):
+    """One search on the whole test set."""
+
+    name: str
+    found: list[Hypothesis]  # the best of each sentence
+    seconds: float
+    bleu: float
+
+
+def search_points(searches: Sequence[Searched], options: SearchOptions) -> list[SearchPoint]:
+    """Compares searches with one model by what they found.
+
+    A translation is a search error if another of the searches found one that the model gives a higher log probability
+    (Stahlberg & Byrne 2019, arXiv:1908.10090, section 3; with exact search among them these are all errors, else the
+    known ones). What was cut at the length limit, and so has no probability, is an error if any other is whole.
+
+    Args:
+        searches: of the same sentences.
+        options: the length penalty of the scores.
+    """
+    log_probs = np.array([[-np.inf if h.truncated else h.log_prob for h in s.found] for s in searches])
+    best = log_probs.max(axis=0)
+    points = []
+    for search, own in zip(searches, log_probs, strict=True):
+        scores = [options.score(h.log_prob, len(h.tokens) + (not h.truncated)) for h in search.found]
+        points.append(
+            SearchPoint(
+                name=search.name,
+                bleu=search.bleu,
+                mean_log_prob=float(np.mean([h.log_prob for h in search.found])),
+                mean_score=float(np.mean(scores)),
+                seconds=search.seconds,
+                empty=float(np.mean([not h.tokens for h in search.found])),
+                search_errors=float(np.mean(own < best - _SAME)) if len(searches) > 1 else None,
+            )
+        )
+    return points

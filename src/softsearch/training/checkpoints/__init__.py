@@ -1,0 +1,1 @@
+"""Checkpoint files: writing, reading, choosing and averaging."""

@@ -1,0 +1,76 @@
+"""The mean of several checkpoints' weights."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from softsearch.errors import CheckpointError
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, Saved, read_saved, to_saved
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.folder import step_checkpoints
+
+
+def newest_steps(folder: Path, count: Any) -> list[Path]:
+    """The newest ``count`` step checkpoints of a run's folder of checkpoints, the oldest first.
+
+    Raises:
+        CheckpointError: there are fewer, or the count is none.
+    """
+    found = list(step_checkpoints(folder).values())
+    if not isinstance(count, int) or not 1 <= count <= len(found):
+        names = ", ".join(path.name for path in found) or "none"
+        raise CheckpointError(
+            f"the mean of the last {count} checkpoints of {folder}: found {names}; ask for at most {len(found)}, "
+            "or keep more of the next run with callbacks.last.keep"
+        )
+    return found[-count:]
+
+
+def average(paths: Sequence[Path]) -> dict[str, Any]:
+    """The mean of the weights (Vaswani et al. 2017, section 6.1), with all else that a model is rebuilt from.
+
+    Args:
+        paths: checkpoints of one run, or of several runs with the same model and tokenizers.
+
+    Returns:
+        A checkpoint of weights alone; its step is the newest one's.
+
+    Raises:
+        CheckpointError: one is missing or damaged, or has other weights or tokenizers than the first.
+    """
+    if not paths:
+        raise CheckpointError("there are no checkpoints to average; name some, as in ckpt='[a.ckpt,b.ckpt]'")
+    total: dict[str, Tensor] = {}
+    mean: dict[str, Any] = {}
+    fingerprint: object = None
+    for path in paths:
+        checkpoint = load_checkpoint(path)
+        saved = to_saved(path, checkpoint)
+        found = [t.fingerprint for t in saved.tokenizers], {n: w.shape for n, w in checkpoint["state_dict"].items()}
+        fingerprint = fingerprint or found
+        if found != fingerprint:
+            raise CheckpointError(
+                f"{path} has other weights or tokenizers than {paths[0]}; average checkpoints of one model only"
+            )
+        for name, tensor in checkpoint["state_dict"].items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+        if not mean or saved.step >= mean["global_step"]:
+            mean = {key: checkpoint[key] for key in ("state_dict", "global_step", ORIGIN)}
+    for name, tensor in mean["state_dict"].items():
+        if tensor.is_floating_point():  # the newest's word ids, in a buffer of the loss, have no mean
+            mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)
+    return mean | {"averaged": len(paths)}
+
+
+def read_weights(ckpt: str | Path, last: Any) -> Saved:
+    """Reads a checkpoint, or the mean of the ``last`` step checkpoints in its folder.
+
+    Raises:
+        CheckpointError: one is missing or damaged.
+    """
+    if last is None:
+        return read_saved(ckpt)
+    paths = newest_steps(Path(ckpt).parent, last)
+    return to_saved(paths[-1], average(paths))

@@ -1,0 +1,187 @@
+"""What a checkpoint holds besides Lightning's own state: enough to rebuild the model and to translate with it."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import Callback, WeightAveraging
+from torch import Tensor
+
+from softsearch.errors import BundleError, CheckpointError
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+
+FORMAT = 1
+ORIGIN = "softsearch"
+_PREFIX = "model."  # of the Seq2Seq inside the LightningModule
+_CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # what every run's config has
+_MOST_NESTED = 64
+
+
+class SaveOrigin(Callback):
+    """Adds the run's config and tokenizers to each checkpoint, as plain values and tensors.
+
+    Args:
+        config: the resolved config, plain values.
+        tokenizers: source and target.
+    """
+
+    def __init__(
+        self, config: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    ) -> None:
+        self.origin = {
+            "format": FORMAT,
+            "config": config,
+            "tokenizers": [torch.frombuffer(bytearray(t.model), dtype=torch.uint8) for t in tokenizers],
+            "reversed": [t.reverse for t in tokenizers],
+        }
+
+    def on_save_checkpoint(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Adds them."""
+        checkpoint[ORIGIN] = self.origin
+
+    def on_load_checkpoint(
+        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Refuses to train on from an average as if it were the trained weights.
+
+        Raises:
+            CheckpointError: the run kept a moving average, and does not any more.
+        """
+        averaging = any(isinstance(callback, WeightAveraging) for callback in trainer.callbacks)  # type: ignore[attr-defined]
+        if "current_model_state" in checkpoint and not averaging:
+            raise CheckpointError(
+                "the checkpoint to resume from holds a moving average of the weights; resume with callbacks=ema"
+            )
+
+
+class Saved(NamedTuple):
+    """A checkpoint as read for anything but resuming."""
+
+    path: Path
+    config: dict[str, Any]
+    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    weights: dict[str, Tensor]  # of the Seq2Seq
+    step: int
+    averaged: int  # checkpoints that the weights are the mean of
+
+    def describe(self) -> str:
+        """Which weights these are."""
+        mean = f", the mean of {self.averaged} checkpoints" if self.averaged > 1 else ""
+        return f"{self.path}, step {self.step}{mean}"
+
+
+def read_saved(path: str | Path) -> Saved:
+    """Reads a checkpoint of this lab.
+
+    Raises:
+        CheckpointError: it is missing, damaged, of another program, of a newer version or not as it was written.
+    """
+    return to_saved(Path(path), load_checkpoint(Path(path)))
+
+
+def to_saved(path: Path, checkpoint: dict[str, Any]) -> Saved:
+    """Takes what :func:`read_saved` returns out of a checkpoint that has been read from ``path``; raises alike."""
+    origin = checkpoint.get(ORIGIN)
+    if not isinstance(origin, dict):
+        raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
+    number = origin.get("format")
+    if _is_count(number) and number > FORMAT:
+        raise CheckpointError(
+            f"{path} has checkpoint format {number}, this version reads up to {FORMAT}; update softsearch"
+        )
+    wrong = next(_wrong(origin, checkpoint), None)
+    if wrong is not None:
+        raise CheckpointError(f"{path} is no checkpoint as src/train.py writes it: {wrong}; take another file")
+    try:
+        src, tgt = (
+            SentencePieceTokenizer(bytes(model.numpy()), reverse=reverse)
+            for model, reverse in zip(origin["tokenizers"], origin["reversed"], strict=True)
+        )
+    except BundleError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    weights = {
+        name.removeprefix(_PREFIX): tensor
+        for name, tensor in checkpoint["state_dict"].items()
+        if name.startswith(_PREFIX)
+    }
+    return Saved(path, origin["config"], (src, tgt), weights, checkpoint["global_step"], checkpoint.get("averaged", 1))
+
+
+def misfit(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
+    """The first weight of another shape or without a counterpart, for a message; None where all fit."""
+    for name in sorted({*found, *expected}):
+        there, here = (
+            str(tuple(weights[name].shape)) if name in weights else "missing" for weights in (found, expected)
+        )
+        if there != here:
+            return f"{name} is {there} there, {here} here"
+    return None
+
+
+def _wrong(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[str]:
+    """What else is there than :class:`SaveOrigin` and Lightning write."""
+    config, models, state = origin.get("config"), origin.get("tokenizers"), checkpoint.get("state_dict")
+    number = origin.get("format")
+    if not _is_count(number) or number != FORMAT:
+        yield f"format is {_say(number)}, expected {FORMAT}"
+    if not isinstance(config, dict) or not _is_plain(config):
+        yield f"config is {_say(config)}, expected plain values by name"
+        return
+    for name, kind in _CONFIG.items():
+        if not isinstance(config.get(name), kind) or (kind is str and not _is_name(config[name])):
+            yield f"config.{name} is {_say(config.get(name))}, expected {'text' if kind is str else 'options'}"
+    if not isinstance(models, list) or len(models) != 2 or not all(map(_is_bytes, models)):
+        yield f"tokenizers is {_say(models)}, expected two tensors of bytes"
+    turned = origin.get("reversed")
+    if not isinstance(turned, list) or len(turned) != 2 or not all(isinstance(side, bool) for side in turned):
+        yield f"reversed is {_say(turned)}, expected two of true and false"
+    for key, value in (("global_step", checkpoint.get("global_step")), ("averaged", checkpoint.get("averaged", 1))):
+        if not _is_count(value):
+            yield f"{key} is {_say(value)}, expected a whole number"
+    if not isinstance(state, dict) or not state:
+        yield f"state_dict is {_say(state)}, expected weights by name"
+        return
+    for name, weight in state.items():
+        if not _is_name(name) or not _is_weight(weight):
+            yield f"{_say(name)} of state_dict is {_say(weight)}, expected a tensor with all its values"
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_name(value: object) -> bool:
+    """Whether a value is text that a terminal can be sent."""
+    return isinstance(value, str) and value.isprintable()
+
+
+def _is_plain(value: object, depth: int = 0) -> bool:
+    """Whether a value is what YAML can say, and not nested without end."""
+    if isinstance(value, dict):
+        return all(map(_is_name, value)) and _is_plain(list(value.values()), depth)
+    if isinstance(value, list):
+        return depth < _MOST_NESTED and all(_is_plain(part, depth + 1) for part in value)
+    return isinstance(value, str | int | float | None)
+
+
+def _is_bytes(value: object) -> bool:
+    return _is_weight(value) and value.dtype == torch.uint8 and value.dim() == 1
+
+
+def _is_weight(value: object) -> TypeGuard[Tensor]:
+    """Whether a tensor holds each of its elements: a view can repeat a few bytes without end."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_quantized or value.is_meta:
+        return False
+    return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
+
+
+def _say(value: object) -> str:
+    """A value in a message: short, and without control characters."""
+    if value is None:
+        return "missing"
+    return repr(value)[:60] if isinstance(value, str | int | float) else f"a {type(value).__name__}"

@@ -1,0 +1,94 @@
+"""The checkpoints of a run: ``last.ckpt``, the newest ``step-N.ckpt``, and the one to resume from."""
+
+import logging
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import CheckpointError
+from softsearch.training.checkpoints.checkpoint_contents import to_saved
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+
+BEST, LAST = "best.ckpt", "last.ckpt"
+_STEP = re.compile(r"step-(\d+)\.ckpt")
+
+log = logging.getLogger(__name__)
+
+
+def step_checkpoints(folder: Path) -> dict[int, Path]:
+    """The files ``step-N.ckpt`` of a folder by their N, the oldest first."""
+    named = ((_STEP.fullmatch(path.name), path) for path in folder.glob("step-*.ckpt"))
+    return dict(sorted((int(match[1]), path) for match, path in named if match))
+
+
+def keep_steps(folder: Path, steps: Sequence[int]) -> None:
+    """Keeps ``last.ckpt`` under the name of its step as well, and of the others those of ``steps`` alone.
+
+    The second name costs no space: saving replaces ``last.ckpt`` and never writes into it.
+
+    Args:
+        folder: the run's checkpoints.
+        steps: to keep; the last of them is that of ``last.ckpt``.
+    """
+    last, newest = folder / LAST, folder / f"step-{steps[-1]}.ckpt"
+    newest.unlink(missing_ok=True)
+    try:
+        os.link(last, newest)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(last, newest)
+    for step, path in step_checkpoints(folder).items():
+        if step not in steps:
+            path.unlink(missing_ok=True)
+
+
+def load_resumable(path: Path) -> dict[str, Any]:
+    """Reads a checkpoint that training can continue from.
+
+    Raises:
+        CheckpointError: it is missing or damaged, not as it was written, or holds weights alone.
+    """
+    checkpoint = load_checkpoint(path)
+    to_saved(path, checkpoint)
+    if not checkpoint.get("optimizer_states"):
+        raise CheckpointError(
+            f"{path} holds no state of training, as an average does not; resume from last.ckpt or a step-N.ckpt"
+        )
+    return checkpoint
+
+
+def newest_resumable(folder: Path) -> Path | None:
+    """The checkpoint to continue a run from: ``last.ckpt``, or the newest of the others where that cannot be read.
+
+    Returns:
+        None where there is no checkpoint.
+
+    Raises:
+        CheckpointError: there are some, and none can be read.
+    """
+    last = folder / LAST
+    others = [*reversed(step_checkpoints(folder).values()), *(path for path in [folder / BEST] if path.is_file())]
+    if not others and not last.is_file():
+        return None
+    try:
+        load_resumable(last)
+    except CheckpointError as error:
+        problems = [str(error)]
+    else:
+        return last
+    steps: dict[Path, int] = {}
+    for path in others:
+        try:
+            steps[path] = load_resumable(path)["global_step"]
+        except CheckpointError as error:
+            problems.append(str(error))
+    if not steps:
+        raise CheckpointError(
+            f"resume=auto: no checkpoint in {folder} can be read; put a copy there, or start again with resume=null:\n"
+            + "\n".join(problems)
+        )
+    newest = max(steps, key=steps.__getitem__)
+    log.warning("%s\nfalling back to %s, of step %d", "\n".join(problems), newest, steps[newest])
+    return newest

@@ -1,0 +1,1 @@
+"""Metrics, tables and pictures as CSV and in W&B and TensorBoard."""

@@ -1,0 +1,104 @@
+"""Models fit the vocabularies that they are built for, and pretrained embeddings find their way into them."""
+
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from softsearch.app.config.build import build_model, check_attention, load_vectors
+from softsearch.errors import ConfigError
+from softsearch.models.interface import Seq2Seq
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from tests.contract.models import CONFIGS, SMALL, SRC_VOCAB, model_config, small_model
+
+TOKENIZERS = tuple(
+    train_tokenizer([" ".join(words)], kind="word", vocab_size=SRC_VOCAB)
+    for words in (("cat", "dog", "house"), ("Katze", "Hund", "Haus"))
+)
+
+
+def pair() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    return TOKENIZERS[0], TOKENIZERS[1]
+
+
+def write(folder: Path, token: str, value: int) -> str:
+    path = folder / f"{token}.vec"
+    path.write_text(f"1 {SMALL['dim']}\n{token}{f' {value}' * int(SMALL['dim'])}\n")
+    return str(path)
+
+
+def load(model: Seq2Seq, src: str | None, tgt: str | None) -> None:
+    load_vectors(OmegaConf.create({"src": src, "tgt": tgt}), model, pair())
+
+
+def changed(before: torch.Tensor, after: torch.Tensor) -> list[int]:
+    return (before != after).any(dim=1).nonzero()[:, 0].tolist()
+
+
+def test_two_vocabularies_of_one_size_do_not_share_a_matrix() -> None:
+    src, tgt = pair()
+    assert src.vocab_size == tgt.vocab_size
+    wrong = r"row 4 of the matrix would be '▁\w+' in one and '▁\w+' in the other; set tokenizer.joint=true or model.emb"
+    with pytest.raises(ConfigError, match=wrong):
+        build_model(model_config("rnnsearch"), (src, tgt))
+    for tie in ("output", "none"):
+        build_model(model_config("rnnsearch", f"model.embeddings.tie={tie}"), (src, tgt))
+
+
+def test_one_vocabulary_is_shared_whichever_way_its_ids_run() -> None:
+    (src, _), backwards = pair(), SentencePieceTokenizer(pair()[0].model, reverse=True)
+    for tokenizers in ((src, src), (src, backwards), (backwards, src)):
+        model = build_model(model_config("rnnsearch"), tokenizers)
+        assert model.encoder.embedding is model.decoder.embedding
+
+
+def test_a_coverage_penalty_without_attention_is_refused() -> None:
+    for search in (BeamSearch(), Greedy()):
+        check_attention(search, small_model("gru"))
+    check_attention(BeamSearch(coverage_penalty=0.2), small_model("rnnsearch"))
+    with pytest.raises(ConfigError, match=r"search.coverage_penalty is 0.2, but the model has no attention"):
+        check_attention(BeamSearch(coverage_penalty=0.2), small_model("gru"))
+
+
+def test_no_experiment_ties_two_vocabularies() -> None:
+    names = [path.stem for path in (CONFIGS / "experiment").glob("*.yaml")]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        configs = [compose("train", [f"experiment={name}"]) for name in names]
+    separate = [config.model for config in configs if not config.tokenizer.joint]
+    assert len(separate) >= 5
+    assert "all" not in [model.embeddings.tie for model in separate]
+
+
+@pytest.mark.parametrize("sides", [("src",), ("tgt",), ("src", "tgt")])
+def test_each_side_gets_its_vectors(tmp_path: Path, sides: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    model = small_model("transformer_tiny", "model.embeddings.tie=output").float()
+    words = {"src": "dog", "tgt": "Haus"}
+    files = {side: write(tmp_path, words[side], 5) if side in sides else None for side in words}
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    load(model, files["src"], files["tgt"])
+    matrices = {"src": "encoder.embedded.tokens.weight", "tgt": "decoder.embedded.tokens.weight"}
+    for side, tokenizer in zip(matrices, pair(), strict=True):
+        row = tokenizer.encode(words[side])[0]
+        after = model.state_dict()[matrices[side]]
+        assert changed(before[matrices[side]], after) == ([row] if side in sides else [])
+        assert not files[side] or after[row].tolist() == [5.0] * int(SMALL["dim"])
+    assert torch.equal(model.decoder.output.weight, model.state_dict()[matrices["tgt"]])
+    assert caplog.text.count("1 of 3 pieces found among 1 (0 as they are, 1 without the space mark)") == len(sides)
+
+
+def test_one_matrix_takes_one_file(tmp_path: Path) -> None:
+    model = small_model("transformer_tiny", "model.embeddings.tie=all").float()
+    with pytest.raises(ConfigError, match=r"tie=all has one matrix for both"):
+        load(model, write(tmp_path, "dog", 5), write(tmp_path, "Haus", 5))
+    load(model, None, write(tmp_path, "Haus", 5))
+
+
+def test_a_model_without_a_source_has_no_source_vectors(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"vectors.src is set, but the model has no such embeddings"):
+        load(small_model("rnnlm").float(), write(tmp_path, "dog", 5), None)

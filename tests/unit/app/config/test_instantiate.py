@@ -1,0 +1,177 @@
+"""A config is bound to the constructors that it names before anything is built."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from softsearch.app.config.instantiate import build, check, nearest, plain
+from softsearch.data.batch import Batching
+from softsearch.errors import ConfigError
+from softsearch.search.beam import BeamSearch
+
+BATCHING = "softsearch.data.batch.Batching"
+SEARCH = {"_target_": "softsearch.search.greedy.Greedy"}
+TRANSLATE = {
+    "_target_": "softsearch.training.callbacks.translate.TranslateValidation",
+    "search": SEARCH,
+    "samples_dir": "samples",
+}
+
+
+def test_a_good_node_is_built() -> None:
+    built = build(OmegaConf.create({"_target_": BATCHING, "tokens": 100, "sentences": None}))
+    assert built == Batching(tokens=100)
+
+
+def test_null_is_nothing() -> None:
+    assert build(None) is None
+
+
+def test_arguments_that_no_yaml_can_hold_are_passed() -> None:
+    node = OmegaConf.create({"_target_": "softsearch.models.embeddings.Embeddings", "dim": 4})
+    assert build(node, src_vocab_size=5, tgt_vocab_size=6).tgt.weight.shape == (6, 4)
+
+
+def test_a_partial_node_is_built_later() -> None:
+    node = OmegaConf.create({"_target_": "softsearch.search.beam.BeamSearch", "_partial_": True, "beam": 3})
+    search = build(node)(n_best=2)
+    assert isinstance(search, BeamSearch)
+    assert (search.options.beam, search.options.n_best) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"_target_": BATCHING, "tokns": 1}, r"x\.tokns is not an option of Batching: did you mean 'tokens'\?"),
+        ({"_target_": BATCHING, "zzz": 1}, r"x\.zzz is not an option of Batching: there are: .*max_length.*tokens"),
+        (
+            {"_target_": "softsearch.training.optimizer.schedules.linear_decay", "_partial_": True, "warmup_stps": 1},
+            r"x\.warmup_stps .* did you mean 'warmup_steps'",
+        ),
+        (
+            {"_target_": "softsearch.models.transformer.TransformerEncoder", "_partial_": True, "num_head": 1},
+            r"x\.num_head .* did you mean 'num_heads'",
+        ),
+        ({"_target_": "torch.optim.Adam", "_partial_": True, "lrr": 1}, r"x\.lrr .* did you mean 'lr'"),
+        (
+            {"_target_": "lightning.pytorch.Trainer", "max_step": 1},
+            r"x\.max_step is not an option of Trainer: did you mean 'max_steps'",
+        ),
+        (
+            {"_target_": "lightning.pytorch.callbacks.ModelCheckpoint", "dir_path": "a"},
+            r"x\.dir_path .* did you mean 'dirpath'",
+        ),
+        ({**TRANSLATE, "search": {**SEARCH, "max_len_factor": 1}}, r"x\.search\.max_len_factor .*'max_length_factor'"),
+        ({**TRANSLATE, "sample": 1}, r"x\.sample is not an option of TranslateValidation"),
+        ([{"_target_": BATCHING, "tokns": 1}], r"x\[0\]\.tokns is not an option"),
+        ({"inner": {"_target_": BATCHING, "tokns": 1}}, r"x\.inner\.tokns is not an option"),
+    ],
+)
+def test_a_misspelt_key_is_answered_with_the_nearest(node: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check(node, "x")
+
+
+@pytest.mark.parametrize(
+    ("target", "key", "value", "expected"),
+    [
+        (BATCHING, "tokens", "many", "a whole number"),
+        (BATCHING, "tokens", 4.5, "a whole number"),
+        (BATCHING, "tokens", True, "a whole number"),
+        (BATCHING, "tokens", None, "a whole number"),
+        (BATCHING, "sentences", "all", "a whole number or null"),
+        ("softsearch.models.loss.CrossEntropy", "smoothing", "none", "a number"),
+        ("softsearch.text.tokenizer.TokenizerTrainer", "joint", "yes", "true or false"),
+        ("softsearch.text.tokenizer.TokenizerTrainer", "kind", "bppe", "one of 'word', 'char', 'bpe', 'unigram'"),
+        ("softsearch.data.corpora.multi30k.Multi30k", "src_lang", 1, "text"),
+        ("softsearch.training.loggers.metrics_csv.MetricsFile", "path", 3, "text"),
+        ("torch.optim.Adam", "lr", "abc", "a number"),
+        ("torch.optim.Adam", "fused", "abc", "true or false"),
+        ("lightning.pytorch.Trainer", "max_steps", "abc", "a whole number"),
+        ("lightning.pytorch.Trainer", "gradient_clip_val", "abc", "a number"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused(target: str, key: str, value: object, expected: str) -> None:
+    with pytest.raises(ConfigError, match=rf"x\.{key} is {value!r} \({type(value).__name__}\), expected .*{expected}"):
+        check({"_target_": target, "_partial_": True, key: value}, "x")
+
+
+@pytest.mark.parametrize(
+    ("target", "key", "value"),
+    [
+        (BATCHING, "sentences", None),
+        ("softsearch.models.loss.CrossEntropy", "smoothing", 0),
+        ("torch.optim.Adam", "lr", 1),
+        ("torch.optim.Adam", "betas", [0.9, 0.98]),
+        ("lightning.pytorch.Trainer", "devices", "auto"),
+        ("lightning.pytorch.Trainer", "devices", 2),
+        ("lightning.pytorch.Trainer", "max_time", "00:00:10:00"),
+        ("lightning.pytorch.Trainer", "val_check_interval", 0.5),
+    ],
+)
+def test_every_value_that_fits_passes(target: str, key: str, value: object) -> None:
+    check({"_target_": target, "_partial_": True, key: value}, "x")
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"_target_": BATCHING, "tokens": 0}, "batching.tokens is 0, expected at least 1"),
+        ({"_target_": "softsearch.search.beam.BeamSearch", "beam": 0}, "search.beam is 0, expected 1 to 1000"),
+        ({"_target_": "softsearch.models.loss.CrossEntropy", "smoothing": 1.5}, "smoothing is 1.5"),
+        (
+            {"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "vocab_size": 2},
+            "tokenizer.vocab_size is 2, expected",
+        ),
+    ],
+)
+def test_a_value_out_of_range_is_our_own_error(node: dict[str, Any], message: str) -> None:
+    """Not Hydra's wrapper around it."""
+    with pytest.raises(ConfigError, match=message):
+        build(OmegaConf.create(node))
+
+
+def test_what_people_write_may_name_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their own code, without a fork; a misspelt key is answered there too."""
+    (tmp_path / "theirs.py").write_text(
+        "class Own:\n    def __init__(self, *, size: int) -> None:\n        self.size = size\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert build(OmegaConf.create({"_target_": "theirs.Own", "size": 3})).size == 3
+    with pytest.raises(ConfigError, match=r"x\.sizee is not an option of Own: did you mean 'size'"):
+        check({"_target_": "theirs.Own", "sizee": 3}, "x")
+    assert build(OmegaConf.create({"_target_": "fractions.Fraction", "numerator": 1, "denominator": 2})) == 0.5
+    check({"_target_": "builtins.dict", "a": 1}, "x")  # nobody knows its arguments
+
+
+@pytest.mark.parametrize("target", ["softsearch.data.batch.Nothing", "nothing.Batching", "Batching"])
+def test_a_target_that_does_not_exist_is_named(target: str) -> None:
+    with pytest.raises(ConfigError, match=rf"x\._target_ is '{target}', which cannot be imported"):
+        check({"_target_": target}, "x")
+
+
+def test_a_target_must_be_something_to_call() -> None:
+    with pytest.raises(ConfigError, match=r"x\._target_ is 'softsearch.errors', a module, expected a class or a funct"):
+        check({"_target_": "softsearch.errors"}, "x")
+
+
+def test_a_missing_argument_is_named() -> None:
+    node = {"_target_": "softsearch.training.callbacks.exact_resume.ExactResume"}
+    with pytest.raises(ConfigError, match=r"x\.seed is missing: ExactResume needs it"):
+        check(node, "x")
+    check(node, "x", given=["seed"])
+
+
+def test_plain_resolves_and_names_what_is_missing() -> None:
+    assert plain(OmegaConf.create({"a": 1, "b": "${a}", "c": [{"d": "${b}"}]})) == {"a": 1, "b": 1, "c": [{"d": 1}]}
+    with pytest.raises(ConfigError, match=r"data\.train"):
+        plain(OmegaConf.create({"data": {"train": "???"}}))
+    with pytest.raises(ConfigError, match=r"b.*nowhere"):
+        plain(OmegaConf.create({"b": "${nowhere}"}))
+
+
+def test_nearest() -> None:
+    assert nearest("modle", ["model", "data"]) == "did you mean 'model'?"
+    assert nearest("zzz", ["model", "data"]) == "there are: data, model"

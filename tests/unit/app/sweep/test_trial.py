@@ -1,0 +1,149 @@
+"""A trial's process starts, is watched and ends with everything that it started."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from softsearch.app.sweep import die_with_parent
+from softsearch.app.sweep.trial import Training, TrialFailed, column, figure, last_words, override
+
+WITH_A_CHILD = """
+import os, pathlib, signal, subprocess, sys, time
+here = pathlib.Path(__file__).parent
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143) if os.environ["POLITE"] == "yes" else None)
+(here / "tmp").write_text(f"{os.getpid()} {child.pid}")
+(here / "tmp").rename(here / "pids")
+while True:
+    time.sleep(0.1)
+"""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(path: Path) -> str:
+    """What a file holds, once it is there."""
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.02)
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(1e-05, 1e-05), (3, 3), (True, True), (None, None), ("rnnsearch", "rnnsearch"), ("[1,2]", [1, 2])],
+)
+def test_hydra_reads_a_parameter_as_it_was_drawn(value: object, expected: object) -> None:
+    parsed = OverridesParser.create().parse_override(override("a.b", value))
+    assert (parsed.key_or_group, parsed.value()) == ("a.b", expected)
+    assert type(parsed.value()) is type(expected)
+
+
+def test_the_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "o'clock, a=b [1] {x}"
+    options = Training(folder, ["seed=1"], resume=True).command[-3:]
+    parsed = [OverridesParser.create().parse_override(option) for option in options]
+    assert [(p.key_or_group, p.value()) for p in parsed] == [
+        ("seed", 1),
+        ("hydra.run.dir", str(folder)),
+        ("resume", "auto"),
+    ]
+
+
+def test_a_new_trial_does_not_read_an_old_ones_figures(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("step,val/bleu\n1,2.0\n")
+    (tmp_path / "metrics.json").write_text('{"test/bleu": 3}')
+    Training(tmp_path, [], resume=True)
+    assert column(tmp_path, "val/bleu") == [(1, 2.0)]
+    Training(tmp_path, [], resume=False)
+    assert column(tmp_path, "val/bleu") == []
+    with pytest.raises(TrialFailed, match="no figure test/bleu"):
+        figure(tmp_path, "test/bleu", "maximize")
+
+
+def test_figures_are_final_ones_or_the_best_of_a_column(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("step,val/bleu,train/loss\n1,2.0,\n2,,0.5\n3,7.5,\n4,nan,\n5,3.0,0.1\n")
+    (tmp_path / "metrics.json").write_text('{"test/bleu": 3, "test/loss": NaN, "signatures": {}}')
+    assert column(tmp_path, "train/loss") == [(2, 0.5), (5, 0.1)]
+    assert figure(tmp_path, "test/bleu", "minimize") == 3
+    assert figure(tmp_path, "val/bleu", "maximize") == 7.5
+    assert figure(tmp_path, "val/bleu", "minimize") == 2.0
+    with pytest.raises(TrialFailed, match="test/loss is nan"):
+        figure(tmp_path, "test/loss", "minimize")
+    with pytest.raises(TrialFailed, match="no figure val/chrf; final ones are test/bleu"):
+        figure(tmp_path, "val/chrf", "maximize")
+
+
+def test_a_failed_run_says_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys\nfor i in range(99): print('line', i, flush=True)\nsys.exit('error: no such data')\n")
+    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", script)
+    with Training(tmp_path / "run", [], resume=False) as training:
+        training.process.wait(60)
+    with pytest.raises(TrialFailed) as failure:
+        training.check()
+    lines = str(failure.value).split("\n")
+    assert lines[0] == "exit code 1"
+    assert lines[-2:] == ["line 98", "error: no such data"]
+    assert len(lines) == 9
+    assert last_words(tmp_path) == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("polite", ["yes", "no"])
+def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(WITH_A_CHILD)
+    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", script)
+    monkeypatch.setattr("softsearch.app.sweep.trial._ENDING", 60.0 if polite == "yes" else 0.3)
+    with Training(tmp_path / "run", [], resume=False, environment={"POLITE": polite}) as training:
+        first, child = map(int, wait_for(tmp_path / "pids").split())
+        assert training.running
+        assert alive(first)
+        assert alive(child)
+    assert training.process.returncode == (143 if polite == "yes" else -signal.SIGKILL)
+    until = time.monotonic() + 30  # whoever adopts the child has to notice
+    while alive(child) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not alive(first)
+    assert not alive(child)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part is Linux's")
+def test_a_run_ends_when_its_sweep_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(WITH_A_CHILD)
+    sweep = f"""
+import os, subprocess, sys, time
+subprocess.Popen([sys.executable, {die_with_parent.__file__!r}, str(os.getpid()), sys.executable, {str(script)!r}])
+time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", sweep], env=os.environ | {"POLITE": "yes"}) as process:
+        run, child = map(int, wait_for(tmp_path / "pids").split())
+        assert alive(run)
+        process.kill()
+    until = time.monotonic() + 30
+    while alive(run) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not alive(run)
+    os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part is Linux's")
+def test_a_run_does_not_start_after_its_sweep_has_died(tmp_path: Path) -> None:
+    command = [sys.executable, die_with_parent.__file__, "1" if os.getpid() != 1 else "2", "/bin/echo", "started"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (143, "")

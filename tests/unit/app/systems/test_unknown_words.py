@@ -1,0 +1,77 @@
+"""Unknown words replaced after any search, as they are with the alignments that a search collects."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from softsearch.app.systems.open import System
+from softsearch.app.systems.unknown_words import read_replace_unknown, translation_texts
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.search.batching import translate_ids
+from softsearch.search.exact import ExactSearch
+from softsearch.search.sampling import Sampling
+from softsearch.text.tokenizer import train_tokenizer
+from softsearch.text.unknown_words import UnknownWords
+from softsearch.text.vocabulary import EOS, UNK
+from tests.contract.models import TGT_VOCAB, small_model
+
+WORDS = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
+SOURCES = ["a Rex c", "Rex", "d e f g", "x y a z", "b a Dog"]
+
+
+def a_system(model: str) -> System:
+    return System(
+        name="small",
+        origin="small.ckpt",
+        backend="torch",
+        architecture=model,
+        step_fn=TorchStepFunction(small_model(model, seed=3)),
+        tokenizers=(WORDS, WORDS),
+        parameters=1,
+        size_bytes=1,
+        text_form="plain",
+        src_lang="en",
+        tgt_lang="de",
+        source=None,
+    )
+
+
+@pytest.mark.parametrize("model", ["rnnsearch", "transformer_tiny"])
+def test_texts_are_those_of_the_alignments_of_the_search(model: str, tmp_path: Path) -> None:
+    system = a_system(model)
+    ids = [[*WORDS.encode(line), EOS] for line in SOURCES]
+    search = Sampling(n_best=20, max_length_factor=1.0, max_length_offset=4, alignments=True)
+    samples = translate_ids(system.step_fn, search, ids, batch_tokens=1000)
+    found, sources = [h for n_best in samples for h in n_best], [line for line in SOURCES for _ in range(20)]
+    assert sum(UNK in hypothesis.tokens for hypothesis in found) > 1
+    (tmp_path / "words.tsv").write_text("Rex\tK\u00f6nig\t2\n", encoding="utf-8")
+    for option, expected_words in (("copy", {}), (str(tmp_path / "words.tsv"), {"Rex": "K\u00f6nig"})):
+        dictionary = read_replace_unknown(option)
+        assert dictionary == expected_words
+        by_search = UnknownWords(WORDS, WORDS, dictionary)
+        expected = [by_search(line, h.tokens, h.alignments) for line, h in zip(sources, found, strict=True)]
+        assert translation_texts(system, sources, [replace(h, alignments=None) for h in found], dictionary) == expected
+    assert translation_texts(system, sources, found, None) == [WORDS.decode(h.tokens) for h in found]
+
+
+def test_a_search_without_alignments_will_do() -> None:
+    system = a_system("rnnsearch")
+    ids = [[*WORDS.encode(line), EOS] for line in SOURCES]
+    search = ExactSearch(max_length_factor=0.0, max_length_offset=2, max_nodes=50)
+    found = [n_best[0] for n_best in translate_ids(system.step_fn, search, ids, batch_tokens=1000)]
+    assert "\u2047" not in "".join(translation_texts(system, SOURCES, found, {}))
+
+
+def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"small\.ckpt has no attention"):
+        translation_texts(a_system("gru"), [], [], {})
+    pieces = train_tokenizer(["abc def ghi jkl m"] * 3, kind="char", vocab_size=TGT_VOCAB)
+    with pytest.raises(ConfigError, match="the target vocabulary has smaller units"):
+        translation_texts(replace(a_system("rnnsearch"), tokenizers=(WORDS, pieces)), [], [], {})
+    with pytest.raises(CorpusError, match=r"nowhere\.tsv"):
+        read_replace_unknown(str(tmp_path / "nowhere.tsv"))
+    with pytest.raises(ConfigError, match="replace_unknown is True, expected copy or a file"):
+        read_replace_unknown(True)
+    assert read_replace_unknown(None) is None

@@ -1,0 +1,120 @@
+"""Several corpora as one, told apart by tags."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from softsearch.data.corpora.multilingual import Multilingual
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.preparation.prepare import prepare
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import Filters
+from softsearch.text.tokenizer import KINDS, Kind, TokenizerTrainer
+from softsearch.text.vocabulary import UNK
+from tests.unit.data.pairs import write_corpus
+
+PAIRS = {lang: Spellout(tgt_lang=lang, train_size=60, val_size=5, test_size=4) for lang in ("de", "fr")}
+
+
+@pytest.fixture
+def source() -> Multilingual:
+    return Multilingual(src_lang="en", tgt_lang="de+fr", pairs=PAIRS)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_corpora_are_joined_and_sources_tagged(source: Multilingual, tmp_path: Path) -> None:
+    files = source.files(tmp_path)
+    assert list(files) == ["train", "val", "test"]
+    for split, pair in files.items():
+        parts = {lang: part.files(tmp_path)[split] for lang, part in PAIRS.items()}
+        assert lines(pair[0]) == [f"<2{lang}> {line}" for lang, part in parts.items() for line in lines(part[0])]
+        assert lines(pair[1]) == [line for part in parts.values() for line in lines(part[1])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("joint", [True, False])
+def test_a_tag_is_the_first_token_of_each_source(source: Multilingual, tmp_path: Path, kind: Kind, joint: bool) -> None:
+    prepared = prepare(source, TokenizerTrainer(kind=kind, vocab_size=600, joint=joint), tmp_path)
+    tags = {lang: prepared.src_tokenizer.encode(f"<2{lang}>")[0] for lang in ("de", "fr")}
+    assert len(set(tags.values())) == 2
+    assert UNK not in tags.values()
+    for split in ("train", "val", "test"):
+        src = prepared.dataset(split).src
+        half = len(src) // 2
+        firsts = [int(src[i][0]) for i in range(len(src))]
+        assert firsts == [tags["de"]] * half + [tags["fr"]] * half
+
+
+def test_a_reversed_source_ends_with_its_tag(source: Multilingual, tmp_path: Path) -> None:
+    prepared = prepare(replace(source, reverse_source=True), TokenizerTrainer(vocab_size=600), tmp_path)
+    src = prepared.dataset("test").src
+    assert int(src[0][-1]) == prepared.src_tokenizer.encode("<2de>")[0]
+
+
+def test_pairs_without_a_test_set_and_with_lines_to_drop(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    pairs = {
+        "a": write_corpus(tmp_path / "a", train=3, val=2, test=2),
+        "b": write_corpus(tmp_path / "b", train=3, val=2),
+    }
+    for split, path in (("train", pairs["b"].train[0]), ("val", pairs["b"].val[0])):
+        Path(path).write_text("one\n\nthree\n" if split == "train" else "one\n\n")
+    files = Multilingual(src_lang="en", tgt_lang="de", pairs=pairs).files(tmp_path / "cache")
+    assert {split: [len(lines(path)) for path in pair] for split, pair in files.items()} == {
+        "train": [5, 5],
+        "val": [4, 4],
+        "test": [2, 2],
+    }
+
+
+def test_the_same_content_is_joined_once_and_other_content_anew(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    source = Multilingual(src_lang="en", tgt_lang="de", pairs={"x": write_corpus(tmp_path / "a")})
+    first = source.files(tmp_path)
+    stamp = first["train"][0].stat().st_mtime_ns
+    assert source.files(tmp_path) == first
+    assert first["train"][0].stat().st_mtime_ns == stamp
+    path = tmp_path / "a" / "train.en"
+    path.write_text(path.read_text().replace("dog", "doggy"))
+    assert source.files(tmp_path) != first
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    part = Parallel(train=["a.en", "a.de"], val=["a.en", "a.de"])
+    with pytest.raises(CorpusError, match=r"names a\.en, which is no file"):
+        Multilingual(src_lang="en", tgt_lang="de", pairs={"x": part}).files(tmp_path)
+
+
+LC_TOK = Parallel(train=["a.en", "a.de"], val=["a.en", "a.de"], text_form="lc_tok")
+BAD_PAIRS = [
+    ({}, r"data.pairs is \{\}, expected sources by name"),
+    (["a.en"], "data.pairs is "),
+    ({"x": "a.en"}, "data.pairs.x is 'a.en', expected a source of one language pair"),
+    ({"x": Multilingual(src_lang="en", tgt_lang="de", pairs=PAIRS)}, "data.pairs.x is Multilingual"),
+    (
+        {"x": replace(LC_TOK, train=[LC_TOK.train, LC_TOK.train])},
+        "data.pairs.x has several training corpora or filters",
+    ),
+    ({"x": replace(LC_TOK, filters=Filters(duplicates=True))}, "data.pairs.x has several training corpora or filters"),
+    ({"x": replace(LC_TOK, reverse_source=True)}, "data.pairs.x has reverse_source or target_direction"),
+    ({"x": replace(LC_TOK, tgt_lang="d e")}, "data.pairs.x.tgt_lang is 'd e', expected a language's code"),
+    ({"x": replace(LC_TOK, tgt_lang="de,fr")}, "data.pairs.x.tgt_lang is 'de,fr'"),
+    ({"x": LC_TOK, **PAIRS}, "data.pairs have text of different forms, .*'x': 'lc_tok'"),
+]
+
+
+@pytest.mark.parametrize(("pairs", "message"), BAD_PAIRS)
+def test_bad_pairs(pairs: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Multilingual(src_lang="en", tgt_lang="de", pairs=pairs)  # type: ignore[arg-type]
+
+
+def test_the_form_of_the_text_is_that_of_the_pairs(source: Multilingual) -> None:
+    assert source.text_form == "plain"
+    assert Multilingual(src_lang="en", tgt_lang="de", pairs={"x": LC_TOK}).text_form == "lc_tok"

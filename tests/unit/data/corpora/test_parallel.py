@@ -1,0 +1,110 @@
+"""The user's own files."""
+
+from pathlib import Path
+
+import pytest
+
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.errors import ConfigError, CorpusError
+
+PAIR = ["a.en", "a.de"]
+
+
+def touch(folder: Path, *names: str) -> list[str]:
+    for name in names:
+        (folder / name).write_text("text\n")
+    return [str(folder / name) for name in names]
+
+
+def test_files_and_languages_from_suffixes(tmp_path: Path) -> None:
+    train, val = touch(tmp_path, "t.en.gz", "t.de.xz"), touch(tmp_path, "v.en", "v.de")
+    source = Parallel(train=train, val=val)
+    assert (source.src_lang, source.tgt_lang, source.text_form) == ("en", "de", "plain")
+    assert source.files(tmp_path) == {
+        "train": (tmp_path / "t.en.gz", tmp_path / "t.de.xz"),
+        "val": (tmp_path / "v.en", tmp_path / "v.de"),
+    }
+
+
+def test_test_files_and_given_languages(tmp_path: Path) -> None:
+    files = touch(tmp_path, "src", "tgt")
+    source = Parallel(train=files, val=files, test=tuple(files), src_lang="ja", tgt_lang="en", text_form="lc_tok")
+    assert (source.src_lang, source.tgt_lang, source.text_form) == ("ja", "en", "lc_tok")
+    assert source.files(tmp_path)["test"] == (tmp_path / "src", tmp_path / "tgt")
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_missing_file_names_its_key(tmp_path: Path, split: str) -> None:
+    there = touch(tmp_path, *PAIR)
+    options = {"train": there, "val": there, "test": there, split: [there[0], str(tmp_path / "b.de")]}
+    with pytest.raises(CorpusError, match=rf"data.{split} names .*/b.de, which is no file; change data.{split}"):
+        Parallel(**options).files(tmp_path)
+
+
+BAD_OPTIONS = [
+    ({"train": "a.en"}, r"data.train is 'a.en', expected two file names; write data.train='\[text.en,text.de\]'"),
+    ({"train": "ab"}, "data.train is 'ab'"),
+    ({"val": ["a.en"]}, "data.val is "),
+    ({"val": None}, "data.val is None"),
+    ({"test": ["a.en", "a.de", "a.fr"]}, "data.test is "),
+    ({"test": ["a.en", 7]}, "data.test is "),
+    ({"train": {"en": "a", "de": "b"}}, "data.train is "),
+    (
+        {"train": ["src", "a.de"]},
+        "data.src_lang is '' and the training file has no suffix .*; set data.src_lang=CODE",
+    ),
+    ({"tgt_lang": 7}, "data.tgt_lang is 7"),
+    ({"train": [PAIR, ["b.en"]]}, r"data.train is \['b.en'\], expected two file names"),
+    ({"train": []}, r"data.train is \[\], expected two file names"),
+    ({"weights": [1, 2]}, r"data.weights is \[1, 2\], expected a positive number for each .* data.train has 1"),
+    ({"weights": [2]}, r"data.weights is \[2\]"),
+    ({"train": [PAIR, PAIR], "weights": [1]}, r"data.weights is \[1\], .* data.train has 2"),
+    ({"train": [PAIR, PAIR], "weights": [1, 0]}, r"data.weights is \[1, 0\]"),
+    ({"train": [PAIR, PAIR], "weights": [1, "2"]}, "data.weights is "),
+    ({"train": [PAIR, PAIR], "weights": 3}, "data.weights is 3"),
+    ({"train": [PAIR, PAIR], "weights": [1, 2], "temperature": 2}, "data.weights and data.temperature are both set"),
+    ({"temperature": 0.5}, "data.temperature is 0.5, expected at least 1"),
+    ({"temperature": True}, "data.temperature is True"),
+    ({"text_form": "lctok"}, "data.text_form is 'lctok', expected one of lc_tok, plain; did you mean 'lc_tok'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Parallel(**{"train": PAIR, "val": PAIR, **options})
+
+
+def test_swapped_languages_warn(caplog: pytest.LogCaptureFixture) -> None:
+    Parallel(train=PAIR, val=PAIR, src_lang="en", tgt_lang="de")
+    assert caplog.text == ""
+    Parallel(train=PAIR, val=PAIR, src_lang="de", tgt_lang="en")
+    assert "data.train is ['a.en', 'a.de'] for de to en; swapped?" in caplog.text
+
+
+def test_swapped_validation_files_warn_by_their_names(caplog: pytest.LogCaptureFixture) -> None:
+    Parallel(train=PAIR, val=PAIR[::-1])
+    assert "data.val is ['a.de', 'a.en'] for en to de; swapped?" in caplog.text
+    caplog.clear()
+    Parallel(train=[PAIR, PAIR[::-1]], val=PAIR)
+    assert "data.train is ['a.de', 'a.en'] for en to de; swapped?" in caplog.text
+
+
+def test_several_corpora(tmp_path: Path) -> None:
+    one, other, val = (touch(tmp_path, f"{name}.en", f"{name}.de") for name in ("a", "b", "v"))
+    source = Parallel(train=(one, tuple(other)), val=val)
+    paths = [tuple(map(Path, pair)) for pair in (one, other)]
+    assert source.train_files(tmp_path) == paths
+    assert source.files(tmp_path)["train"] == paths[0]
+    assert (source.src_lang, source.tgt_lang) == ("en", "de")
+    Path(other[1]).unlink()
+    with pytest.raises(CorpusError, match=r"data.train names .*/b.de, which is no file"):
+        source.train_files(tmp_path)
+
+
+def test_shares_by_weight_and_by_temperature() -> None:
+    two = {"train": [PAIR, PAIR], "val": PAIR}
+    assert Parallel(**two).repeats([100, 4]) == [1, 1]  # type: ignore[arg-type]
+    assert Parallel(**two, weights=(2, 0.5)).repeats([100, 4]) == [2, 0.5]  # type: ignore[arg-type]
+    big, small = Parallel(**two, temperature=2).repeats([100, 4])  # type: ignore[arg-type]
+    assert (big, 4 * small / 100) == (1, pytest.approx(0.2))  # (4 / 100) ** (1 / 2)

@@ -1,0 +1,142 @@
+"""The generated corpus: right sentences, disjoint splits, the same bytes each time."""
+
+import os
+import subprocess
+import sys
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.corpus import read_parallel
+
+SMALL = {"train_size": 300, "val_size": 40, "test_size": 40}
+
+
+def lines(source: Spellout, cache_dir: Path) -> dict[str, list[tuple[str, str]]]:
+    pairs = {}
+    for split, files in source.files(cache_dir).items():
+        corpus = read_parallel(*files, keep_empty=True)
+        pairs[split] = list(zip(corpus.src, corpus.tgt, strict=True))
+    return pairs
+
+
+def test_sizes_and_clean_text(tmp_path: Path) -> None:
+    splits = lines(Spellout(**SMALL), tmp_path)
+    assert {split: len(pairs) for split, pairs in splits.items()} == {"train": 300, "val": 40, "test": 40}
+    for text in chain.from_iterable(chain.from_iterable(splits.values())):
+        assert text == text.lower().strip()
+        assert text.replace(" ", "").replace("-", "").isalpha(), text
+
+
+@pytest.mark.parametrize(("src_lang", "tgt_lang"), [("en", "de"), ("ja", "fr")])
+def test_no_sentence_occurs_twice(tmp_path: Path, src_lang: str, tgt_lang: str) -> None:
+    splits = lines(Spellout(src_lang=src_lang, tgt_lang=tgt_lang, **SMALL), tmp_path)
+    pairs = list(chain.from_iterable(splits.values()))
+    assert len({src for src, _ in pairs}) == len({tgt for _, tgt in pairs}) == len(pairs) == 380
+
+
+def test_same_options_same_bytes_in_any_process(tmp_path: Path) -> None:
+    here = Spellout(**SMALL).files(tmp_path / "here")
+    program = (
+        f"from pathlib import Path; from softsearch.data.corpora.spellout import Spellout as S; S(**{SMALL}).files"
+    )
+    for seed in ("1", "2"):
+        command = [sys.executable, "-c", f"{program}(Path({str(tmp_path / seed)!r}))"]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+    for path in chain.from_iterable(here.values()):
+        for seed in ("1", "2"):
+            assert (tmp_path / seed / path.parent.name / path.name).read_bytes() == path.read_bytes()
+
+
+def test_existing_files_are_used_again(tmp_path: Path) -> None:
+    files = Spellout(**SMALL).files(tmp_path)
+    before = [path.stat().st_mtime_ns for path in chain.from_iterable(files.values())]
+    assert Spellout(**SMALL).files(tmp_path) == files
+    assert [path.stat().st_mtime_ns for path in chain.from_iterable(files.values())] == before
+
+
+def test_incomplete_folder_is_made_again(tmp_path: Path) -> None:
+    files = Spellout(**SMALL).files(tmp_path)
+    content = files["val"][1].read_bytes()
+    files["val"][1].unlink()
+    assert Spellout(**SMALL).files(tmp_path)["val"][1].read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == [files["val"][1].parent.name]
+
+
+def test_options_decide(tmp_path: Path) -> None:
+    one = Spellout(**SMALL)
+    other_seed = Spellout(seed=2, **SMALL)
+    swapped = Spellout(src_lang="de", tgt_lang="en", **SMALL)
+    larger = Spellout(**{**SMALL, "train_size": 400})
+    assert lines(one, tmp_path)["train"] != lines(other_seed, tmp_path)["train"]
+    assert lines(one, tmp_path)["test"] == lines(larger, tmp_path)["test"]
+    assert lines(one, tmp_path)["train"] == [(src, tgt) for tgt, src in lines(swapped, tmp_path)["train"]]
+    assert len({files["train"][0].parent for files in (s.files(tmp_path) for s in (one, other_seed, larger))}) == 3
+
+
+def test_every_kind_of_sentence_is_frequent(tmp_path: Path) -> None:
+    sources = [src for src, _ in lines(Spellout(**SMALL), tmp_path)["train"]]
+    signs = {"date": "day ", "time": " at ", "past": " ago ", "future": "in ", "choice": " or ", "amount": " cents"}
+    for kind, sign in signs.items():
+        assert sum(sign in src for src in sources) > 6, kind
+    assert 6 < sum(len(src.split()) for src in sources) / len(sources) < 12
+
+
+@pytest.mark.parametrize("pair", ["en-fr", "de-es", "en-ja", "cs-ko", "tg-vi", "pt_BR-ru"])
+def test_other_languages(tmp_path: Path, pair: str) -> None:
+    src_lang, tgt_lang = pair.split("-")
+    splits = lines(Spellout(src_lang=src_lang, tgt_lang=tgt_lang, **SMALL), tmp_path)
+    for src, tgt in splits["train"]:
+        assert src
+        assert tgt
+        assert not any(char.isdigit() and char.isascii() for char in src + tgt)
+
+
+BAD_OPTIONS = [
+    (
+        {"src_lang": "xx"},
+        "data.src_lang is 'xx', which Babel and num2words do not both .*; expected one of ar, ",
+    ),
+    ({"tgt_lang": "DE"}, "data.tgt_lang is 'DE', .*; did you mean 'de'"),
+    ({"tgt_lang": "../de"}, "data.tgt_lang is '../de'"),
+    ({"tgt_lang": False}, "data.tgt_lang is False"),
+    ({"tgt_lang": ["de"]}, "data.tgt_lang is \\['de'\\]"),
+    ({"tgt_lang": "en"}, "data.src_lang and data.tgt_lang are both 'en'"),
+    ({"train_size": 0}, "data.train_size is 0, expected an integer of at least 1"),
+    ({"val_size": 10.5}, "data.val_size is 10.5"),
+    ({"test_size": "many"}, "data.test_size is 'many'"),
+    ({"seed": None}, "data.seed is None"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_bad_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Spellout(**options)
+
+
+def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CorpusError, match=r"cannot write .*file/spellout-.*choose another cache folder"):
+        Spellout(**SMALL).files(tmp_path / "file")
+
+
+def test_disk_full_leaves_nothing(tmp_path: Path) -> None:
+    program = f"""
+import resource, signal
+from pathlib import Path
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.errors import CorpusError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+try:
+    Spellout(**{SMALL}).files(Path({str(tmp_path)!r}))
+except CorpusError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "cannot write" in done.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,266 @@
+"""Folders in the cache: made by one process, whole or absent, checked when opened."""
+
+import errno
+import fcntl
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from softsearch.data.preparation import cache_folder
+from softsearch.data.preparation.cache_folder import INDEX, damage, make_folder
+from softsearch.errors import CorpusError
+
+# A process that makes a folder, says so, and ends when it is told to; what it writes says who it is.
+PROCESS = """
+import os, sys
+from pathlib import Path
+from softsearch.data.preparation.cache_folder import make_folder
+
+def write(folder):
+    (folder / "a").write_text("of a process")
+    print("writing", flush=True)
+    sys.stdin.readline()
+    (folder / "b").write_text(str(os.getpid()))
+
+print("started", flush=True)
+make_folder(Path(sys.argv[1]), write)
+print("done", flush=True)
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROCESS, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert says(process) == "started"
+    return process
+
+
+def says(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def write(folder: Path) -> None:
+    (folder / "a").write_text("text")
+    (folder / "b").write_bytes(bytes(range(256)))
+
+
+def no_locks(*_: object) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "corpus"
+
+
+def flip(path: Path, place: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "truncated": (lambda f: os.truncate(f / "b", 255), "b: found 255 bytes, .*, expected 256 bytes, "),
+    "empty": (lambda f: os.truncate(f / "b", 0), "b: found 0 bytes, .*, expected 256 bytes, "),
+    "longer": (lambda f: (f / "a").write_text("text+"), "a: found 5 bytes, .*, expected 4 bytes, "),
+    "missing": (lambda f: (f / "a").unlink(), "a: found no such file, expected 4 bytes, "),
+    "additional": (lambda f: (f / "c").write_text("c"), "c: found 1 bytes, .*, expected no such file"),
+    "flipped": (lambda f: flip(f / "b", 100), "b: found 256 bytes, .*, expected 256 bytes, "),
+    "no longer a file": (lambda f: ((f / "a").unlink(), (f / "a").mkdir()), r"a cannot be read \(Is a directory\)"),
+    "all missing": (lambda f: [path.unlink() for path in f.iterdir()], f"it has no {INDEX}"),
+    "index missing": (lambda f: (f / INDEX).unlink(), f"it has no {INDEX}"),
+    "index empty": (lambda f: os.truncate(f / INDEX, 0), f"{INDEX} cannot be read"),
+    "index not UTF-8": (lambda f: (f / INDEX).write_bytes(b"\xff"), f"{INDEX} cannot be read"),
+    "index of another kind": (lambda f: (f / INDEX).write_text("[]"), f"{INDEX} cannot be read"),
+    "index with another space": (lambda f: (f / INDEX).write_text(f"{(f / INDEX).read_text()} "), "was changed"),
+    "no folder": (
+        lambda f: ([path.unlink() for path in f.iterdir()], f.rmdir(), f.write_text("a file")),
+        r"cannot be read \(Not a directory\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_folder_is_made_again_with_a_warning(
+    name: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_folder(folder, write)
+    assert caplog.text == ""
+    harm, message = DAMAGES[name]
+    harm(folder)
+    make_folder(folder, write)
+    (warning,) = caplog.messages
+    assert warning.startswith(f"{folder} is damaged and is made again: ")
+    assert re.search(message, warning), warning
+    assert damage(folder) is None
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "b", INDEX]
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_every_byte_of_the_index_counts(folder: Path) -> None:
+    make_folder(folder, write)
+    whole = (folder / INDEX).read_bytes()
+    for place, byte in enumerate(whole):
+        flipped = byte ^ 1 << place % 8
+        (folder / INDEX).write_bytes(whole[:place] + bytes([flipped]) + whole[place + 1 :])
+        assert damage(folder), place
+
+
+def test_much_damage_is_told_shortly(folder: Path) -> None:
+    make_folder(folder, lambda new: [(new / str(i)).write_text("x") for i in range(9)] and None)
+    for path in folder.glob("[0-9]"):
+        path.write_text("y")
+    message = damage(folder)
+    assert message is not None
+    assert message.count("found") == 3
+    assert message.endswith("; and 6 more")
+
+
+def test_a_whole_folder_is_left_alone_and_hidden_files_do_not_count(folder: Path) -> None:
+    make_folder(folder, write)
+    (folder / ".nfs0001").write_text("left by the file system")
+    folder.parent.chmod(0o500)  # nothing needs to be written
+    make_folder(folder, lambda _: pytest.fail("made again"))
+    folder.parent.chmod(0o700)
+
+
+def test_of_large_files_blocks_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_folder, "_WHOLE", 4000)
+    monkeypatch.setattr(cache_folder, "_BLOCK", 10)
+    monkeypatch.setattr(cache_folder, "_BLOCKS", 5)
+    make_folder(folder, lambda new: (new / "large").write_bytes(bytes(4010)) and None)
+    found = []
+    for place in (0, 9, 10, 999, 1000, 1009, 1010, 3999, 4000, 4009):
+        flip(folder / "large", place)
+        if damage(folder):
+            found.append(place)
+        flip(folder / "large", place)
+    assert found == [0, 9, 1000, 1009, 4000, 4009]
+    with (folder / "large").open("r+b") as file:  # longer than the distance of blocks: found wherever it is
+        file.seek(1500)
+        file.write(b"x" * 1010)
+    assert damage(folder)
+
+
+def test_a_failed_writer_leaves_nothing(folder: Path) -> None:
+    def fail(new: Path) -> None:
+        (new / "a").write_text("half")
+        raise RuntimeError("interrupted")
+
+    with pytest.raises(RuntimeError, match="interrupted"):
+        make_folder(folder, fail)
+    assert list(folder.parent.iterdir()) == []
+
+
+def test_a_full_disk_is_an_error_with_advice(folder: Path) -> None:
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(CorpusError, match=r"cannot write .*/corpus \(No space left on device\); make room there or"):
+        make_folder(folder, full)
+    assert list(folder.parent.iterdir()) == []
+
+
+def test_one_process_writes_and_the_others_wait(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first = start(folder)
+    assert says(first) == "writing"
+    others = [start(folder) for _ in range(2)]
+    first.communicate("go on\n")
+    for other in others:
+        assert says(other) == "done"  # without having written
+        other.communicate()
+    make_folder(folder, lambda _: pytest.fail("made again"))
+    assert (folder / "b").read_text() == str(first.pid)
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path) -> None:
+    killed = start(folder)
+    assert says(killed) == "writing"
+    waiting = start(folder)
+    killed.kill()
+    killed.communicate()
+    assert says(waiting) == "writing"
+    assert len(list(folder.parent.glob(".unfinished-*"))) == 1
+    waiting.communicate("go on\n")
+    assert (folder / "b").read_text() == str(waiting.pid)
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_what_another_process_is_writing_stays(folder: Path, locks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that makes another folder, and one that makes the same where the file system has no locks."""
+    running = start(folder)
+    assert says(running) == "writing"
+    elsewhere = folder.with_name(".unfinished-another-host-corpus-x1")
+    (elsewhere / "new").mkdir(parents=True)
+    if locks:
+        make_folder(folder.with_name("other"), write)
+    else:
+        monkeypatch.setattr(fcntl, "flock", no_locks)
+        make_folder(folder, write)
+    assert elsewhere.is_dir()
+    running.communicate("go on\n")
+    assert running.returncode == 0
+    assert (folder / "b").read_text() == str(running.pid) if locks else (folder / "a").read_text() == "text"
+    assert damage(folder) is None
+    now = (elsewhere / "new").stat().st_mtime
+    for path in (elsewhere / "new", elsewhere):
+        os.utime(path, (0, now - 1.1 * cache_folder.OLD))
+    make_folder(folder.with_name("third"), write)
+    assert not elsewhere.exists()
+
+
+def test_without_locks_the_first_to_finish_wins(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+
+    def slow(new: Path) -> None:
+        (new / "a").write_text("slower")
+        make_folder(folder, write)
+
+    make_folder(folder, slow)
+    assert (folder / "a").read_text() == "text"
+    assert list(folder.parent.iterdir()) == [folder]
+    assert "its file system has no locks (No locks available)" in caplog.text
+    assert "is damaged" not in caplog.text
+
+
+def test_the_index_names_each_file(folder: Path) -> None:
+    make_folder(folder, write)
+    assert json.loads((folder / INDEX).read_text()) == {
+        "a": "4 bytes, sha256 982d9e3eb996f559",
+        "b": "256 bytes, sha256 40aff2e9d2d8922e",
+    }
+
+
+def test_waiting_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    running = start(folder)
+    assert says(running) == "writing"
+
+    class Release(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "waiting for another process" in record.getMessage():
+                assert running.stdin is not None
+                running.stdin.write("go on\n")
+                running.stdin.flush()
+
+    release = Release()
+    cache_folder.log.addHandler(release)
+    try:
+        with caplog.at_level("INFO"):
+            make_folder(folder, lambda _: pytest.fail("made again"))
+    finally:
+        cache_folder.log.removeHandler(release)
+        running.communicate()
+    assert f"waiting for another process, which makes {folder}" in caplog.messages

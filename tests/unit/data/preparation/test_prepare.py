@@ -1,0 +1,417 @@
+"""From files to token ids: once for each content, whole or not at all."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softsearch.data.batch import Batching, padding_efficiency
+from softsearch.data.corpora.multi30k import Multi30k
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.preparation import cleaned_corpus as spool_module
+from softsearch.data.preparation import prepare as prepare_module
+from softsearch.data.preparation.npy_writer import TokenWriter
+from softsearch.data.preparation.prepare import FORMAT, prepare
+from softsearch.data.preparation.prepared import PreparedData
+from softsearch.errors import CorpusError
+from softsearch.text import corpus as corpus_module
+from softsearch.text.filters import Filters
+from softsearch.text.tokenizer import TokenizerTrainer
+from tests.unit.data.pairs import write_corpus, write_pair
+
+TRAINER = TokenizerTrainer(kind="char", vocab_size=60)
+LANGS = {"src_lang": "xx", "tgt_lang": "yy"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Parallel:
+    return write_corpus(tmp_path, test=5)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def test_ids_are_those_of_the_text(source: Parallel, cache: Path) -> None:
+    prepared = prepare(source, TRAINER, cache)
+    assert set(prepared.splits) == {"train", "val", "test"}
+    for split, files in source.files(cache).items():
+        dataset = prepared.dataset(split)
+        sides = zip((dataset.src, dataset.tgt), (prepared.src_tokenizer, prepared.tgt_tokenizer), files, strict=True)
+        for store, tokenizer, path in sides:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            assert [tokenizer.decode(store[i].tolist()) for i in range(len(store))] == lines
+
+
+def test_one_vocabulary_or_one_for_each_side(source: Parallel, cache: Path) -> None:
+    joint = prepare(source, TRAINER, cache)
+    assert joint.src_tokenizer is joint.tgt_tokenizer
+    separate = prepare(source, TokenizerTrainer(kind="char", vocab_size=60, joint=False), cache)
+    assert separate.src_tokenizer.fingerprint != separate.tgt_tokenizer.fingerprint
+    assert separate.fingerprint != joint.fingerprint
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_reversed_sides(source: Parallel, cache: Path, joint: bool) -> None:
+    trainer = replace(TRAINER, joint=joint)
+    plain = prepare(source, trainer, cache)
+    found = {}
+    for reverse_source in (False, True):
+        for target_direction in ("l2r", "r2l"):
+            turned = replace(source, reverse_source=reverse_source, target_direction=target_direction)
+            prepared = prepare(turned, trainer, cache)
+            found[prepared.fingerprint] = prepared
+            assert (prepared.src_tokenizer.reverse, prepared.tgt_tokenizer.reverse) == turned.reversed_sides
+            assert prepared.src_tokenizer.model == plain.src_tokenizer.model
+            assert (prepared.src_tokenizer is prepared.tgt_tokenizer) == (
+                joint and turned.reversed_sides in ((False, False), (True, True))
+            )
+            for split in prepared.splits:
+                here, there = prepared.dataset(split), plain.dataset(split)
+                for side, reverse in zip(("src", "tgt"), turned.reversed_sides, strict=True):
+                    ids, straight = getattr(here, side)[0].tolist(), getattr(there, side)[0].tolist()
+                    assert ids == (straight[::-1] if reverse else straight)
+    assert len(found) == 4
+    assert plain.fingerprint in found
+
+
+def test_what_was_prepared_before_there_were_directions_is_found(source: Parallel, cache: Path) -> None:
+    """The name of the folder is in checkpoints, and a resumed run insists on it."""
+    files = source.files(cache)
+    digest = hashlib.sha256(
+        json.dumps(
+            [
+                FORMAT,
+                {"kind": "char", "vocab_size": 60, "src_vocab_size": None, "joint": True},
+                ["train", "val", "test"],
+            ]
+        ).encode()
+    )
+    for path in (path for pair in files.values() for path in pair):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    assert prepare(source, TRAINER, cache).fingerprint == digest.hexdigest()[:16]
+
+
+def test_training_drops_empty_pairs_and_the_rest_stays_aligned(tmp_path: Path, cache: Path) -> None:
+    source = write_corpus(tmp_path)
+    for split in ("train", "val"):
+        for path, text in zip(source.files(cache)[split], ("a\n\ncat\n", "ein\nhund\nkatze\n"), strict=True):
+            path.write_text(text)
+    prepared = prepare(source, TRAINER, cache)
+    assert [len(prepared.dataset(split)) for split in ("train", "val")] == [2, 3]
+    assert [prepared.place("train", i) for i in range(2)] == [(0, 1), (0, 3)]
+
+
+def test_the_same_content_is_prepared_once(
+    source: Parallel, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = prepare(source, TRAINER, cache)
+    stamps = [path.stat().st_mtime_ns for path in sorted(first.folder.iterdir())]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    copy = write_corpus(elsewhere, test=5)  # other files with the same bytes
+    for path in copy.files(cache)["train"]:
+        os.utime(path, (1, 1))
+    monkeypatch.setattr(TokenizerTrainer, "train", lambda *_: pytest.fail("trained again"))
+    again = prepare(copy, TRAINER, cache)
+    assert again.folder == first.folder
+    assert [path.stat().st_mtime_ns for path in sorted(first.folder.iterdir())] == stamps
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_one_changed_byte_is_another_corpus(source: Parallel, cache: Path, split: str, side: int) -> None:
+    first = prepare(source, TRAINER, cache)
+    path = source.files(cache)[split][side]
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # content decides, not time or size
+    second = prepare(source, TRAINER, cache)
+    assert second.fingerprint != first.fingerprint
+    assert first.folder.is_dir()
+
+
+def test_swapped_sides_are_another_corpus(source: Parallel, cache: Path) -> None:
+    swapped = Parallel(train=source.train[::-1], val=source.val[::-1], test=(source.test or ())[::-1])
+    assert prepare(swapped, TRAINER, cache).fingerprint != prepare(source, TRAINER, cache).fingerprint
+
+
+def test_an_interrupted_preparation_leaves_nothing(
+    source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    append = TokenWriter.append
+
+    def interrupted(*args: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        append(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TokenWriter, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(source, TRAINER, cache)
+    assert list((cache / "prepared").iterdir()) == []
+    monkeypatch.undo()
+    assert len(prepare(source, TRAINER, cache).dataset("train")) == 60
+
+
+def test_files_are_those_of_one_chunk_and_one_process(
+    source: Parallel, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = prepare(source, TRAINER, cache).folder
+    monkeypatch.setattr(corpus_module, "_CHUNK_PAIRS", 7)
+    monkeypatch.setattr(spool_module, "_CHUNK_PAIRS", 11)
+    pieces = prepare(source, TRAINER, tmp_path / "pieces", processes=2).folder
+    assert pieces.name == whole.name
+    names = sorted(path.name for path in whole.iterdir())
+    assert names == sorted(path.name for path in pieces.iterdir())
+    for name in names:
+        assert (pieces / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_files_are_those_of_earlier_versions(source: Parallel, cache: Path) -> None:
+    """What was written when all was in memory, written again here as it was then."""
+    prepared = prepare(source, TRAINER, cache)
+    src, tgt = source.files(cache)["train"]
+    sides = [path.read_text(encoding="utf-8").splitlines() for path in (src, tgt)]
+    assert TRAINER.train(*sides)[0].model == prepared.src_tokenizer.model
+    for side, lines in zip(("src", "tgt"), sides, strict=True):
+        arrays = [np.asarray(prepared.src_tokenizer.encode(line), dtype=np.uint16) for line in lines]
+        np.save(cache / "offsets.npy", np.cumsum([0, *map(len, arrays)], dtype=np.int64))
+        np.save(cache / "ids.npy", np.concatenate(arrays))
+        for name in ("offsets", "ids"):
+            assert (prepared.folder / f"train.{side}.{name}.npy").read_bytes() == (cache / f"{name}.npy").read_bytes()
+    np.save(cache / "lines.npy", np.arange(1, 61))
+    assert (prepared.folder / "train.lines.npy").read_bytes() == (cache / "lines.npy").read_bytes()
+
+
+def mixed(folder: Path, **options: object) -> Parallel:
+    """Two corpora of 6 and 2 pairs."""
+    pairs = [write_pair(folder, "big", 6, seed=1), write_pair(folder, "small", 2, seed=5)]
+    return Parallel(train=pairs, val=write_pair(folder, "val", 3, seed=2), **options)  # type: ignore[arg-type]
+
+
+def test_several_corpora_follow_each_other(tmp_path: Path, cache: Path) -> None:
+    source = mixed(tmp_path)
+    prepared = prepare(source, TRAINER, cache)
+    text = [line for src, _ in source.train_files(cache) for line in src.read_text(encoding="utf-8").splitlines()]
+    dataset = prepared.dataset("train")
+    assert [prepared.src_tokenizer.decode(dataset.src[i].tolist()) for i in range(len(dataset))] == text
+    assert [prepared.place("train", i) for i in range(8)] == [*((0, n) for n in range(1, 7)), (1, 1), (1, 2)]
+    assert prepared.place("val", 2) == (0, 3)
+
+
+MIXES = [
+    ({"weights": [1, 3]}, [0, 1, 2, 3, 4, 5, 6, 6, 6, 7, 7, 7]),
+    ({"weights": [0.5, 1.5]}, [0, 2, 4, 6, 6, 7]),
+    ({"weights": [2.5, 1]}, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 5, 5, 6, 7]),
+    ({"temperature": 1}, [*range(8)]),
+    ({"temperature": 1e9}, [0, 1, 2, 3, 4, 5, 6, 6, 6, 7, 7]),  # as many of both, but for rounding
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), MIXES)
+def test_weights_and_temperature_repeat_pairs(
+    tmp_path: Path, cache: Path, options: dict[str, object], expected: list[int]
+) -> None:
+    plain, prepared = prepare(mixed(tmp_path), TRAINER, cache), prepare(mixed(tmp_path, **options), TRAINER, cache)
+    assert prepared.folder == plain.folder  # nothing is encoded again
+    assert (prepared.fingerprint == plain.fingerprint) == (expected == [*range(8)])
+    everything, found = plain.dataset("train"), prepared.dataset("train")
+    assert [(found.src[i].tolist(), found.tgt[i].tolist()) for i in range(len(found))] == [
+        (everything.src[i].tolist(), everything.tgt[i].tolist()) for i in expected
+    ]
+    assert found.src.lengths().tolist() == everything.src.lengths()[expected].tolist()
+    assert [prepared.place("train", i) for i in range(len(found))] == [plain.place("train", i) for i in expected]
+    assert len(prepared.dataset("val")) == 3
+
+
+def test_filters_drop_count_and_make_another_corpus(tmp_path: Path, cache: Path) -> None:
+    source = mixed(tmp_path)
+    small = source.train_files(cache)[1][0]
+    for path, lines in zip(
+        (*source.train_files(cache)[0], *source.train_files(cache)[1]),
+        (
+            ["a", "a", "dog", "", "b", "no"],
+            ["ein", "ein", "dog", "x", "eine lange", "ja"],
+            ["a", "new"],
+            ["ein", "neu"],
+        ),
+        strict=True,
+    ):
+        path.write_text("".join(f"{line}\n" for line in lines))
+    small.write_bytes(small.read_bytes() + b"\xff\n")
+    small.with_suffix(".de").write_bytes(small.with_suffix(".de").read_bytes() + b"drei\n")
+    with pytest.raises(CorpusError, match=r"small\.en:3:1 is not UTF-8"):
+        prepare(source, TRAINER, cache)
+    filtered = replace(source, filters=Filters(on_error="skip", identical=True, max_ratio=5, duplicates=True))
+    prepared = prepare(filtered, TRAINER, cache)
+    dataset = prepared.dataset("train")
+    decode = prepared.src_tokenizer.decode
+    assert [decode(dataset.src[i].tolist()) for i in range(len(dataset))] == ["a", "no", "new"]
+    assert [prepared.place("train", i) for i in range(3)] == [(0, 1), (0, 6), (1, 2)]
+    reports = prepared.report()["corpora"]["train"]
+    figures = ("lines", "kept", "empty", "invalid", "untranslated", "unequal", "repeated")
+    assert [[report[figure] for figure in figures] for report in reports] == [
+        [6, 2, 1, 0, 1, 1, 1],
+        [3, 1, 0, 1, 0, 0, 1],
+    ]
+
+
+def test_pairs_of_the_test_set_in_training_are_reported(
+    tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = write_corpus(tmp_path, val=3, test=4)
+    for side, texts in enumerate((["x", "y", "z", "x"], ["u", "v", "w", "u"])):
+        train, test = (source.files(cache)[split][side] for split in ("train", "test"))
+        test.write_text("".join(f"{text}\n" for text in texts))
+        train.write_text(train.read_text(encoding="utf-8") + f"{texts[0]}\n" + ("y\n" if side == 0 else "other\n"))
+    prepared = prepare(source, TRAINER, cache)
+    assert prepared.report()["also_in_training"]["test"] == 2
+    assert "2 of the 4 pairs of test are in the training data too" in caplog.text
+
+
+@pytest.mark.parametrize("swapped", ["val", "test", "train"])
+def test_swapped_sides_are_noticed_by_their_words(
+    tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture, swapped: str
+) -> None:
+    files = {name: write_pair(tmp_path, name, 8, seed) for seed, name in enumerate(("a", "train", "val", "test"))}
+    prepare(Parallel(train=[files["a"], files["train"]], val=files["val"], test=files["test"], **LANGS), TRAINER, cache)
+    assert "swapped" not in caplog.text
+    src, tgt = files[swapped]
+    src.write_bytes(src.read_bytes() + b"now\n")  # else the folder is there already
+    tgt.write_bytes(tgt.read_bytes() + b"jetzt\n")
+    files[swapped] = tgt, src
+    prepare(Parallel(train=[files["a"], files["train"]], val=files["val"], test=files["test"], **LANGS), TRAINER, cache)
+    name = "data.train[1]" if swapped == "train" else f"data.{swapped}"
+    assert f"source and target of {name} look swapped" in caplog.text
+
+
+def test_large_corpora_train_tokenizers_on_a_sample(
+    source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare_module, "SAMPLE", 20)
+    monkeypatch.setattr(prepare_module, "SAMPLE_PER_ENTRY", 0)
+    sides = [path.read_text(encoding="utf-8").splitlines()[2::3] for path in source.files(cache)["train"]]
+    assert prepare(source, TRAINER, cache).src_tokenizer.model == TRAINER.train(*sides)[0].model
+
+
+def test_progress_is_told(source: Parallel, cache: Path) -> None:
+    told = []
+    prepare(source, TRAINER, cache, progress=lambda *what: told.append(what))
+    assert told[-1] == ("encoding", 73, 73)
+    assert ("reading", 73, None) in told
+
+
+def test_a_full_disk_is_an_error_with_advice(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(TokenWriter, "append", full)
+    with pytest.raises(CorpusError, match=r"cannot write .*/prepared/.* \(No space left on device\); make room"):
+        prepare(source, TRAINER, cache)
+    assert list((cache / "prepared").iterdir()) == []
+
+
+def test_a_file_that_cannot_be_read_is_named(source: Parallel, cache: Path) -> None:
+    src, _ = source.files(cache)["train"]
+    src.unlink()
+    src.symlink_to("/proc/self/mem")  # a file that answers with an input/output error
+    with pytest.raises(CorpusError, match=rf"{src} cannot be read \(.*\); check the file and its permissions"):
+        prepare(source, TRAINER, cache)
+
+
+def test_a_bad_corpus_leaves_nothing(source: Parallel, cache: Path) -> None:
+    src, _ = source.files(cache)["train"]
+    src.write_bytes(src.read_bytes() + b"one more\n")
+    with pytest.raises(CorpusError):
+        prepare(source, TRAINER, cache)
+    assert list((cache / "prepared").iterdir()) == []
+
+
+def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = []
+    train = TokenizerTrainer.train
+    monkeypatch.setattr(TokenizerTrainer, "train", lambda *args: trained.append(args) or train(*args))
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: prepare(source, TRAINER, cache), range(4)))
+    assert {prepared.folder for prepared in found} == set((cache / "prepared").iterdir())
+    assert len(trained) == 1
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "empty": lambda path: os.truncate(path, 0),
+    "missing": lambda path: path.unlink(),
+    "flipped": lambda path: path.write_bytes(path.read_bytes()[:-2] + bytes([path.read_bytes()[-2] ^ 1, 0])),
+}
+FILES = ["splits.json", "report.json", "files.json", "src.model", "tgt.model", "train.lines.npy", "val.src.ids.npy"]
+FILES += ["train.tgt.ids.npy", "train.src.offsets.npy"]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_damaged_data_is_prepared_again(
+    source: Parallel, cache: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = prepare(source, TRAINER, cache).folder
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert set(FILES) <= set(whole)
+    for name in FILES:
+        caplog.clear()
+        HARMS[harm](folder / name)
+        prepare(source, TRAINER, cache)
+        assert f"{folder} is damaged and is made again: " in caplog.text
+        assert name in caplog.text
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    assert list(folder.parent.iterdir()) == [folder]
+
+
+FILTERED = [
+    ({"duplicates": True, "identical": True}, "same", "0 of 60 pairs kept; 60 dropped for the same text on both sides"),
+    ({"duplicates": True, "max_ratio": 1.01}, "longer and longer", "60 dropped for unequal lengths"),
+    ({"duplicates": True}, " ", "0 of 60 pairs kept; 60 with an empty side"),
+]
+
+
+@pytest.mark.parametrize(("filters", "text", "counts"), FILTERED)
+def test_a_corpus_of_which_nothing_is_left(
+    source: Parallel, cache: Path, filters: dict[str, Any], text: str, counts: str
+) -> None:
+    for path, line in zip(source.files(cache)["train"], ("same", text), strict=True):
+        path.write_text(f"{line}\n" * 60)
+    with pytest.raises(CorpusError, match=f"no usable pair in .*{counts}.* look at the files and the filters"):
+        prepare(replace(source, filters=Filters(**filters)), TRAINER, cache)
+
+
+def test_a_corpus_that_holds_nothing_new(tmp_path: Path, cache: Path) -> None:
+    pair = write_pair(tmp_path, "train", 6)
+    source = Parallel(train=[pair, pair], val=write_pair(tmp_path, "val", 3), filters=Filters(duplicates=True))
+    with pytest.raises(CorpusError, match=r"no usable pair in .* 0 of 6 pairs kept; 6 dropped for having come before"):
+        prepare(source, TRAINER, cache)
+
+
+@pytest.mark.slow
+def test_multi30k_has_little_padding(multi30k_dir: Path, tmp_path: Path) -> None:
+    """The promise is more than 92 % real tokens, with the default tokenizer and batches."""
+    source = Multi30k(root=str(multi30k_dir), variant="lc_tok", src_lang="en", tgt_lang="de")
+    prepared: PreparedData = prepare(source, TokenizerTrainer(), tmp_path)
+    dataset = prepared.dataset("train")
+    src, tgt = dataset.src.lengths(), dataset.tgt.lengths()
+    batches = Batching().cut(src, tgt)
+    assert len(np.concatenate(batches)) == 29_000
+    padded = sum(len(batch) * int(src[batch].max() + tgt[batch].max()) for batch in batches)
+    assert (src.sum() + tgt.sum()) / padded > 0.92
+    assert padding_efficiency(batches, tgt) > 0.98
+    assert padding_efficiency(batches, src) > 0.9

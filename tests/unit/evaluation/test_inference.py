@@ -1,0 +1,89 @@
+"""Translating and scoring text with a PyTorch model."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from softsearch.evaluation.inference import evaluate, evaluating, reference_nll, translate_lines
+from softsearch.evaluation.metrics import corpus_scores
+from softsearch.models.interface import Seq2Seq
+from softsearch.search.greedy import Greedy
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import BOS, EOS
+from tests.contract.models import TGT_VOCAB, small_model
+
+SOURCES = ["abc def", "g", "", "fed cba abc"]
+REFERENCES = ["fed", "abc g", "d", "cab"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> SentencePieceTokenizer:
+    tokenizer = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
+    assert tokenizer.vocab_size == TGT_VOCAB
+    return tokenizer
+
+
+@pytest.fixture
+def model() -> Seq2Seq:
+    return small_model("rnnsearch").train()
+
+
+def test_translations_keep_the_order_of_the_lines(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    search = Greedy(max_length_factor=1.0, max_length_offset=5)
+    together = translate_lines(model, (tokenizer, tokenizer), search, SOURCES)
+    alone = [translate_lines(model, (tokenizer, tokenizer), search, [line])[0] for line in SOURCES]
+    assert together == alone
+    assert len(set(together)) > 1
+    assert model.training  # as it was
+
+
+@torch.no_grad()
+def test_reference_nll_is_the_mean_over_target_tokens(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    total, tokens = 0.0, 0
+    model.eval()
+    for source, reference in zip(SOURCES, REFERENCES, strict=True):
+        ids = [*tokenizer.encode(reference), EOS]
+        logits = model(torch.tensor([[*tokenizer.encode(source), EOS]]), torch.tensor([[BOS, *ids[:-1]]]))[0]
+        total += float(functional.cross_entropy(logits, torch.tensor(ids), reduction="sum"))
+        tokens += len(ids)
+    found = reference_nll(model.train(), (tokenizer, tokenizer), (SOURCES, REFERENCES))
+    assert found == pytest.approx(total / tokens, rel=1e-6)
+
+
+def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    tested = evaluate(model, (tokenizer, tokenizer), Greedy(), (SOURCES, REFERENCES), text_form="lc_tok", tgt_lang="de")
+    assert set(tested.scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
+    assert len(tested.hypotheses) == len(SOURCES)
+
+
+def test_each_language_that_tags_ask_for_is_scored(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
+    sources = ["<2de> abc", "<2fr> abc def", "<2de> fed"]
+    found = evaluate(
+        model, (tokenizer, tokenizer), Greedy(), (sources, REFERENCES[:3]), text_form="lc_tok", tgt_lang="de+fr"
+    )
+    names = {"bleu", "chrf", "ter", "exact_match"}
+    assert set(found.scores.values) == {"loss"} | {f"{lang}{name}" for name in names for lang in ("", "de/", "fr/")}
+    places = {"de": [0, 2], "fr": [1]}
+    for lang, chosen in places.items():
+        alone = corpus_scores(
+            [found.hypotheses[i] for i in chosen],
+            [REFERENCES[i] for i in chosen],
+            text_form="lc_tok",
+            tgt_lang=lang,
+        )
+        assert {name: found.scores.values[f"{lang}/{name}"] for name in names} == alone.values
+        assert found.scores.signatures[f"{lang}/bleu"] == alone.signatures["bleu"]
+
+
+def test_the_mode_is_restored_after_an_error(model: Seq2Seq) -> None:
+    modes = []
+
+    def fail() -> None:
+        with evaluating(model):
+            modes.append(model.training)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert modes == [False]
+    assert model.training

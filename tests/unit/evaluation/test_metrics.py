@@ -1,0 +1,50 @@
+"""Scores are sacreBLEU's, and the signatures say how they came about."""
+
+import pytest
+import sacrebleu
+
+from softsearch.evaluation.metrics import corpus_scores
+
+HYPOTHESES = ["A dog runs, quickly!", "two cats sit on the red mat .", "the house"]
+REFERENCES = ["A dog runs quickly!", "two cats sit on the mat .", "the house"]
+
+
+def test_plain_text_is_tokenised_by_sacrebleu() -> None:
+    scores = corpus_scores(HYPOTHESES, REFERENCES, text_form="plain", tgt_lang="de")
+    assert scores.values["bleu"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
+    assert scores.values["chrf"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert scores.values["ter"] == pytest.approx(sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score)
+    assert "tok:13a" in scores.signatures["bleu"]
+    assert set(scores.signatures) == {"bleu", "chrf", "ter"}
+
+
+def test_tokenised_text_is_taken_as_it_is() -> None:
+    scores = corpus_scores(HYPOTHESES, REFERENCES, text_form="lc_tok", tgt_lang="de")
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="none", force=True).score
+    assert scores.values["bleu"] == pytest.approx(expected)
+    assert scores.values["bleu"] != pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
+    assert "tok:none" in scores.signatures["bleu"]
+
+
+@pytest.mark.parametrize(("lang", "tokenizer"), [("zh", "zh"), ("ja", "char"), ("fr", "13a")])
+def test_languages_without_spaces_get_a_tokenizer_of_their_own(lang: str, tokenizer: str) -> None:
+    scores = corpus_scores(["我有一只猫。"], ["我有一只狗。"], text_form="plain", tgt_lang=lang)
+    assert f"tok:{tokenizer}" in scores.signatures["bleu"]
+
+
+def test_bounds() -> None:
+    perfect = corpus_scores(REFERENCES, REFERENCES, text_form="plain", tgt_lang="en").values
+    assert perfect == pytest.approx({"bleu": 100, "chrf": 100, "ter": 0, "exact_match": 1})
+    nothing = corpus_scores(["", "", ""], REFERENCES, text_form="plain", tgt_lang="en").values
+    assert nothing == pytest.approx({"bleu": 0, "chrf": 0, "ter": 100, "exact_match": 0})
+
+
+def test_exact_match_is_a_share_of_lines() -> None:
+    values = corpus_scores(HYPOTHESES, REFERENCES, text_form="plain", tgt_lang="en", ter=False).values
+    assert values["exact_match"] == pytest.approx(1 / 3)
+    assert "ter" not in values
+
+
+def test_sides_of_different_length_are_refused() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        corpus_scores(HYPOTHESES[:2], REFERENCES, text_form="plain", tgt_lang="en", ter=False)
