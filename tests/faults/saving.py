@@ -16,7 +16,7 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import keep_steps, newest_resumable
-from tests.unit.training.checkpoints import by_hand
+from tests.unit.training.checkpoints.written import by_hand
 
 KILLS = 20
 

@@ -18,7 +18,7 @@ from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import newest_resumable
 from tests.integration.commands import ROOT, SMALL, run
-from tests.unit.training.checkpoints import by_hand
+from tests.unit.training.checkpoints.written import by_hand
 from tests.unit.training.small_run import assert_same_bits, files, fit
 
 

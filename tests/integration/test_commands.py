@@ -23,7 +23,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.text.vocabulary import EOS
-from softsearch.training.checkpoints.checkpoint_contents import read_saved
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from tests.integration.commands import ROOT, SMALL, run
 
 LINES = ["twenty-one", "", "the third of may", "  ", "five hundred dollars", "\U0001f642 ten"]
@@ -66,7 +66,7 @@ def test_evaluate_repeats_the_test_of_the_run(trained: Path, tmp_path: Path) -> 
 def test_the_bundle_translates_token_for_token_as_torch_does(trained: Path, bundle: Path) -> None:
     from softsearch.app.config.build import rebuild_model
 
-    saved = read_saved(trained / "checkpoints" / "best.ckpt")
+    saved = read_contents(trained / "checkpoints" / "best.ckpt")
     sources = (trained.parent / "cache").glob("spellout-*/test.en")
     lines = next(iter(sources)).read_text(encoding="utf-8").splitlines()
     ids = [[*saved.tokenizers[0].encode(line), EOS] for line in lines]

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from softsearch.app.average import average
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.train.train import train
-from softsearch.training.checkpoints.checkpoint_contents import read_saved
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import step_checkpoints
 from softsearch.training.run_folder import read_metrics
@@ -58,7 +58,7 @@ def run(experiment: str, folder: Path, *options: str) -> None:
 def test_an_experiment_without_early_stopping(experiment: str, tmp_path: Path) -> None:
     run(experiment, tmp_path, *SMALL[experiment], "trainer.max_steps=2", "trainer.val_check_interval=2")
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
-    saved = read_saved(tmp_path / "run" / "checkpoints" / "last.ckpt")
+    saved = read_contents(tmp_path / "run" / "checkpoints" / "last.ckpt")
     sizes = [tokenizer.vocab_size for tokenizer in saved.tokenizers]
     assert sizes == ([60, 60] if experiment == "cho2014" else [60, 40])
 

@@ -25,7 +25,7 @@ from softsearch.search.shortlist import Shortlist
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import EOS, UNK
 from softsearch.text.word_dictionary import read_dictionary
-from softsearch.training.checkpoints.checkpoint_contents import Saved, read_saved
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.integration.commands import SMALL, run
 
 OPTIONS = (
@@ -79,7 +79,7 @@ def dictionary(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
     return out
 
 
-def lab(saved: Saved, words: dict[str, str], shortlist: Shortlist | None = None) -> list[str]:
+def lab(saved: CheckpointContents, words: dict[str, str], shortlist: Shortlist | None = None) -> list[str]:
     """The translations of LINES by the checkpoint."""
     src_tokenizer, tgt_tokenizer = saved.tokenizers
     # Samples, for what such a model holds to be likely is always the same.
@@ -105,7 +105,7 @@ def runtime(bundle: Path, folder: Path, *options: object) -> list[str]:
 def test_unknown_words_are_replaced_alike_in_the_lab_and_the_runtime(
     ckpt: Path, exported: Path, dictionary: Path, tmp_path: Path
 ) -> None:
-    saved, words = read_saved(ckpt), read_dictionary(dictionary)
+    saved, words = read_contents(ckpt), read_dictionary(dictionary)
     counts = [int(line.split("\t")[2]) for line in dictionary.read_text().splitlines()]
     assert len(words) > 5
     assert counts == sorted(counts, reverse=True)
@@ -120,7 +120,7 @@ def test_unknown_words_are_replaced_alike_in_the_lab_and_the_runtime(
 def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     ckpt: Path, exported: Path, cache: Path, tmp_path: Path
 ) -> None:
-    saved = read_saved(ckpt)
+    saved = read_contents(ckpt)
     assert Bundle.open(exported).manifest.frequent is not None
     shortlist = Shortlist(
         *training_shortlist(rebuild_source(saved), saved.tokenizers, cache, frequent=6, translations=2)

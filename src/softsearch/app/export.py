@@ -20,7 +20,7 @@ from softsearch.runtime.bundle import check_place
 from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
-from softsearch.training.checkpoints.checkpoint_contents import Saved
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.run_folder import read_metrics
 
 
@@ -96,7 +96,7 @@ def _check_options(options: dict[str, Any]) -> None:
     check_place(out)
 
 
-def _facts(saved: Saved, source: ParallelSource, parameters: int) -> dict[str, Any]:
+def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -> dict[str, Any]:
     """What the bundle tells of its training; paths of the training machine stay at home."""
     told = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     config = {name: saved.config[name] for name in told if name in saved.config}

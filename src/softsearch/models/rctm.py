@@ -19,7 +19,7 @@ from softsearch.models.layers import Dropout
 from softsearch.ranges import Rate, Size
 
 
-class SummaryDecoder(Decoder):
+class RCTMDecoder(Decoder):
     """The target side of RCTM I: the summary of the source is added in every step.
 
     s = S csm(e), h_1 = tanh(I v(f_1) + s), h_{i+1} = tanh(R h_i + I v(f_{i+1}) + s), o_{i+1} = O h_i; the paper's sigma

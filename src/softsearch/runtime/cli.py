@@ -45,7 +45,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     arguments.search = arguments.search or bundles[0].manifest.search_kind
     check_translate_options(arguments.parser, arguments)
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
-    from softsearch.runtime.models import Members, limited, open_step_function
+    from softsearch.runtime.models import EnsembleSpec, limited, open_step_function
     from softsearch.runtime.searches import banned_tokens, make_reranker, make_search, needs_alignments
     from softsearch.runtime.streaming import StreamOptions, translate_stream
     from softsearch.runtime.tokenizers import open_tokenizers
@@ -66,7 +66,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         search = make_reranker(
             search, bundles[0], scorers, arguments.rescore_weights, 1.0 if penalty is None else penalty
         )
-    members = Members(
+    members = EnsembleSpec(
         bundles,
         arguments.weights,
         arguments.average or "log_probs",

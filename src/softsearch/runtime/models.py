@@ -8,17 +8,17 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.runtime.tokenizers import open_tokenizers
-from softsearch.search.ensemble import Average, Ensemble, Recoded
+from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
 from softsearch.search.interface import StepFunction
-from softsearch.search.rerank import Companion
+from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlisted import Shortlisted
-from softsearch.text.id_mapping import check_writes_alike, recoder
+from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
 
-class Members(NamedTuple):
+class EnsembleSpec(NamedTuple):
     """The models that write together."""
 
     bundles: Sequence[Bundle]  # the first one's tokenizers and limits hold
@@ -36,7 +36,7 @@ def limited(bundles: Sequence[Bundle]) -> Bundle:
     return replace(first, manifest=replace(first.manifest, max_src_tokens=limit))
 
 
-def open_step_function(members: Members, *, alignments: bool) -> StepFunction:
+def open_step_function(members: EnsembleSpec, *, alignments: bool) -> StepFunction:
     """The step function of models that write together; of one bundle alone, the bundle's own.
 
     Raises:
@@ -57,18 +57,18 @@ def open_step_function(members: Members, *, alignments: bool) -> StepFunction:
     return Ensemble(models, members.weights, members.average, language_model, members.language_model_weight)
 
 
-def companion(step_fn: StepFunction, own: Tokenizers, tokenizers: Tokenizers) -> Companion:
+def companion(step_fn: StepFunction, own: Tokenizers, tokenizers: Tokenizers) -> RescoringModel:
     """A model with its ``own`` tokenizers, to score or propose beside one with ``tokenizers``.
 
     With the same pieces it gets the very ids, turned round if it writes in the other direction. With other pieces it
     gets the text: it is decoded and encoded again, by the segmentation that this model prefers.
     """
-    return Companion(
-        step_fn, recoder(tokenizers[0], own[0]), recoder(tokenizers[1], own[1]), recoder(own[1], tokenizers[1])
+    return RescoringModel(
+        step_fn, id_mapping(tokenizers[0], own[0]), id_mapping(tokenizers[1], own[1]), id_mapping(own[1], tokenizers[1])
     )
 
 
 def _reading(bundle: Bundle, src_tokenizer: SentencePieceTokenizer, *, alignments: bool) -> StepFunction:
     step_fn = OnnxStepFunction(bundle, alignments=alignments)
-    recode = recoder(src_tokenizer, open_tokenizers(bundle)[0])
-    return step_fn if recode is None else Recoded(step_fn, recode)
+    recode = id_mapping(src_tokenizer, open_tokenizers(bundle)[0])
+    return step_fn if recode is None else WithMappedIds(step_fn, recode)

@@ -37,8 +37,8 @@ class Ensemble:
     Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``;
     what comes out is a score, no distribution any more.
 
-    The members share the target vocabulary and read the same source ids (:class:`Recoded` for one that does not). The
-    language model reads no source. What has the weight 0 is never run, and one member alone is passed through.
+    The members share the target vocabulary and read the same source ids (else :class:`WithMappedIds`). The language
+    model reads no source. What has the weight 0 is never run, and one member alone is passed through.
 
     Alignments are the weighted mean of those of the members that have any.
 
@@ -124,7 +124,7 @@ class Ensemble:
         return EnsembleState(members, other)
 
 
-class Recoded:
+class WithMappedIds:
     """A model that gets source ids of another vocabulary, or in another order, than its own.
 
     It has no alignments: they would be over other tokens.

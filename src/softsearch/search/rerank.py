@@ -20,11 +20,11 @@ from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import EOS
 
 BATCH_TOKENS = 4096
-Recode = Callable[[Sequence[int]], list[int]]
+IdMapping = Callable[[Sequence[int]], list[int]]
 
 
 @dataclass(frozen=True)
-class Companion:
+class RescoringModel:
     """A model beside the one that searches, with its own ids for the same text.
 
     Args:
@@ -35,9 +35,9 @@ class Companion:
     """
 
     step_fn: StepFunction
-    src: Recode | None = None
-    tgt: Recode | None = None
-    back: Recode | None = None
+    src: IdMapping | None = None
+    tgt: IdMapping | None = None
+    back: IdMapping | None = None
 
     def sources(self, src: Sequence[Sequence[int]]) -> list[Sequence[int]]:
         """The sources, with EOS, as this model reads them."""
@@ -86,12 +86,12 @@ class Rerank:
     def __init__(
         self,
         search: SearchStrategy,
-        scorers: Sequence[Companion],
+        scorers: Sequence[RescoringModel],
         weights: Sequence[float] | None = None,
         *,
         length_penalty: float = 1.0,
         n_best: int = 1,
-        proposers: Sequence[Companion] = (),
+        proposers: Sequence[RescoringModel] = (),
     ) -> None:
         expected = 1 + len(scorers)
         self.weights = [1.0] * expected if weights is None else list(weights)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
-Recode = Callable[[Sequence[int]], list[int]]
+IdMapping = Callable[[Sequence[int]], list[int]]
 
 
 def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> bool:
@@ -13,7 +13,7 @@ def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> b
     return one.model == other.model or (one.vocab_size == other.vocab_size and _ids(one) == _ids(other))
 
 
-def recoder(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> Recode | None:
+def id_mapping(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> IdMapping | None:
     """How ids of ``one`` become ids of ``other``, both without BOS and EOS; None where they are the same.
 
     With the same pieces the ids are turned round at most. Otherwise they become text and are encoded again: what

@@ -19,7 +19,7 @@ from softsearch.data.batch import Batch
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
-from softsearch.training.faults.step_guard import Seen, StepGuard, describe, free_memory, out_of_memory, stand_in
+from softsearch.training.faults.step_guard import StepGuard, StepRecord, describe, free_memory, out_of_memory, stand_in
 from softsearch.training.objectives.interface import TrainingMethod
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from softsearch.training.optimizer.lazy_adam import check_takes_sparse, clip_by_norm
@@ -73,7 +73,9 @@ class TranslationModule(lightning.LightningModule):
         value = smoothed / mean_units
         # A callback writes it to the loggers, so that a step costs no synchronisation.
         self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
-        self.guard.note(Seen(batch, self.last_loss.clone(), exhausted), found)  # a reduction writes into its argument
+        self.guard.note(
+            StepRecord(batch, self.last_loss.clone(), exhausted), found
+        )  # a reduction writes into its argument
         return value
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:

@@ -24,7 +24,7 @@ DECODERS: dict[str, Decode] = {
     "RNNencdecDecoder": recurrent.rnnencdec,
     "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,
-    "SummaryDecoder": recurrent.summary,
+    "RCTMDecoder": recurrent.summary,
     "TransformerDecoder": transformer.decode,
 }
 

@@ -24,7 +24,7 @@ from softsearch.text.tokenizer import train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from tests.contract.models import model_config
-from tests.unit.training.checkpoints import save_unchecked
+from tests.unit.training.checkpoints.written import save_unchecked
 
 SRC, TGT = ["a b c", "d e f", "c b", "f"], ["A B C", "D E F", "C B", "F"]
 

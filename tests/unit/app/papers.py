@@ -255,7 +255,7 @@ _KALCHBRENNER: Table = {
     "model.encoder": ("ConvolutionalEncoder", "3.1"),
     "model.encoder.max_src_len": (79 + 1, "5"),
     "model.encoder.dropout": (0.0, "ours"),
-    "model.decoder": ("SummaryDecoder", "3.1"),
+    "model.decoder": ("RCTMDecoder", "3.1"),
     "model.decoder.hidden_dim": (256, "5"),
     "model.decoder.dropout": (0.0, "ours"),
     "loss.per": ("token", "ours"),

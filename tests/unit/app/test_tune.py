@@ -18,7 +18,7 @@ from softsearch.app.systems.weights_file import Tuned, read_tuned, with_tuned
 from softsearch.app.tune import RerankObjective, tune
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
-from softsearch.search.rerank import Companion, Rerank
+from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 from tests.unit.search.tables import TableModel
@@ -39,7 +39,7 @@ def test_the_objective_prefers_what_the_reranker_returns(
 ) -> None:
     beam = BeamSearch(beam=5, n_best=5, max_length_offset=3)
     models = [TableModel(seed, eos_bias) for seed in range(3)]
-    search = Rerank(beam, [Companion(m) for m in models[1:]], weights, length_penalty=length_penalty)
+    search = Rerank(beam, [RescoringModel(m) for m in models[1:]], weights, length_penalty=length_penalty)
     seen: list[list[str]] = []
 
     def score(texts: list[str]) -> float:

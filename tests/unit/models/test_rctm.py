@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderOutput, LastState, LastStates, LayerShape
-from softsearch.models.rctm import SummaryDecoder
+from softsearch.models.rctm import RCTMDecoder
 
 Array = NDArray[np.float64]
 EMBEDDING, SUMMARY, HIDDEN, VOCAB, SENTENCES, SRC_LEN = 3, 4, 5, 11, 2, 6
 
 
-def decoder_after(*final_shapes: LayerShape) -> SummaryDecoder:
+def decoder_after(*final_shapes: LayerShape) -> RCTMDecoder:
     parts = Embeddings(src_vocab_size=VOCAB, tgt_vocab_size=VOCAB, dim=EMBEDDING)
-    decoder = SummaryDecoder(
+    decoder = RCTMDecoder(
         embedding=parts.tgt, make_output=parts.make_output, memory_dim=7, final_shapes=final_shapes, hidden_dim=HIDDEN
     ).double()
     torch.manual_seed(0)
@@ -27,7 +27,7 @@ def decoder_after(*final_shapes: LayerShape) -> SummaryDecoder:
 
 
 @pytest.fixture
-def decoder() -> SummaryDecoder:
+def decoder() -> RCTMDecoder:
     return decoder_after(LayerShape(SUMMARY))
 
 
@@ -41,7 +41,7 @@ def encoded() -> EncoderOutput:
     )
 
 
-def paper_logits(decoder: SummaryDecoder, summary: Array, tokens: list[int]) -> list[Array]:
+def paper_logits(decoder: RCTMDecoder, summary: Array, tokens: list[int]) -> list[Array]:
     """o after each token read, one sentence: s = S csm(e), h = sigma(R h + I v(f) + s), o = O h."""
     v, S, I_f, R, O_h = (
         parameter.detach().numpy()
@@ -61,7 +61,7 @@ def paper_logits(decoder: SummaryDecoder, summary: Array, tokens: list[int]) -> 
     return logits
 
 
-def test_features_equal_the_paper(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
+def test_features_equal_the_paper(decoder: RCTMDecoder, encoded: EncoderOutput) -> None:
     tokens = torch.tensor([[2, 5, 9, 4], [2, 7, 7, 8]])
     found = decoder(tokens, decoder.init_state(encoded))
     for row in range(SENTENCES):
@@ -69,7 +69,7 @@ def test_features_equal_the_paper(decoder: SummaryDecoder, encoded: EncoderOutpu
         np.testing.assert_allclose(found[row].detach().numpy(), expected, atol=1e-12)
 
 
-def test_step_equals_the_paper_for_each_beam(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
+def test_step_equals_the_paper_for_each_beam(decoder: RCTMDecoder, encoded: EncoderOutput) -> None:
     rows = torch.tensor([0, 0, 0, 1, 1, 1])
     histories = torch.tensor([[2, 5, 9], [2, 6, 4], [2, 4, 4], [2, 7, 5], [2, 8, 9], [2, 9, 6]])
     state = decoder.init_state(encoded).select(rows)
@@ -84,7 +84,7 @@ def test_step_equals_the_paper_for_each_beam(decoder: SummaryDecoder, encoded: E
     assert state.memory.projected[0].shape == (SENTENCES, HIDDEN)  # not copied for the beams
 
 
-def test_gradients(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
+def test_gradients(decoder: RCTMDecoder, encoded: EncoderOutput) -> None:
     tokens = torch.tensor([[2, 5, 9], [2, 7, 7]])
     names = ["summary.weight", "cell.input.weight", "cell.input.bias", "cell.recurrent"]
 
@@ -99,7 +99,7 @@ def test_gradients(decoder: SummaryDecoder, encoded: EncoderOutput) -> None:
 
 
 class _Whole(nn.Module):
-    def __init__(self, decoder: SummaryDecoder) -> None:
+    def __init__(self, decoder: RCTMDecoder) -> None:
         super().__init__()
         self.decoder = decoder
 

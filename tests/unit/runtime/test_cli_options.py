@@ -9,13 +9,13 @@ import pytest
 
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.cli import main
-from softsearch.runtime.models import Members, open_step_function
+from softsearch.runtime.models import EnsembleSpec, open_step_function
 from softsearch.runtime.recommended import Kind
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES, Ensemble
-from softsearch.search.rerank import Companion, Rerank
+from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
 
@@ -59,7 +59,7 @@ def test_a_search_is_the_strategy_of_that_name(
     bundle_dir: Path, text: Path, tmp_path: Path, options: list[str], kind: str, expected: dict[str, object]
 ) -> None:
     strategy = search(bundle_dir, kind, **expected)  # type: ignore[arg-type]
-    step_fn = open_step_function(Members([Bundle.open(bundle_dir)]), alignments=True)
+    step_fn = open_step_function(EnsembleSpec([Bundle.open(bundle_dir)]), alignments=True)
     found = Translator(bundle_dir, strategy, step_fn=step_fn).translate(LINES)
     assert translate(text, tmp_path / "out", bundle_dir, *options) == [n_best[0].text for n_best in found]
 
@@ -108,7 +108,7 @@ def test_other_bundles_rerank_what_the_beam_found(bundle_dir: Path, text: Path, 
     assert alone not in (theirs, both)
     first, other = (OnnxStepFunction(Bundle.open(folder)) for folder in (bundle_dir, turned))
     by_hand = Rerank(
-        search(bundle_dir, beam=4, n_best=4), [Companion(other, tgt=lambda ids: [*reversed(ids)])], [1.0, 1.0]
+        search(bundle_dir, beam=4, n_best=4), [RescoringModel(other, tgt=lambda ids: [*reversed(ids)])], [1.0, 1.0]
     )
     encode, decode = tokenizers()[0].encode, tokenizers()[1].decode
     assert both == [decode(n_best[0].tokens) for n_best in by_hand(first, [[*encode(line), EOS] for line in LINES])]

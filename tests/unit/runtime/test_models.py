@@ -8,7 +8,7 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.models import Members, limited, open_step_function
+from softsearch.runtime.models import EnsembleSpec, limited, open_step_function
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import open_shortlist, shortlist_facts, shortlist_files
 from softsearch.search.beam import BeamSearch
@@ -41,14 +41,14 @@ def hypotheses(step_fn: StepFunction, sources: Sequence[list[int]] = SOURCES) ->
 
 
 def test_one_bundle_alone_is_itself(bundles: list[Bundle]) -> None:
-    assert isinstance(open_step_function(Members(bundles[:1]), alignments=False), OnnxStepFunction)
+    assert isinstance(open_step_function(EnsembleSpec(bundles[:1]), alignments=False), OnnxStepFunction)
 
 
 @pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("weights", [None, [3.0, 1.0]])
 def test_several_are_an_ensemble(bundles: list[Bundle], weights: list[float] | None, average: Average) -> None:
     both = [OnnxStepFunction(bundle) for bundle in bundles[:2]]
-    members = Members(bundles[:2], weights, average)
+    members = EnsembleSpec(bundles[:2], weights, average)
     expected = found(Ensemble(both, weights, average))
     assert found(open_step_function(members, alignments=False)) == expected
     assert expected not in (found(both[0]), found(both[1]))
@@ -56,14 +56,14 @@ def test_several_are_an_ensemble(bundles: list[Bundle], weights: list[float] | N
 
 def test_a_language_model_listens_in(bundles: list[Bundle]) -> None:
     first, other = (OnnxStepFunction(bundle) for bundle in bundles[:2])
-    members = Members(bundles[:1], language_model=bundles[1], language_model_weight=0.8)
+    members = EnsembleSpec(bundles[:1], language_model=bundles[1], language_model_weight=0.8)
     expected = found(Ensemble([first], language_model=other, language_model_weight=0.8))
     assert found(open_step_function(members, alignments=False)) == expected != found(first)
 
 
 def test_a_member_that_reads_backwards_gets_its_ids_turned(bundles: list[Bundle], tmp_path: Path) -> None:
     reader = make_bundle(tmp_path / "b", seed=1, reversed={"src": True, "tgt": False})
-    together = open_step_function(Members([bundles[0], reader], [0.0, 1.0]), alignments=False)
+    together = open_step_function(EnsembleSpec([bundles[0], reader], [0.0, 1.0]), alignments=False)
     turned = [[*reversed(source[:-1]), EOS] for source in SOURCES]
     assert found(together) == found(OnnxStepFunction(reader), turned)
 
@@ -71,7 +71,7 @@ def test_a_member_that_reads_backwards_gets_its_ids_turned(bundles: list[Bundle]
 def test_members_that_write_differently_are_refused(bundles: list[Bundle], tmp_path: Path) -> None:
     words = make_bundle(tmp_path / "w", words=True)
     for other, message in ((words, "different target vocabularies"), (bundles[2], "write in different directions")):
-        for members in (Members([bundles[0], other]), Members(bundles[:1], None, "probs", other, 1.0)):
+        for members in (EnsembleSpec([bundles[0], other]), EnsembleSpec(bundles[:1], None, "probs", other, 1.0)):
             with pytest.raises(ConfigError, match=message):
                 open_step_function(members, alignments=False)
 
@@ -83,13 +83,13 @@ def test_a_shortlist_holds_for_every_member(bundles: list[Bundle], tmp_path: Pat
     facts = {**manifest, "shortlist": shortlist_facts()}
     bundle = write_bundle(tmp_path / "b", files | shortlist_files(*tables), facts)
     shortlist = open_shortlist(bundle, 8)
-    for members in (Members([bundle], shortlist=8), Members([bundle, bundles[1]], shortlist=8)):
+    for members in (EnsembleSpec([bundle], shortlist=8), EnsembleSpec([bundle, bundles[1]], shortlist=8)):
         step_fn = open_step_function(members, alignments=False)
         for source, n_best in zip(SOURCES, found(step_fn), strict=True):
             allowed = set(shortlist([source]).tokens.tolist())
             assert len(allowed) < tgt_vocab
             assert {token for tokens in n_best for token in tokens} <= allowed
-    everything = open_step_function(Members([bundle], shortlist=tgt_vocab), alignments=False)
+    everything = open_step_function(EnsembleSpec([bundle], shortlist=tgt_vocab), alignments=False)
     plain = hypotheses(OnnxStepFunction(bundle))
     for ours, theirs in zip(hypotheses(everything), plain, strict=True):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]

@@ -14,7 +14,7 @@ from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.splitting import split_text
 from softsearch.runtime.translator import Translation, Translator
 from softsearch.search.beam import BeamSearch
-from softsearch.search.ensemble import Recoded
+from softsearch.search.ensemble import WithMappedIds
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, SPECIALS
 from tests.unit.runtime.bundles import (
@@ -343,7 +343,7 @@ def test_replacing_needs_words_and_attention(bundle_dir: Path, tmp_path: Path) -
 def test_a_search_that_needs_attention_is_refused_where_there_is_none(
     bundle_dir: Path, options: dict[str, Any]
 ) -> None:
-    blind = Recoded(OnnxStepFunction(Bundle.open(bundle_dir), alignments=True), list)
+    blind = WithMappedIds(OnnxStepFunction(Bundle.open(bundle_dir), alignments=True), list)
     Translator(bundle_dir, search(bundle_dir), step_fn=blind)
     with pytest.raises(ConfigError, match="need a model with attention, and this one has none"):
         Translator(bundle_dir, search(bundle_dir, **options), step_fn=blind)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.distribution import full_log_probs
-from softsearch.search.ensemble import AVERAGES, Average, Ensemble, Recoded
+from softsearch.search.ensemble import AVERAGES, Average, Ensemble, WithMappedIds
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import SearchStrategy, StepFunction
 from softsearch.search.scoring import score_pairs
@@ -238,13 +238,13 @@ def test_an_ensemble_attends_if_a_member_that_counts_does() -> None:
     assert Ensemble([blind, attends]).has_attention
     assert not Ensemble([blind, attends], [1, 0]).has_attention
     assert not Ensemble([blind], language_model=attends, language_model_weight=1).has_attention
-    assert not Recoded(attends, list).has_attention
+    assert not WithMappedIds(attends, list).has_attention
     for model in (blind, attends):
         assert Shortlisted(model, Shortlist(np.arange(VOCAB), np.full((9, 1), -1))).has_attention == model.has_attention
 
 
 def test_a_member_that_reads_other_ids_is_recoded() -> None:
-    backwards = Recoded(TableModel(1), lambda ids: list(reversed(ids)))
+    backwards = WithMappedIds(TableModel(1), lambda ids: list(reversed(ids)))
     search = BeamSearch(beam=4, n_best=4)
     turned = [(*reversed(src[:-1]), EOS) for src in SOURCES]
     found, expected = search(backwards, SOURCES), search(TableModel(1), turned)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import SearchOptions
-from softsearch.search.rerank import Companion, Rerank, weighted_scores
+from softsearch.search.rerank import Rerank, RescoringModel, weighted_scores
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import Row, TableModel, everything, log_probs_of
 
@@ -34,7 +34,7 @@ def test_the_best_weighted_sum_of_all_translations_is_found(
     seed: int, weights: tuple[float, ...], length_penalty: float
 ) -> None:
     models = [TableModel(seed), TableModel(seed + 1), TableModel(seed + 2)]
-    scorers = [Companion(models[1]), Companion(models[2])]
+    scorers = [RescoringModel(models[1]), RescoringModel(models[2])]
     search = Rerank(ALL, scorers, weights, length_penalty=length_penalty, n_best=3)
     options = SearchOptions(length_penalty=length_penalty, **LIMITS)  # type: ignore[arg-type]
     for src, found in zip(SOURCES[:2], search(models[0], SOURCES[:2]), strict=True):
@@ -54,7 +54,9 @@ def test_the_best_weighted_sum_of_all_translations_is_found(
 def test_a_model_alone_keeps_its_order() -> None:
     beam = BeamSearch(beam=5, n_best=5, length_penalty=0.6, alignments=True)
     plain = beam(TableModel(1, 1.0), SOURCES)
-    found = Rerank(beam, [Companion(TableModel(2))], [1, 0], length_penalty=0.6, n_best=5)(TableModel(1, 1.0), SOURCES)
+    found = Rerank(beam, [RescoringModel(TableModel(2))], [1, 0], length_penalty=0.6, n_best=5)(
+        TableModel(1, 1.0), SOURCES
+    )
     for ours, theirs in zip(found, plain, strict=True):
         assert [h.tokens for h in ours] == [h.tokens for h in theirs]
         assert [h.score for h in ours] == pytest.approx([h.score for h in theirs])
@@ -66,7 +68,7 @@ def test_a_right_to_left_model_scores_the_same_words_in_its_own_order() -> None:
         return list(reversed(ids))  # type: ignore[call-overload, no-any-return]
 
     other = TableModel(2)
-    search = Rerank(BeamSearch(beam=8, n_best=8), [Companion(other, src=turn, tgt=turn)], [0, 1], length_penalty=0)
+    search = Rerank(BeamSearch(beam=8, n_best=8), [RescoringModel(other, src=turn, tgt=turn)], [0, 1], length_penalty=0)
     for src, (best,) in zip(SOURCES, search(TableModel(1, 1.0), SOURCES), strict=True):
         turned = (*reversed(src[:-1]), EOS)
         assert best.score == pytest.approx(log_prob(other, turned, tuple(reversed(best.tokens))), abs=1e-4)
@@ -75,7 +77,7 @@ def test_a_right_to_left_model_scores_the_same_words_in_its_own_order() -> None:
 def test_proposals_of_another_model_are_scored_with_the_rest() -> None:
     narrow = BeamSearch(beam=2, n_best=2, **LIMITS)  # type: ignore[arg-type]
     first, other = TableModel(1, 1.0), TableModel(2, 1.0)
-    search = Rerank(narrow, [Companion(other)], proposers=[Companion(other)], n_best=4)
+    search = Rerank(narrow, [RescoringModel(other)], proposers=[RescoringModel(other)], n_best=4)
     union = [
         {h.tokens for h in (*ours, *theirs) if not h.truncated}
         for ours, theirs in zip(narrow(first, SOURCES), narrow(other, SOURCES), strict=True)
@@ -94,7 +96,7 @@ def test_a_proposer_writes_in_its_own_ids() -> None:
         return [{1: 4, 4: 1}.get(token, token) for token in ids]  # type: ignore[attr-defined]
 
     greedy = BeamSearch(beam=1, **LIMITS)  # type: ignore[arg-type]
-    other = Companion(TableModel(2, 1.0), src=swap, tgt=swap, back=swap)
+    other = RescoringModel(TableModel(2, 1.0), src=swap, tgt=swap, back=swap)
     found = Rerank(greedy, [], n_best=2, proposers=[other])(TableModel(1, 1.0), SOURCES)
     proposed = greedy(TableModel(2, 1.0), [(*swap(src[:-1]), EOS) for src in SOURCES])
     for n_best, (hypothesis,) in zip(found, proposed, strict=True):
@@ -103,7 +105,7 @@ def test_a_proposer_writes_in_its_own_ids() -> None:
 
 def test_translations_without_an_end_stay_behind() -> None:
     search = BeamSearch(beam=4, n_best=4, max_length_factor=0, max_length_offset=1)
-    (found,) = Rerank(search, [Companion(TableModel(2))], [-1, -1], n_best=4)(TableModel(1, -2.0), SOURCES[:1])
+    (found,) = Rerank(search, [RescoringModel(TableModel(2))], [-1, -1], n_best=4)(TableModel(1, -2.0), SOURCES[:1])
     assert [h.truncated for h in found] == sorted(h.truncated for h in found)
     assert found[-1].truncated
 
@@ -117,11 +119,11 @@ class Forbids(TableModel):
 
 def test_what_a_scorer_forbids_comes_last_whatever_the_sign_of_its_weight() -> None:
     for weight in (1.0, -1.0):
-        search = Rerank(ALL, [Companion(Forbids(2))], [1, weight], n_best=20)
+        search = Rerank(ALL, [RescoringModel(Forbids(2))], [1, weight], n_best=20)
         for found in search(TableModel(1), SOURCES[:2]):
             forbidden = [4 in h.tokens for h in found if not h.truncated]
             assert forbidden == sorted(forbidden)
-    untouched = Rerank(ALL, [Companion(Forbids(2))], [1, 0])(TableModel(1), SOURCES[:2])
+    untouched = Rerank(ALL, [RescoringModel(Forbids(2))], [1, 0])(TableModel(1), SOURCES[:2])
     assert all(np.isfinite(n_best[0].score) for n_best in untouched)
 
 
@@ -144,8 +146,11 @@ def test_the_length_penalty_is_of_the_searching_models_length() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        Rerank(BeamSearch(), [Companion(TableModel())], **options)  # type: ignore[arg-type]
+        Rerank(BeamSearch(), [RescoringModel(TableModel())], **options)  # type: ignore[arg-type]
 
 
 def test_no_sentences_give_no_results() -> None:
-    assert Rerank(BeamSearch(), [Companion(TableModel())], proposers=[Companion(TableModel())])(TableModel(), []) == []
+    assert (
+        Rerank(BeamSearch(), [RescoringModel(TableModel())], proposers=[RescoringModel(TableModel())])(TableModel(), [])
+        == []
+    )

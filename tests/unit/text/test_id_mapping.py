@@ -2,7 +2,7 @@
 
 import pytest
 
-from softsearch.text.id_mapping import recoder, same_pieces
+from softsearch.text.id_mapping import id_mapping, same_pieces
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 
@@ -16,15 +16,15 @@ def backwards(tokenizer: SentencePieceTokenizer) -> SentencePieceTokenizer:
 
 
 def test_the_same_ids_stay_as_they_are() -> None:
-    assert recoder(BPE, SentencePieceTokenizer(BPE.model)) is None
-    assert recoder(backwards(BPE), backwards(BPE)) is None
+    assert id_mapping(BPE, SentencePieceTokenizer(BPE.model)) is None
+    assert id_mapping(backwards(BPE), backwards(BPE)) is None
     assert same_pieces(BPE, backwards(BPE))
 
 
 def test_the_same_pieces_in_the_other_direction_are_turned_round_whatever_they_are() -> None:
     unusual = [CHARS.encode("x")[0], 9, 9, UNK, 5]  # no segmentation that a tokenizer would choose
     for one, other in ((BPE, backwards(BPE)), (backwards(BPE), BPE)):
-        recode = recoder(one, other)
+        recode = id_mapping(one, other)
         assert recode is not None
         assert recode(unusual) == unusual[::-1]
 
@@ -32,7 +32,7 @@ def test_the_same_pieces_in_the_other_direction_are_turned_round_whatever_they_a
 @pytest.mark.parametrize("one", [BPE, backwards(BPE)])
 @pytest.mark.parametrize("other", [CHARS, backwards(CHARS)])
 def test_other_pieces_go_through_the_text(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> None:
-    recode = recoder(one, other)
+    recode = id_mapping(one, other)
     assert recode is not None
     assert not same_pieces(one, other)
     for line in LINES:
@@ -41,14 +41,14 @@ def test_other_pieces_go_through_the_text(one: SentencePieceTokenizer, other: Se
 
 
 def test_what_one_does_not_know_is_unknown_to_the_other() -> None:
-    recode = recoder(BPE, CHARS)
+    recode = id_mapping(BPE, CHARS)
     assert recode is not None
     assert UNK in recode(BPE.encode("a 犬 runs"))
 
 
 def test_each_unknown_word_stays_one() -> None:
     many, few = (train_tokenizer(LINES, kind="word", vocab_size=size) for size in (16, 12))
-    recode = recoder(many, few)
+    recode = id_mapping(many, few)
     assert recode is not None
     for line in (*LINES, "x y a z"):
         assert len(recode(many.encode(line))) == len(line.split())

@@ -28,7 +28,7 @@ from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
 from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
-from tests.unit.training.checkpoints import CONFIG
+from tests.unit.training.checkpoints.written import CONFIG
 
 
 class Terminate(Callback):

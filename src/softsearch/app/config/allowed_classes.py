@@ -1,7 +1,7 @@
 """What is built from the config inside a file, which may come from anybody: classes of one list, and plain values.
 
 What people type or write in YAML goes through :mod:`softsearch.app.config.instantiate` and may name anything. A file
-may name only the classes below, none of which opens, downloads or writes anything when it is built. Its strings are text:
+may name only the classes below, none of which opens, downloads or writes anything when built. Its strings are text:
 no interpolation is resolved. Nothing is imported because a file names it.
 """
 
@@ -22,7 +22,7 @@ from softsearch.models.conv_encoder import ConvolutionalEncoder
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
-from softsearch.models.rctm import SummaryDecoder
+from softsearch.models.rctm import RCTMDecoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
 from softsearch.models.rnnsearch import RNNsearchDecoder
@@ -42,7 +42,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     RecurrentDecoder,
     RNNencdecDecoder,
     RNNsearchDecoder,
-    SummaryDecoder,
+    RCTMDecoder,
     TransformerDecoder,
 )
 DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, Parallel, Spellout)

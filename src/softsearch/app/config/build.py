@@ -17,7 +17,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchOptions, SearchStrategy
 from softsearch.text.id_mapping import same_pieces
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizer
-from softsearch.training.checkpoints.checkpoint_contents import Saved, misfit
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, misfit
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
     return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
 
 
-def rebuild_model(saved: Saved) -> Seq2Seq:
+def rebuild_model(saved: CheckpointContents) -> Seq2Seq:
     """The trained model of a checkpoint, in evaluation mode.
 
     Raises:
@@ -127,7 +127,7 @@ def rebuild_model(saved: Saved) -> Seq2Seq:
     return with_weights(build_it(), saved)
 
 
-def with_weights(model: Seq2Seq, saved: Saved) -> Seq2Seq:
+def with_weights(model: Seq2Seq, saved: CheckpointContents) -> Seq2Seq:
     """The model with the weights of a checkpoint, in evaluation mode.
 
     Raises:
@@ -138,12 +138,12 @@ def with_weights(model: Seq2Seq, saved: Saved) -> Seq2Seq:
     return model.eval()
 
 
-def _check_weights(model: Seq2Seq, saved: Saved) -> None:
+def _check_weights(model: Seq2Seq, saved: CheckpointContents) -> None:
     if different := misfit(saved.weights, model.state_dict()):
         raise CheckpointError(f"{saved.path}: the weights do not fit the model of its config: {different}")
 
 
-def rebuild_source(saved: Saved) -> ParallelSource:
+def rebuild_source(saved: CheckpointContents) -> ParallelSource:
     """The data that a checkpoint was trained on; nothing is read before its files are asked for.
 
     Raises:

@@ -49,7 +49,7 @@ _PLUGINS = {
     "ray": "pip install hydra-ray-launcher",  # its pins do not go with ours
 }
 _EXTRAS = {"optuna": "pip install 'softsearch[sweep]'"}
-CONFIGS = Path(__file__).parents[3] / "configs"
+CONFIGS = Path(__file__).parents[4] / "configs"
 
 
 def command(config_name: str) -> Callable[[Work], Callable[[], None]]:

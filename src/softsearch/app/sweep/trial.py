@@ -17,7 +17,7 @@ from softsearch.app.sweep import die_with_parent
 from softsearch.training.run_folder import METRICS, read_metrics
 
 log = logging.getLogger(__name__)
-TRAIN = Path(__file__).parents[2] / "train.py"
+TRAIN = Path(__file__).parents[3] / "train.py"
 FIGURES = "metrics.csv"
 OUTPUT = "output.log"
 _LAST_WORDS = 2000  # characters of the output that a failed trial keeps

@@ -15,9 +15,9 @@ from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.tokenizers import open_tokenizers
-from softsearch.search.ensemble import Average, Ensemble, Recoded
+from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
 from softsearch.search.interface import StepFunction
-from softsearch.text.id_mapping import check_writes_alike, recoder
+from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.training.checkpoints.average import read_weights
 
@@ -107,8 +107,8 @@ def combine(
 
 
 def _reading(member: System, first: System) -> StepFunction:
-    recode = recoder(first.tokenizers[0], member.tokenizers[0])
-    return member.step_fn if recode is None else Recoded(member.step_fn, recode)
+    recode = id_mapping(first.tokenizers[0], member.tokenizers[0])
+    return member.step_fn if recode is None else WithMappedIds(member.step_fn, recode)
 
 
 def _listed(key: str, paths: Paths) -> list[str]:

@@ -11,7 +11,7 @@ from lightning.pytorch.trainer.connectors import checkpoint_connector
 from torch import Tensor
 
 from softsearch.errors import CheckpointError, SoftsearchError, in_short
-from softsearch.training.checkpoints.checkpoint_contents import misfit, to_saved
+from softsearch.training.checkpoints.checkpoint_contents import misfit, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]
     """
     log.info("continuing from %s", path)
     checkpoint = load_checkpoint(path)
-    before, now = dict(_flatten(to_saved(path, checkpoint).config)), dict(_flatten(config))
+    before, now = dict(_flatten(to_contents(path, checkpoint).config)), dict(_flatten(config))
     changed = [
         f"{key} {before.get(key, 'nothing')} -> {now.get(key, 'nothing')}"
         for key in sorted({*before, *now})

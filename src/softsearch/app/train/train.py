@@ -27,7 +27,7 @@ from softsearch.evaluation.inference import evaluate
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
-from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_saved
+from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST, load_resumable, newest_resumable
 from softsearch.training.cpu_memory import keep_compiled_kernels, keep_freed_memory
@@ -107,7 +107,7 @@ def _best_model(config: DictConfig, run_dir: Path) -> Seq2Seq:
 
     It is the one that the config names, because the checkpoint may not name classes of the user's own.
     """
-    best = read_saved(run_dir / "checkpoints" / BEST)
+    best = read_contents(run_dir / "checkpoints" / BEST)
     return with_weights(build_model(config.model, best.tokenizers), best)
 
 

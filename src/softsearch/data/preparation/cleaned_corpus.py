@@ -16,7 +16,7 @@ _CHUNK_PAIRS = 4096
 Lines = tuple[list[bytes], list[bytes]]  # of the source and of the target, with their newlines
 
 
-class Spool:
+class CleanedCorpus:
     """The pairs of a split, of all its corpora one after the other.
 
     Args:

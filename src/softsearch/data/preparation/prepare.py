@@ -16,7 +16,7 @@ import numpy as np
 from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.chunk_worker import CleanTask, Corpus, EncodeTask
-from softsearch.data.preparation.cleaned_corpus import Spool
+from softsearch.data.preparation.cleaned_corpus import CleanedCorpus
 from softsearch.data.preparation.duplicates import count_shared
 from softsearch.data.preparation.npy_writer import array_writer, token_writer
 from softsearch.data.preparation.prepared import REPORT, PreparedData, kept_pairs
@@ -103,31 +103,31 @@ class _Preparation:
     progress: Progress
 
     def run(self, trainer: TokenizerTrainer) -> None:
-        spool_folder = self.folder / "spool"
-        spool_folder.mkdir()
-        spools = {split: Spool(spool_folder / split, len(pairs)) for split, pairs in self.files.items()}
-        counts = self._clean(spools)
+        cleaned_folder = self.folder / "corpus"
+        cleaned_folder.mkdir()
+        cleaned = {split: CleanedCorpus(cleaned_folder / split, len(pairs)) for split, pairs in self.files.items()}
+        counts = self._clean(cleaned)
         if self.source.dropped.duplicates:
-            spools["train"].drop_repeated()
-        corpora = {split: self._reports(split, spool, counts) for split, spool in spools.items()}
-        shared = _shared(spools)
+            cleaned["train"].drop_repeated()
+        reports = {split: self._reports(split, corpus, counts) for split, corpus in cleaned.items()}
+        shared = _shared(cleaned)
         most = max(SAMPLE, SAMPLE_PER_ENTRY * trainer.vocab_size)
         self.progress("training the tokenizer", 0, None)
-        trained = trainer.train(spools["train"].sample(0, most), spools["train"].sample(1, most), self.source.tags)
+        trained = trainer.train(cleaned["train"].sample(0, most), cleaned["train"].sample(1, most), self.source.tags)
         src, tgt = (
             SentencePieceTokenizer(model.model, reverse=reverse)
             for model, reverse in zip(trained, self.source.reversed_sides, strict=True)
         )
         (self.folder / "src.model").write_bytes(src.model)
         (self.folder / "tgt.model").write_bytes(tgt.model)
-        tokens = self._encode(spools, (src, tgt))
-        shutil.rmtree(spool_folder)
+        tokens = self._encode(cleaned, (src, tgt))
+        shutil.rmtree(cleaned_folder)
         (self.folder / "splits.json").write_text(json.dumps(list(self.files)))
-        report = {"corpora": corpora, "also_in_training": shared, "tokens": tokens}
+        report = {"corpora": reports, "also_in_training": shared, "tokens": tokens}
         (self.folder / REPORT).write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
 
-    def _clean(self, spools: Mapping[str, Spool]) -> dict[Corpus, Counter[str]]:
-        """Reads all corpora into the spools, and returns what was found in each."""
+    def _clean(self, cleaned: Mapping[str, CleanedCorpus]) -> dict[Corpus, Counter[str]]:
+        """Reads and cleans all corpora, and returns what was found in each."""
         cleaners = {
             (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.dropped)
             for split, pairs in self.files.items()
@@ -142,10 +142,10 @@ class _Preparation:
                     yield corpus, pairs
 
         with ExitStack() as stack:
-            for spool in spools.values():
-                stack.callback(spool.close)
+            for corpus in cleaned.values():
+                stack.callback(corpus.close)
             for chunk in ordered_map(CleanTask(cleaners), raw(), self.processes):
-                spools[chunk.corpus[0]].append(chunk)
+                cleaned[chunk.corpus[0]].append(chunk)
                 counts[chunk.corpus].update(chunk.counts)
                 if chunk.corpus not in beginnings:
                     beginnings[chunk.corpus] = words_of(chunk)
@@ -153,11 +153,13 @@ class _Preparation:
         warn_of_swapped(beginnings)
         return counts
 
-    def _reports(self, split: str, spool: Spool, counts: Mapping[Corpus, Counter[str]]) -> list[dict[str, object]]:
+    def _reports(
+        self, split: str, corpus: CleanedCorpus, counts: Mapping[Corpus, Counter[str]]
+    ) -> list[dict[str, object]]:
         """Says what was found in each corpus of a split, and checks that something is left."""
         reports = []
-        for number, ((src, tgt), kept) in enumerate(zip(self.files[split], spool.sizes(), strict=True)):
-            repeated = spool.written[number] - kept
+        for number, ((src, tgt), kept) in enumerate(zip(self.files[split], corpus.sizes(), strict=True)):
+            repeated = corpus.written[number] - kept
             report = CorpusReport(src=src, tgt=tgt, kept=kept, repeated=repeated, **counts[split, number])
             log.info("%s: %s", split, report.summary())
             report.check()
@@ -165,41 +167,41 @@ class _Preparation:
         return reports
 
     def _encode(
-        self, spools: Mapping[str, Spool], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+        self, cleaned: Mapping[str, CleanedCorpus], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
     ) -> dict[str, list[int]]:
         """Writes the token ids and line numbers of all splits, and returns the number of tokens of their sides."""
-        total = sum(sum(spool.sizes()) for spool in spools.values())
-        tokens, done = {split: [0, 0] for split in spools}, 0
+        total = sum(sum(corpus.sizes()) for corpus in cleaned.values())
+        tokens, done = {split: [0, 0] for split in cleaned}, 0
         with ExitStack() as stack:
             writers = {
                 split: [
                     stack.enter_context(token_writer(self.folder / f"{split}.{side}", tokenizer.vocab_size))
                     for side, tokenizer in zip(("src", "tgt"), tokenizers, strict=True)
                 ]
-                for split in spools
+                for split in cleaned
             }
-            chunks = ((split, *lines) for split, spool in spools.items() for lines in spool.chunks())
+            chunks = ((split, *lines) for split, corpus in cleaned.items() for lines in corpus.chunks())
             for split, *sides in ordered_map(EncodeTask(tokenizers), chunks, self.processes):
                 for number, (ids, lengths) in enumerate(sides):
                     writers[split][number].append(ids, lengths)
                     tokens[split][number] += len(ids)
                 done += len(sides[0][1])
                 self.progress("encoding", done, total)
-        for split, spool in spools.items():
+        for split, corpus in cleaned.items():
             with array_writer(self.folder / f"{split}.lines.npy", np.int64) as lines:
-                for numbers in spool.numbers():
+                for numbers in corpus.numbers():
                     lines.append(numbers)
         return tokens
 
 
-def _shared(spools: Mapping[str, Spool]) -> dict[str, int]:
+def _shared(cleaned: Mapping[str, CleanedCorpus]) -> dict[str, int]:
     """How many pairs of validation and test are training pairs too; warns of them."""
     found = {}
-    for split, spool in spools.items():
+    for split, corpus in cleaned.items():
         if split != "train":
-            found[split] = count_shared(spools["train"].hashes(), spool.hashes())
+            found[split] = count_shared(cleaned["train"].hashes(), corpus.hashes())
             if found[split]:
-                pairs = sum(spool.sizes())
+                pairs = sum(corpus.sizes())
                 log.warning("%d of the %d pairs of %s are in the training data too", found[split], pairs, split)
     return found
 

@@ -14,7 +14,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.fsdp import whole_weights
 from softsearch.training.gradient_norms import gradient_norms
-from softsearch.training.loggers.media_loggers import Board, Image, boards
+from softsearch.training.loggers.media_loggers import Image, MediaLogger, boards
 
 _LONGEST = 60  # pieces on a side of a heatmap that can be read
 
@@ -83,7 +83,7 @@ class Dashboard(Callback):
         for board in boards(trainer.loggers):
             self._show(board, validation, step)
 
-    def _show(self, board: Board, validation: TranslateValidation, step: int) -> None:
+    def _show(self, board: MediaLogger, validation: TranslateValidation, step: int) -> None:
         from softsearch.report.by_length import length_chart  # Matplotlib takes a second to import
 
         assert self.by_length is not None

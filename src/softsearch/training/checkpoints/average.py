@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from softsearch.errors import CheckpointError
-from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, Saved, read_saved, to_saved
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, CheckpointContents, read_contents, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import step_checkpoints
 
@@ -47,7 +47,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     fingerprint: object = None
     for path in paths:
         checkpoint = load_checkpoint(path)
-        saved = to_saved(path, checkpoint)
+        saved = to_contents(path, checkpoint)
         found = [t.fingerprint for t in saved.tokenizers], {n: w.shape for n, w in checkpoint["state_dict"].items()}
         fingerprint = fingerprint or found
         if found != fingerprint:
@@ -64,13 +64,13 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     return mean | {"averaged": len(paths)}
 
 
-def read_weights(ckpt: str | Path, last: Any) -> Saved:
+def read_weights(ckpt: str | Path, last: Any) -> CheckpointContents:
     """Reads a checkpoint, or the mean of the ``last`` step checkpoints in its folder.
 
     Raises:
         CheckpointError: one is missing or damaged.
     """
     if last is None:
-        return read_saved(ckpt)
+        return read_contents(ckpt)
     paths = newest_steps(Path(ckpt).parent, last)
-    return to_saved(paths[-1], average(paths))
+    return to_contents(paths[-1], average(paths))

@@ -59,7 +59,7 @@ class SaveOrigin(Callback):
             )
 
 
-class Saved(NamedTuple):
+class CheckpointContents(NamedTuple):
     """A checkpoint as read for anything but resuming."""
 
     path: Path
@@ -75,17 +75,17 @@ class Saved(NamedTuple):
         return f"{self.path}, step {self.step}{mean}"
 
 
-def read_saved(path: str | Path) -> Saved:
+def read_contents(path: str | Path) -> CheckpointContents:
     """Reads a checkpoint of this lab.
 
     Raises:
         CheckpointError: it is missing, damaged, of another program, of a newer version or not as it was written.
     """
-    return to_saved(Path(path), load_checkpoint(Path(path)))
+    return to_contents(Path(path), load_checkpoint(Path(path)))
 
 
-def to_saved(path: Path, checkpoint: dict[str, Any]) -> Saved:
-    """Takes what :func:`read_saved` returns out of a checkpoint that has been read from ``path``; raises alike."""
+def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
+    """Takes what :func:`read_contents` returns out of a checkpoint that has been read from ``path``; raises alike."""
     origin = checkpoint.get(ORIGIN)
     if not isinstance(origin, dict):
         raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
@@ -109,7 +109,9 @@ def to_saved(path: Path, checkpoint: dict[str, Any]) -> Saved:
         for name, tensor in checkpoint["state_dict"].items()
         if name.startswith(_PREFIX)
     }
-    return Saved(path, origin["config"], (src, tgt), weights, checkpoint["global_step"], checkpoint.get("averaged", 1))
+    return CheckpointContents(
+        path, origin["config"], (src, tgt), weights, checkpoint["global_step"], checkpoint.get("averaged", 1)
+    )
 
 
 def misfit(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import CheckpointError
-from softsearch.training.checkpoints.checkpoint_contents import to_saved
+from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 
 BEST, LAST = "best.ckpt", "last.ckpt"
@@ -51,7 +51,7 @@ def load_resumable(path: Path) -> dict[str, Any]:
         CheckpointError: it is missing or damaged, not as it was written, or holds weights alone.
     """
     checkpoint = load_checkpoint(path)
-    to_saved(path, checkpoint)
+    to_contents(path, checkpoint)
     if not checkpoint.get("optimizer_states"):
         raise CheckpointError(
             f"{path} holds no state of training, as an average does not; resume from last.ckpt or a step-N.ckpt"

@@ -12,7 +12,7 @@ from softsearch.data.batch import Batch
 from softsearch.errors import SoftsearchError
 from softsearch.text.tokenizer import Tokenizer
 from softsearch.text.vocabulary import PAD
-from softsearch.training.faults.step_guard import Fault, Seen, describe
+from softsearch.training.faults.step_guard import Fault, StepRecord, describe
 
 MOST_NONFINITE, MOST_EXHAUSTED = 5, 3  # steps in a row that end a run
 
@@ -79,7 +79,7 @@ class FaultySteps(Callback):
             self.exhausted += 1
             self.exhausted_in_a_row += 1
 
-    def _report(self, trainer: lightning.Trainer, fault: Fault, window: list[Seen]) -> None:
+    def _report(self, trainer: lightning.Trainer, fault: Fault, window: list[StepRecord]) -> None:
         for place in _offending(fault, window):
             log.warning(
                 "step %d is skipped on all processes: %s; process %d, its batch %d: loss %.4g, %s",
@@ -91,7 +91,7 @@ class FaultySteps(Callback):
                 describe(window[place].batch),
             )
 
-    def _stop_at_too_many(self, trainer: lightning.Trainer, fault: Fault, window: list[Seen]) -> None:
+    def _stop_at_too_many(self, trainer: lightning.Trainer, fault: Fault, window: list[StepRecord]) -> None:
         step = trainer.global_step
         if self.exhausted_in_a_row >= MOST_EXHAUSTED:
             raise SoftsearchError(
@@ -107,7 +107,7 @@ class FaultySteps(Callback):
                 "at that text; set optimizer.lr to less, or trainer.precision=32-true"
             )
 
-    def _write(self, trainer: lightning.Trainer, fault: Fault, window: list[Seen]) -> str:
+    def _write(self, trainer: lightning.Trainer, fault: Fault, window: list[StepRecord]) -> str:
         """Writes this process's part in the step that ends the run, and says where."""
         places = _offending(fault, window)
         if not places:
@@ -129,12 +129,12 @@ class FaultySteps(Callback):
         path.write_text(text + "\n", encoding="utf-8")
         return f"Its batch is in {path}"
 
-    def _batch_number(self, place: int, window: list[Seen]) -> int:
+    def _batch_number(self, place: int, window: list[StepRecord]) -> int:
         """How many batches this process had trained before the one at ``place`` of the step."""
         return self.position - (len(window) - 1 - place)
 
 
-def _offending(fault: Fault, window: list[Seen]) -> list[int]:
+def _offending(fault: Fault, window: list[StepRecord]) -> list[int]:
     """The places of this process's batches that have the fault; none where it is another process's."""
     if fault.gradient:
         return list(range(len(window)))

@@ -12,7 +12,7 @@ _EXHAUSTED = ("DefaultCPUAllocator", "not enough memory")  # what PyTorch says o
 _SHORT = 8  # tokens
 
 
-class Seen(NamedTuple):
+class StepRecord(NamedTuple):
     """A batch of the running step, on this process."""
 
     batch: Batch
@@ -41,12 +41,12 @@ class StepGuard:
     """
 
     def __init__(self) -> None:
-        self.seen: list[Seen] = []
+        self.seen: list[StepRecord] = []
         self.found: list[Tensor] = []  # [2] each: more than 0 where a loss is not finite, where memory ran out
         self.fault: Fault | None = None  # of the last step
         self.stepped = False
 
-    def note(self, seen: Seen, found: Tensor) -> None:
+    def note(self, seen: StepRecord, found: Tensor) -> None:
         """Takes note of a forward pass, and of what all processes found in theirs."""
         if self.stepped:
             self.seen, self.found, self.fault, self.stepped = [], [], None, False
@@ -56,7 +56,7 @@ class StepGuard:
     def note_exhausted(self) -> None:
         """Takes note that memory ran out in the backward pass of the last batch."""
         last = self.seen[-1]
-        self.seen[-1] = Seen(last.batch, torch.full_like(last.loss, torch.nan), exhausted=True)
+        self.seen[-1] = StepRecord(last.batch, torch.full_like(last.loss, torch.nan), exhausted=True)
         self.found[-1] = torch.tensor([0.0, 1.0])
 
     def may_step(self, gradient_norm: Tensor) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Image = NDArray[np.uint8]  # [height, width, 3]
 
 
-class Board(Protocol):
+class MediaLogger(Protocol):
     """What a dashboard needs of a logger besides scalars; called in the first process only."""
 
     def describe(self) -> None:
@@ -30,7 +30,7 @@ class Board(Protocol):
         ...
 
 
-class WandbBoard:
+class WandbMediaLogger:
     """Tables and images of a W&B run."""
 
     def __init__(self, logger: WandbLogger) -> None:
@@ -40,22 +40,22 @@ class WandbBoard:
         """W&B has a page for the config."""
 
     def table(self, key: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], step: int) -> None:
-        """See Board."""
+        """See MediaLogger."""
         self.logger.log_table(key, columns=list(columns), data=[list(row) for row in rows], step=step)
 
     def images(self, key: str, images: Sequence[Image], captions: Sequence[str], step: int) -> None:
-        """See Board."""
+        """See MediaLogger."""
         self.logger.log_image(key, _same_size(images), step=step, caption=list(captions))
 
 
-class TensorBoardBoard:
+class TensorBoardMediaLogger:
     """Text and images of TensorBoard, which knows no tables and no captions."""
 
     def __init__(self, logger: TensorBoardLogger) -> None:
         self.logger = logger
 
     def describe(self) -> None:
-        """See Board."""
+        """See MediaLogger."""
         text = json.dumps(self.logger.hparams, indent=2, default=str)
         self.logger.experiment.add_text("config", f"```json\n{text}\n```", 0)
 
@@ -66,7 +66,7 @@ class TensorBoardBoard:
         self.logger.experiment.add_text(key, text, step)
 
     def images(self, key: str, images: Sequence[Image], captions: Sequence[str], step: int) -> None:
-        """See Board."""
+        """See MediaLogger."""
         for number, image in enumerate(images):
             self.logger.experiment.add_image(f"{key}/{number}", image, step, dataformats="HWC")
 
@@ -80,14 +80,14 @@ def _same_size(images: Sequence[Image]) -> list[Image]:
     ]
 
 
-def boards(loggers: Iterable[Logger]) -> list[Board]:
+def boards(loggers: Iterable[Logger]) -> list[MediaLogger]:
     """The loggers that show tables and pictures."""
-    found: list[Board] = []
+    found: list[MediaLogger] = []
     for logger in loggers:
         if isinstance(logger, WandbLogger):
-            found.append(WandbBoard(logger))
+            found.append(WandbMediaLogger(logger))
         elif isinstance(logger, TensorBoardLogger):
-            found.append(TensorBoardBoard(logger))
+            found.append(TensorBoardMediaLogger(logger))
     return found
 
 

@@ -14,7 +14,7 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.command import CONFIGS, command
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def train(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ import pytest
 from softsearch.app.train.resume import restoring
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.unit.training.checkpoints import save_unchecked
+from tests.unit.training.checkpoints.written import save_unchecked
 from tests.unit.training.small_run import fit
 
 

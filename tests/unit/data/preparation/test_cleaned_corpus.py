@@ -8,7 +8,7 @@ import pytest
 
 from softsearch.data.preparation import cleaned_corpus as spool_module
 from softsearch.data.preparation.chunk_worker import CleanChunk
-from softsearch.data.preparation.cleaned_corpus import Spool
+from softsearch.data.preparation.cleaned_corpus import CleanedCorpus
 
 
 def chunk(corpus: int, first: int, pairs: list[str]) -> CleanChunk:
@@ -19,9 +19,9 @@ def chunk(corpus: int, first: int, pairs: list[str]) -> CleanChunk:
 
 
 @pytest.fixture(params=[2, 4096], ids=["small-chunks", "one-chunk"])
-def spool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spool:
+def spool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CleanedCorpus:
     monkeypatch.setattr(spool_module, "_CHUNK_PAIRS", request.param)
-    made = Spool(tmp_path / "train", corpora=2)
+    made = CleanedCorpus(tmp_path / "train", corpora=2)
     made.append(chunk(0, 1, ["a", "b", "a"]))
     made.append(chunk(0, 5, ["c"]))
     made.append(chunk(1, 1, ["d", "b", "e"]))
@@ -29,7 +29,7 @@ def spool(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return made
 
 
-def contents(spool: Spool) -> tuple[list[str], list[str], list[int]]:
+def contents(spool: CleanedCorpus) -> tuple[list[str], list[str], list[int]]:
     sides: tuple[list[str], list[str]] = [], []
     for lines in spool.chunks():
         for side, part in zip(sides, lines, strict=True):
@@ -37,7 +37,7 @@ def contents(spool: Spool) -> tuple[list[str], list[str], list[int]]:
     return *sides, [int(number) for numbers in spool.numbers() for number in numbers]
 
 
-def test_everything_comes_back(spool: Spool) -> None:
+def test_everything_comes_back(spool: CleanedCorpus) -> None:
     assert contents(spool) == (
         ["sa", "sb", "sa", "sc", "sd", "sb", "se"],
         ["ta", "tb", "ta", "tc", "td", "tb", "te"],
@@ -46,7 +46,7 @@ def test_everything_comes_back(spool: Spool) -> None:
     assert spool.sizes() == [4, 3]
 
 
-def test_repetitions_are_left_out_within_and_between_corpora(spool: Spool) -> None:
+def test_repetitions_are_left_out_within_and_between_corpora(spool: CleanedCorpus) -> None:
     spool.drop_repeated()
     assert contents(spool) == (["sa", "sb", "sc", "sd", "se"], ["ta", "tb", "tc", "td", "te"], [1, 2, 5, 1, 3])
     assert spool.sizes() == [3, 2]
@@ -54,7 +54,7 @@ def test_repetitions_are_left_out_within_and_between_corpora(spool: Spool) -> No
 
 
 @pytest.mark.parametrize("most", range(1, 9))
-def test_a_sample_is_spread_evenly(spool: Spool, most: int) -> None:
+def test_a_sample_is_spread_evenly(spool: CleanedCorpus, most: int) -> None:
     everything = contents(spool)[0]
     sample = list(spool.sample(0, most))
     assert len(sample) == min(most, 7)

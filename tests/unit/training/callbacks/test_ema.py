@@ -15,7 +15,7 @@ from torch import Tensor
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.sampled_softmax import SampledSoftmax
 from softsearch.training.callbacks.ema import Ema
-from softsearch.training.checkpoints.checkpoint_contents import read_saved
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.unit.training.small_run import Terminate, assert_same_bits, fit, model_weights
 
@@ -67,7 +67,7 @@ def test_the_average_is_validated_and_saved_and_the_weights_train_on(tmp_path: P
         assert torch.equal(saved["current_model_state"][name], plain["state_dict"][name])
     assert any(not torch.equal(weight, plain["state_dict"][name]) for name, weight in saved["state_dict"].items())
     # What evaluation, export and the final test take.
-    weights = read_saved(checkpoint(tmp_path / "ema", "best.ckpt")).weights
+    weights = read_contents(checkpoint(tmp_path / "ema", "best.ckpt")).weights
     best = load_checkpoint(checkpoint(tmp_path / "ema", "best.ckpt"))
     assert all(torch.equal(weight, best["state_dict"][f"model.{name}"]) for name, weight in weights.items())
     module = trainer.lightning_module

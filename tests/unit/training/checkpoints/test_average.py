@@ -9,9 +9,9 @@ import torch
 from softsearch.errors import CheckpointError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.training.checkpoints.average import average, newest_steps, read_weights
-from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_saved
+from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from tests.unit.training.checkpoints import CONFIG
+from tests.unit.training.checkpoints.written import CONFIG
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
@@ -56,7 +56,7 @@ def test_weights_are_averaged_and_the_rest_is_the_newest(folder: Path) -> None:
         assert mean["global_step"] == 100
         assert "optimizer_states" not in mean
     AtomicCheckpointIO().save_checkpoint(mean, folder / "average.ckpt")
-    saved = read_saved(folder / "average.ckpt")
+    saved = read_contents(folder / "average.ckpt")
     assert (saved.step, saved.averaged, saved.config["step"]) == (100, 2, 100)
     assert "the mean of 2 checkpoints" in saved.describe()
 

@@ -8,9 +8,9 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.training.checkpoints.checkpoint_contents import FORMAT, SaveOrigin, read_saved
+from softsearch.training.checkpoints.checkpoint_contents import FORMAT, SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from tests.unit.training.checkpoints import CONFIG
+from tests.unit.training.checkpoints.written import CONFIG
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_config_tokenizers_and_weights_come_back(
     tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
 ) -> None:
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
-    saved = read_saved(tmp_path / "x.ckpt")
+    saved = read_contents(tmp_path / "x.ckpt")
     assert saved.config == {**CONFIG, "model": {"dim": 8}}
     assert [t.fingerprint for t in saved.tokenizers] == [t.fingerprint for t in tokenizers]
     assert {name: weight.tolist() for name, weight in saved.weights.items()} == {"encoder.w": [1.0, 1.0]}
@@ -50,7 +50,7 @@ def test_directions_come_back(
     checkpoint: dict[str, Any] = {"state_dict": {"w": torch.ones(2)}, "global_step": 1}
     SaveOrigin(CONFIG, (turned, tokenizers[1])).on_save_checkpoint(None, None, checkpoint)  # type: ignore[arg-type]
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
-    assert [t.fingerprint for t in read_saved(tmp_path / "x.ckpt").tokenizers] == [
+    assert [t.fingerprint for t in read_contents(tmp_path / "x.ckpt").tokenizers] == [
         turned.fingerprint,
         tokenizers[1].fingerprint,
     ]
@@ -60,11 +60,11 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path, checkpoint: dict[str, A
     del checkpoint["softsearch"]
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     with pytest.raises(CheckpointError, match=r"x.ckpt is no softsearch checkpoint"):
-        read_saved(tmp_path / "x.ckpt")
+        read_contents(tmp_path / "x.ckpt")
 
 
 def test_a_newer_format_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     checkpoint["softsearch"]["format"] = FORMAT + 1
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     with pytest.raises(CheckpointError, match=rf"format {FORMAT + 1}, this version reads up to {FORMAT}"):
-        read_saved(tmp_path / "x.ckpt")
+        read_contents(tmp_path / "x.ckpt")

@@ -12,7 +12,7 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, check_hash, load_checkpoint
-from tests.unit.training.checkpoints import hashed, save_unchecked
+from tests.unit.training.checkpoints.written import hashed, save_unchecked
 
 CHECKPOINT = {"state_dict": {"w": torch.arange(5.0)}, "epoch": 3, "config": {"lr": 0.1, "names": ["a", "b"]}}
 

@@ -12,7 +12,7 @@ import torch
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import keep_steps, load_resumable, newest_resumable, step_checkpoints
-from tests.unit.training.checkpoints import by_hand, save_unchecked
+from tests.unit.training.checkpoints.written import by_hand, save_unchecked
 
 
 def save(folder: Path, name: str, step: int) -> Path:

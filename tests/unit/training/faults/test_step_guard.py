@@ -5,7 +5,7 @@ import torch
 
 from softsearch.data.batch import Batch
 from softsearch.text.vocabulary import BOS, EOS
-from softsearch.training.faults.step_guard import Fault, Seen, StepGuard, describe, out_of_memory, stand_in
+from softsearch.training.faults.step_guard import Fault, StepGuard, StepRecord, describe, out_of_memory, stand_in
 
 BATCH = Batch(torch.full((3, 12), 7), torch.tensor([[BOS, *[7] * 10, EOS]] * 3))
 FINE, NORM = (0.0, 0.0), torch.tensor(2.0)
@@ -14,7 +14,7 @@ FINE, NORM = (0.0, 0.0), torch.tensor(2.0)
 def guard_of(*found: tuple[float, float]) -> StepGuard:
     guard = StepGuard()
     for numbers in found:
-        guard.note(Seen(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(numbers))
+        guard.note(StepRecord(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(numbers))
     return guard
 
 
@@ -44,7 +44,7 @@ def test_the_next_step_starts_afresh() -> None:
     guard = guard_of((1.0, 0.0))
     assert not guard.may_step(NORM)
     assert len(guard.seen) == 1
-    guard.note(Seen(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(FINE))
+    guard.note(StepRecord(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(FINE))
     assert guard.fault is None
     assert len(guard.seen) == 1
     assert guard.may_step(NORM)
