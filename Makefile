@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint bench docs clean
+.PHONY: help setup demo test test-fast test-nightly lint bench docs clean
 
 PYTHON ?=
 VENV := .venv
@@ -61,7 +61,10 @@ test: $(STAMP) ## the whole test suite
 	@$(PYTEST) $(ARGS)
 
 test-fast: $(STAMP) ## the tests that take seconds
-	@$(PYTEST) -m "not slow" $(ARGS)
+	@$(PYTEST) -m "not slow and not nightly" $(ARGS)
+
+test-nightly: $(STAMP) ## every model from training to translation
+	@$(PYTEST) -m nightly $(ARGS)
 
 lint: $(STAMP) ## format, style, types, layering and spelling
 	@$(PY) -m ruff format --check --quiet .

@@ -14,7 +14,11 @@ from softsearch.app.train.train import train
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.runtime.translator import Translator
 
-MODELS = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
+EVERY_PUSH = {"rnnsearch", "luong2015", "transformer_tiny"}  # a GRU, stacked LSTMs with input feeding, no recurrence
+MODELS = [
+    pytest.param(path.stem, marks=[] if path.stem in EVERY_PUSH else pytest.mark.nightly)
+    for path in sorted((CONFIGS / "model").glob("*.yaml"))
+]
 SIZES = {
     "dim": 96,
     "hidden_dim": 96,
