@@ -79,10 +79,10 @@ bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done ## training speed beside Jo
 benchmarks/.joeynmt-venv/.setup-done: benchmarks/joeynmt/setup.sh benchmarks/joeynmt/requirements.txt
 	@PYTHON=$(abspath $(PY)) bash benchmarks/joeynmt/setup.sh
 
-docs: $(STAMP) ## API pages in docs/api
-	@$(PY) -m pdoc --docformat google --output-directory docs/api softsearch
-	@echo "docs/api/index.html"
+docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
+	@$(VENV)/bin/zensical build --strict --clean
+	@echo "site/index.html"
 
 clean: ## remove what was generated, .venv and run folders excepted
-	@rm -rf build dist docs/api .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
