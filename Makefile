@@ -72,6 +72,7 @@ lint: $(STAMP) ## format, style, types, layering and spelling
 	@$(PY) -m mypy --no-error-summary
 	@$(VENV)/bin/lint-imports --no-cache >$(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 $(VENV)/bin/codespell
+	@$(PY) -m tests.architecture.size
 
 bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done ## training speed beside JoeyNMT, in one interleaved run
 	@$(PY) benchmarks/train_speed.py $(ARGS)

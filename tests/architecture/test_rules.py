@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import rules
+from tests.architecture.size import code_lines
 
 Rule = Callable[[str], list[str]]
 
@@ -126,3 +127,9 @@ def test_file_that_does_not_parse_is_named(tmp_path: Path) -> None:
 )
 def test_rule_lets_good_code_pass(rule: Rule, good: str) -> None:
     assert rule(good) == []
+
+
+def test_lines_of_code_are_counted_without_blanks_comments_and_docstrings() -> None:
+    docstrings, comments = '"""Title.\n\nMore.\n"""\n', "x = 1  # why\n\n# a comment\n"
+    text = docstrings + comments + 'y = """\nvalue\n"""\n\n\ndef f():\n    """What."""\n    return x\n'
+    assert code_lines(text) == 6

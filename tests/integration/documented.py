@@ -1,0 +1,156 @@
+"""The commands of README.md and docs/, and a folder in which they run in seconds."""
+
+import gzip
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from softsearch.data.corpora.spellout import Spellout
+from tests.integration.commands import ROOT
+
+PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
+ELSEWHERE = {"docs/recipes.md"}  # tests/integration/test_recipes.py
+NOT_OURS = ("make ", "source ", "pip ", "srun ", "#")
+
+# Each command runs as it is typed, in a process that has imported the lab already.
+RUNNER = """
+import json, os, runpy, sys, warnings
+import lightning, matplotlib, optuna, sacrebleu, torch
+import softsearch.app.evaluate.evaluate, softsearch.app.export, softsearch.app.train.train
+
+def execute(argv, stdin, stdout):
+    for name, path, flags in (("stdin", stdin, os.O_RDONLY), ("stdout", stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
+        if path:
+            os.dup2(os.open(path, flags, 0o644), 0 if name == "stdin" else 1)
+    os.dup2(1, 2) if not stdout else None
+    sys.argv = argv
+    if argv[0] == "softsearch":
+        from softsearch.runtime.cli import main
+        sys.exit(main(argv[1:]))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(argv[0])))
+    runpy.run_path(argv[0], run_name="__main__")
+
+for argv, stdin, stdout in json.loads(sys.argv[1]):
+    print("$", *argv, flush=True)
+    if (child := os.fork()) == 0:
+        status = 1
+        try:
+            execute(argv, stdin, stdout)
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except BaseException as error:
+            import traceback
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    if status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        sys.exit(f"exit code {status}")
+"""
+TRAINING = (
+    "tokenizer=word",
+    "tokenizer.vocab_size=80",
+    "batching.tokens=512",
+    "trainer.precision=32-true",
+    "trainer.max_steps=2",
+    "trainer.val_check_interval=2",
+    "trainer.log_every_n_steps=1",
+    "search.max_length_factor=1",
+)
+PLACEHOLDERS = {
+    "A/best.ckpt": "A.ckpt",
+    "B/best.ckpt": "B.ckpt",
+    "logs/tune/DATE": "logs/tune/last",
+    "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
+    "trials=30": "",
+    "last=5": "last=1",
+    "average=5": "average=1",
+}
+SMALL_DATA = ("data.train_size=60", "data.val_size=8", "data.test_size=8")
+
+
+def commands(page: str) -> list[str]:
+    """The shell commands of a page, one a line, without comments."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    lines = re.sub(r"\s+# .*", "", blocks.replace("\\\n", " "), flags=re.MULTILINE).splitlines()
+    typed = [part.strip() for line in lines for part in line.split(";")]
+    return [line for line in typed if line and not line.startswith(NOT_OURS)]
+
+
+def prepare(folder: Path) -> None:
+    """Writes the files, models and bundles that the pages name."""
+    corpus = Spellout(src_lang="en", tgt_lang="de", train_size=60, val_size=8, test_size=8).files(folder / "generated")
+    (folder / "src").symlink_to(ROOT / "src")
+    (folder / "FOLDER").mkdir()
+    for split, names in {"train": ("a", "train"), "val": ("b", "val"), "test": ("c", "x", "test")}.items():
+        for path, lang in zip(corpus[split], ("en", "de"), strict=True):
+            for name in names:
+                (folder / f"{name}.{lang}").write_bytes(path.read_bytes())
+            name = "test_2016_flickr" if split == "test" else split
+            (folder / "FOLDER" / f"{name}.lc.tok.{lang}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    (folder / "in.txt").write_bytes((folder / "x.en").read_bytes())
+    (folder / "FILE").write_text("\n" * (folder / "x.en").read_text().count("\n"))
+    data = "data=parallel data.train='[a.en,a.de]' data.val='[b.en,b.de]' data.test='[c.en,c.de]'"
+    models = {
+        "A": "model=rnnsearch",
+        "B": "model=nematus",
+        "LM": "model=rnnlm",
+        "R2L": "model=rnnsearch data.target_direction=r2l",
+    }
+    lines = [f"python src/train.py {model} {data} hydra.run.dir=logs/train/{name}" for name, model in models.items()]
+    lines += [f"python src/export.py ckpt=logs/train/{name}/checkpoints/best.ckpt out={name}" for name in models]
+    carry_out(lines, folder)
+    for name in models:
+        (folder / f"{name}.ckpt").write_bytes(
+            (folder / "logs" / "train" / name / "checkpoints" / "best.ckpt").read_bytes()
+        )
+    (folder / "exports").mkdir(exist_ok=True)
+    (folder / "exports" / "C").symlink_to(folder / "A")
+    (folder / "RUN").symlink_to(folder / "logs" / "train" / "A")
+
+
+def carry_out(lines: list[str], folder: Path) -> None:
+    """Runs commands one after the other; training gets small sizes, everything else is as typed."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, json.dumps([_arguments(line, folder) for line in lines])],
+        cwd=folder,
+        env=os.environ
+        | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=290,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def _arguments(line: str, folder: Path) -> tuple[list[str], str, str]:
+    """The argument list of a command, and the files of ``<`` and ``>``."""
+    for placeholder, path in PLACEHOLDERS.items():
+        line = line.replace(placeholder, path)
+    words = shlex.split(line)
+    files = {"<": "in.txt", ">": ""}
+    for sign in files:
+        if sign in words:
+            index = words.index(sign)
+            files[sign] = words[index + 1]
+            del words[index : index + 2]
+    words = words[1:] if words[0] == "python" else words
+    if words[0] == "src/train.py":
+        words = [word for word in words if not word.startswith("trainer=")]
+        words += [*TRAINING, "trainer=cpu"]
+        words += [] if any(word.startswith("data=") for word in words) else SMALL_DATA
+        words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
+    elif words[0] == "src/sweep.py":
+        words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]
+    elif words[0] == "src/tune.py":
+        words += ["hydra.run.dir=logs/tune/last"]
+    return words, files["<"], files[">"]
