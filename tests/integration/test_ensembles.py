@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import plain
+from softsearch.app.config.validation import plain
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.systems.open import combine, open_any, open_systems

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from softsearch.app.config.instantiate import plain
+from softsearch.app.config.validation import plain
 from softsearch.app.console import plain_console
 from softsearch.errors import ConfigError
 from softsearch.training.checkpoints.average import average as mean_of

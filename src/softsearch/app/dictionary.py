@@ -7,7 +7,7 @@ from omegaconf import DictConfig
 from rich.progress import Progress
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
-from softsearch.app.config.instantiate import plain
+from softsearch.app.config.validation import plain
 from softsearch.app.console import plain_console
 from softsearch.app.systems.training_text import read_training_text
 from softsearch.errors import ConfigError

@@ -8,7 +8,8 @@ from omegaconf import DictConfig
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from softsearch.app.config.instantiate import build, check, plain
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import check, plain
 from softsearch.app.console import plain_console
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepared import PreparedData

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from softsearch.app.config.instantiate import plain
+from softsearch.app.config.validation import plain
 from softsearch.app.console import plain_console
 from softsearch.app.systems.open import System, combine, open_systems
 from softsearch.app.systems.test_set import HeldOutText, read_test_set

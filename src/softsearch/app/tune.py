@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from rich.table import Table
 from sacrebleu.metrics.base import Metric
 
-from softsearch.app.config.instantiate import check, plain
+from softsearch.app.config.validation import check, plain
 from softsearch.app.console import plain_console
 from softsearch.app.evaluate.measure import translate
 from softsearch.app.systems.open import System, combine, open_any, open_systems

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import plain
+from softsearch.app.config.validation import plain
 from softsearch.app.dictionary import dictionary
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export

@@ -6,7 +6,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import check, plain
+from softsearch.app.config.validation import check, plain
 from softsearch.app.train.train import GIVEN
 
 NEEDED = {  # what a choice leaves to the user

@@ -12,8 +12,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import build, check, check_options, plain
-from softsearch.app.config.options import OPTIONS
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.options import OPTIONS, Train
+from softsearch.app.config.validation import check, plain, read_options
 from softsearch.app.train.rehearsal import rehearse_group
 from softsearch.app.train.train import GIVEN
 from softsearch.errors import SoftsearchError
@@ -99,14 +100,13 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
     def attempt() -> None:
         # As in src/train.py, but for the groups that are as they were.
         node = OmegaConf.to_container(config[group], resolve=True)
-        check_options(OPTIONS["train"], whole | {group: node}, "train")
+        read_options(config, Train)
         check(node, group, given=GIVEN.get(group, ()))
         if group in ("data", "tokenizer", "batching"):
             build_data(config)
         elif chosen not in NOT_HERE:
             rehearse_group(config, group)
 
-    whole = plain(config)
     attempt()  # as it stands it is accepted
     outcomes(config, (place for place in leaves(config) if place[0] == group), attempt)
 
@@ -120,7 +120,7 @@ def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command
             config[key] = value
 
     def attempt() -> None:
-        check_options(OPTIONS[command], plain(config), command)
+        read_options(config, OPTIONS[command])
 
     attempt()
     own = [place for place in leaves(config) if place[0] not in GROUPS]

@@ -20,7 +20,8 @@ from softsearch.app.config.allowed_classes import (
     source_from_file,
 )
 from softsearch.app.config.command import CONFIGS
-from softsearch.app.config.instantiate import build, plain
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import plain
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned
 from softsearch.app.train.resume import compare

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 from rich.table import Table
 
 from softsearch.app.compare.run_folders import find_folders, read_runs
-from softsearch.app.config.instantiate import plain
+from softsearch.app.config.validation import plain
 from softsearch.app.console import plain_console
 from softsearch.errors import ConfigError
 from softsearch.report.comparison import RunTable, compare_runs, write_comparison

@@ -13,7 +13,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 import hydra
 from hydra import compose, initialize_config_dir
@@ -28,12 +28,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config import machine
-from softsearch.app.config.instantiate import check_options, nearest, plain
 from softsearch.app.config.options import OPTIONS, Part, Parts
+from softsearch.app.config.validation import nearest, read_options
 from softsearch.app.start import end_on_signals, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
 
-Work = Callable[[DictConfig], None]
+Work = Callable[[Any], None]
 
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # Lightning's remarks about things that are as they should be
@@ -62,7 +62,8 @@ def run(config_name: str, work: str) -> None:
 
     Args:
         config_name: of the command.
-        work: full name of the function that does its work, imported after the options have been checked.
+        work: full name of the function that does its work, imported after the options have been checked. It takes
+            the options, or the config where it says so: ``def sweep(config: DictConfig)``.
     """
     _run(config_name, partial(_import, work))
 
@@ -71,11 +72,11 @@ def _run(config_name: str, load: Callable[[], Work]) -> None:
     def guarded(config: DictConfig) -> None:
         _prepare_process()  # again: a launcher may have started this one
         try:
-            _check(config, config_name)
             _expand_home(config)
+            options = _options(config, config_name)
             work = load()
             raise_on_signals()
-            work(config)
+            work(config if DictConfig in get_type_hints(work).values() else options)
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
             message = explain(error, config_name)
             if HydraConfig.get().mode == RunMode.MULTIRUN:
@@ -172,8 +173,8 @@ def _no_choice(group: str, found: object) -> str:
     return f"{group} is {null}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME"
 
 
-def _check(config: DictConfig, config_name: str) -> None:
-    """Checks all that can be known before the lab is imported.
+def _options(config: DictConfig, config_name: str) -> Any:
+    """The command's options, checked as far as can be before the lab is imported.
 
     Raises:
         ConfigError: there is no such choice or key, or a value is missing, of the wrong type or out of range.
@@ -183,16 +184,14 @@ def _check(config: DictConfig, config_name: str) -> None:
     if recipe not in (None, model) and recipe not in (recipes := _choices_of("recipe")):  # a model needs none
         raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
     if config_name not in OPTIONS:
-        return
-    options = OPTIONS[config_name]
-    for field in fields(options):
+        return None
+    for field in fields(OPTIONS[config_name]):
         if field.type in (Part, Parts) and config.get(field.name) is None:
             raise ConfigError(_no_choice(field.name, None))
-    parts = [field.name for field in fields(options) if field.type in (Part, Parts, Part | None)]
-    resolved = plain(config, parts)  # a part may ask what the machine has, which takes PyTorch
-    check_options(options, resolved, config_name)
-    if "run_dir" in resolved:
-        _check_writable("run_dir", Path(resolved["run_dir"]))
+    options: Any = read_options(config, OPTIONS[config_name])
+    if hasattr(options, "run_dir"):
+        _check_writable("run_dir", options.run_dir)
+    return options
 
 
 def _check_writable(key: str, folder: Path) -> None:

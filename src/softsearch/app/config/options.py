@@ -1,7 +1,6 @@
 """The options of each command, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
 
-A command's config is bound to its class before anything of the lab is imported. The parts that a config group
-chooses are :class:`Part` here; the constructors that they name say the rest.
+:func:`softsearch.app.config.validation.read_options` makes them of a config, before anything of the lab is imported.
 """
 
 from collections.abc import Mapping
@@ -9,20 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from omegaconf import DictConfig
+
 from softsearch.ranges import AtLeastOne, Count, Seed
-from softsearch.search.ensemble import Average
+from softsearch.search.ensemble import Average as EnsembleAverage
+
+Part = DictConfig  # what a config group has chosen: for build(), checked against the constructor that it names
+Parts = Mapping[str, Part | None]  # several by name; null leaves one out
+Paths = Path | list[Path] | None
 
 
 class Section:
-    """Keys that belong together, declared here."""
-
-
-class Part:
-    """What a config group has chosen: keys of the class or function that ``_target_`` names."""
-
-
-Parts = Mapping[str, Part | None]  # several by name; null leaves one out
-Paths = Path | list[Path] | None
+    """Base of keys that belong together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +77,7 @@ class Evaluate:
     search: Part
     ckpt: Paths
     bundle: Paths
-    ensemble: Average | None
+    ensemble: EnsembleAverage | None
     weights: list[float] | Path | None
     language_model: Path | None
     language_model_weight: float
@@ -109,7 +106,7 @@ class Score:
     data: Part | None = None
     ckpt: Paths
     bundle: Paths
-    ensemble: Average | None
+    ensemble: EnsembleAverage | None
     weights: list[float] | None
     average: AtLeastOne | None
     split: str
@@ -129,7 +126,7 @@ class Tune:
     ckpt: Paths
     bundle: Paths
     language_model: Path | None
-    ensemble: Average
+    ensemble: EnsembleAverage
     weights: list[float] | None
     language_model_weight: float
     searches: AtLeastOne
@@ -167,7 +164,7 @@ class Dictionary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Averaging:
+class Average:
     """Of src/average.py."""
 
     run: Path | None
@@ -193,6 +190,6 @@ OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.P
     "tune": Tune,
     "export": Export,
     "dictionary": Dictionary,
-    "average": Averaging,
+    "average": Average,
     "compare": Compare,
 }

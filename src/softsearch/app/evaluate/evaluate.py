@@ -10,8 +10,9 @@ from typing import Any
 from omegaconf import DictConfig
 
 import softsearch
-from softsearch.app.config.instantiate import build, check, plain
+from softsearch.app.config.instantiate import build
 from softsearch.app.config.machine import describe_machine
+from softsearch.app.config.validation import check, plain
 from softsearch.app.console import plain_console
 from softsearch.app.evaluate.alignments import align_translations, check_alignment_options, error_rate, write_alignments
 from softsearch.app.evaluate.baselines import read_earlier, scored_otherwise

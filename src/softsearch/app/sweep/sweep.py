@@ -17,7 +17,8 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from softsearch.app.config.command import explain
-from softsearch.app.config.instantiate import build, check, plain
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import check, plain
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import SILENCE, Plan, finished, opened, put_back, revive_lost, suggest
 from softsearch.app.sweep.trial import Training, TrialFailed, column, figure, last_words, override

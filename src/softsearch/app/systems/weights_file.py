@@ -9,7 +9,7 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.instantiate import check
+from softsearch.app.config.validation import check
 from softsearch.errors import ConfigError
 from softsearch.search.ensemble import Average
 

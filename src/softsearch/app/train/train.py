@@ -15,7 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, with_weights
 from softsearch.app.config.command import CONFIGS
-from softsearch.app.config.instantiate import build, check, plain
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import check, plain
 from softsearch.app.export import export, recommended_search
 from softsearch.app.results import report
 from softsearch.app.systems.reranking import build_search

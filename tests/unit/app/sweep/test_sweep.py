@@ -20,7 +20,8 @@ from optuna.pruners import MedianPruner, ThresholdPruner
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import build, check, plain
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import check, plain
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import Plan, opened
 from softsearch.app.sweep.sweep import Worker, refuse_what_does_not_compose, sweep

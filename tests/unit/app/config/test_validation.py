@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from softsearch.app.config.instantiate import build, check, nearest, plain
+from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.instantiate import build
+from softsearch.app.config.options import Average, Evaluate, Shortlist
+from softsearch.app.config.validation import check, nearest, plain, read_options
 from softsearch.data.batch import Batching
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
@@ -175,3 +179,29 @@ def test_plain_resolves_and_names_what_is_missing() -> None:
 def test_nearest() -> None:
     assert nearest("modle", ["model", "data"]) == "did you mean 'model'?"
     assert nearest("zzz", ["model", "data"]) == "there are: data, model"
+
+
+def test_options_are_typed_objects() -> None:
+    config = OmegaConf.create(
+        {
+            "ckpt": ["a.ckpt", "b.ckpt"],
+            "out": "c.ckpt",
+            "run": None,
+            "last": 5,
+        }
+    )
+    assert read_options(config, Average) == Average(
+        run=None, last=5, ckpt=[Path("a.ckpt"), Path("b.ckpt")], out=Path("c.ckpt")
+    )
+    with pytest.raises(ConfigError, match=r"last is 0 \(int\), expected a whole number of at least 1"):
+        read_options(OmegaConf.merge(config, {"last": 0}), Average)
+
+
+def test_sections_and_groups_of_options() -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("evaluate", ["ckpt=a.ckpt", "shortlist.frequent=7", "run_dir=x", "test=[a.en,a.de]"])
+    options = read_options(config, Evaluate)
+    assert options.shortlist == Shortlist(frequent=7, translations=10)
+    assert (options.ckpt, options.test) == (Path("a.ckpt"), (Path("a.en"), Path("a.de")))
+    assert isinstance(build(options.search), BeamSearch)
+    assert options.data is None

@@ -1,0 +1,255 @@
+"""Validation of configs: misspelt and missing keys, wrong types, numbers out of range.
+
+Each node is bound to the signature of the class or function that its ``_target_`` names, and the options of a command
+to their dataclass, before anything is built. Annotations say what is allowed: types, and :mod:`softsearch.ranges`.
+"""
+
+import difflib
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union
+
+import hydra.utils
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+
+from softsearch.app.config.library_ranges import HINTS
+from softsearch.app.config.options import Part, Parts, Section
+from softsearch.errors import ConfigError
+from softsearch.ranges import Range
+
+_HYDRA_KEYS = ("_target_", "_partial_")
+_Options = TypeVar("_Options")
+
+
+def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any]:
+    """The config as plain values with everything resolved, except in the sections ``unresolved``.
+
+    Raises:
+        ConfigError: a value is missing or refers to nothing.
+    """
+    try:
+        return {str(key): _plain(config[key], resolve=key not in unresolved) for key in config}
+    except OmegaConfBaseException as error:
+        why = "it is missing" if isinstance(error, MissingMandatoryValue) else str(error).splitlines()[0]
+        raise ConfigError(f"{error.full_key or 'the config'}: {why}; set it") from error
+
+
+def _plain(value: Any, *, resolve: bool) -> Any:
+    return (
+        OmegaConf.to_container(value, resolve=resolve, throw_on_missing=True) if OmegaConf.is_config(value) else value
+    )
+
+
+def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
+    """Binds ``node`` and all nodes in it to the signatures of what they name.
+
+    Args:
+        node: plain values, as from YAML.
+        path: where the node stands, for messages.
+        given: names of arguments that will be passed besides the node's own.
+
+    Raises:
+        ConfigError: names the key, what was found, what was expected, and the nearest key that there is.
+    """
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            check(value, f"{path}.{key}" if path else str(key))
+        if "_target_" in node:
+            _bind(node, path, set(given))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            check(value, f"{path}[{index}]")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Half a sentence with the known word that ``word`` was probably meant to be, or with all, or all first parts."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    tops = dict.fromkeys(key.partition(".")[0] for key in known)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
+
+
+def _bind(node: Mapping[str, Any], path: str, given: set[str]) -> None:
+    target = str(node["_target_"])
+    try:
+        function = hydra.utils.get_object(target)
+    except Exception as error:
+        raise ConfigError(
+            f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name"
+        ) from error
+    if not callable(function):
+        raise ConfigError(f"{path}._target_ is {target!r}, a {type(function).__name__}, expected a class or a function")
+    home = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+    _bind_to(function, node, path, set(given), HINTS.get(home, {}))
+
+
+def read_options(config: DictConfig, options: type[_Options]) -> _Options:
+    """The config of a command as the dataclass that declares its options, checked; groups stay nodes to be built.
+
+    Raises:
+        ConfigError: names the key, what was found, what was expected, and the nearest key that there is.
+    """
+    hints = typing.get_type_hints(options, include_extras=True)
+    groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
+    values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
+    _bind_to(options, values, "", set(), {}, name=options.__name__.lower())
+    typed = {name: config[name] if name in groups else _typed(value, hints[name]) for name, value in values.items()}
+    return options(**typed)
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    """A plain value that fits ``hint``, as an object: paths and sections."""
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return _typed(value, next(argument for argument in arguments if _fits(value, argument)))
+    if hint is Path:
+        return Path(value)
+    if _is_class(hint, Section):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        return hint(**{key: _typed(inner, hints[key]) for key, inner in value.items()})
+    if isinstance(value, list):
+        return typing.get_origin(hint)(_typed(inner, arguments[0]) for inner in value)
+    return value
+
+
+def _bind_to(
+    function: Callable[..., Any],
+    node: Mapping[str, Any],
+    path: str,
+    given: set[str],
+    further_hints: Mapping[str, Any],
+    name: str = "",
+) -> None:
+    name = name or getattr(function, "__name__", str(function))
+    prefix = f"{path}." if path else ""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some functions in C have none
+        return
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it by itself
+    keys = [key for key in node if key not in _HYDRA_KEYS]
+    for key in keys:
+        if key not in parameters and not takes_any:
+            raise ConfigError(f"{prefix}{key} is not an option of {name}: {nearest(key, _options(parameters))}")
+    if not isinstance(node.get("_partial_", False), bool):
+        raise ConfigError(f"{prefix}_partial_ is {node['_partial_']!r}, expected true or false; change it")
+    if not node.get("_partial_"):
+        named = (p for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY))
+        missing = [p.name for p in named if p.default is p.empty and p.name not in given and p.name not in node]
+        if missing:
+            raise ConfigError(f"{prefix}{missing[0]} is missing: {name} needs it; set it")
+    hints = {**_hints(function), **further_hints}
+    for key in keys:
+        _check_value(f"{prefix}{key}", node[key], hints.get(key, Any))
+
+
+def _check_value(path: str, value: Any, hint: Any) -> None:
+    if isinstance(value, Mapping) and typing.get_origin(hint) in _MAPPINGS:
+        for key, inner in value.items():
+            _check_value(f"{path}.{key}", inner, typing.get_args(hint)[1])
+    elif isinstance(value, Mapping) and _is_class(hint, Section):
+        _bind_to(hint, value, path, set(), {}, name=path)
+    elif not _fits(value, hint):
+        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {_say(hint, value)}; change it")
+
+
+def _is_class(kind: Any, parent: type) -> bool:
+    return inspect.isclass(kind) and issubclass(kind, parent)
+
+
+_MAPPINGS = (dict, Mapping)
+_LISTS = (list, tuple, Collection, Iterable, Sequence)
+
+
+def _options(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
+    return [name for name in parameters if name != "self"]
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function.__init__ if inspect.isclass(function) else function, include_extras=True)
+    except (NameError, TypeError):  # a library's annotation that exists for type checkers only
+        return {}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a plain value can be meant by an annotation."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        limits = (limit for limit in hint.__metadata__ if isinstance(limit, Range))
+        return _fits(value, arguments[0]) and all(value in limit for limit in limits)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, argument) for argument in arguments)
+    if origin is Literal:
+        return any(value == argument and type(value) is type(argument) for argument in arguments)
+    if hint is None or hint is type(None):
+        return value is None
+    if hint in _PLAIN:
+        return _PLAIN[hint](value)
+    kind = origin if inspect.isclass(origin) else hint
+    if not inspect.isclass(kind) or kind in (object, complex):
+        return True
+    if kind in _MAPPINGS:
+        return isinstance(value, Mapping) and all(_fits(inner, arguments[1]) for inner in value.values() if arguments)
+    if kind in _LISTS:
+        return isinstance(value, list) and _all_fit(value, arguments)
+    return isinstance(value, Mapping) and "_target_" in value  # of any other class
+
+
+def _all_fit(values: list[Any], arguments: tuple[Any, ...]) -> bool:
+    if len(arguments) == 1 or arguments[1:] == (...,):
+        return all(_fits(value, arguments[0]) for value in values)
+    return not arguments or (len(values) == len(arguments) and all(map(_fits, values, arguments)))
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63  # that C can hold
+
+
+_PLAIN: dict[Any, Callable[[Any], bool]] = {
+    Any: lambda _: True,
+    bool: lambda value: isinstance(value, bool),
+    int: _is_int,
+    float: lambda value: _is_int(value) or (isinstance(value, float) and math.isfinite(value)),
+    str: lambda value: isinstance(value, str),
+    Path: lambda value: isinstance(value, str) and bool(value),
+}
+
+
+def _say(hint: Any, value: Any = None) -> str:
+    """An annotation in words; ``value`` is what did not fit it."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return " ".join([_say(arguments[0]), *(str(x) for x in hint.__metadata__ if isinstance(x, Range))])
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, arguments))
+    if origin in (Union, types.UnionType):
+        return " or ".join(_say(argument, value) for argument in arguments)
+    if hint in (int, float) and _is_huge(value):
+        return "a finite number of at most 64 bits"
+    if hint in _NAMES:
+        return _NAMES[hint]
+    kind = origin if inspect.isclass(origin) else hint
+    if _is_class(kind, Section):
+        return f"a section of {', '.join(_options(inspect.signature(kind).parameters))}"
+    if kind in _MAPPINGS:
+        return "a section of keys and values"
+    if kind in _LISTS:
+        fixed = len(arguments) > 1 and ... not in arguments
+        each = ", ".join(map(_say, arguments if fixed else arguments[:1]))
+        return f"a list{' of' * bool(each)} {each}".strip() if fixed else f"a list{', each ' * bool(each)}{each}"
+    return "a section with a _target_" + f", a {getattr(kind, '__name__', kind)}" * (kind is not DictConfig)
+
+
+def _is_huge(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) < 2**63
+
+
+_NAMES = {
+    type(None): "null", int: "a whole number", float: "a number", str: "text", bool: "true or false", Path: "a path",
+}  # fmt: skip
