@@ -15,8 +15,8 @@ from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.training_text import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.report.folder import read_report
 from softsearch.runtime.bundle import check_place
 from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.runtime.recommended import Strategy, search_facts

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from softsearch.app.console import plain_console
 from softsearch.evaluation.inference import Evaluation
-from softsearch.evaluation.schema import Report, Score, SystemReport
-from softsearch.report.folder import REPORT
+from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
 from softsearch.training.run_folder import METRICS, write_hypotheses, write_metrics
 
 _PERCENT = ("exact_match", "padding_efficiency", "outside_share")

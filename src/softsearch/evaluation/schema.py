@@ -1,6 +1,16 @@
-"""What an evaluation report says, as plain values: written to ``report.json`` and drawn by the page."""
+"""The contents of an evaluation report, as plain values: ``report.json``, which the page draws."""
 
-from dataclasses import dataclass, field
+import json
+import math
+import types
+import typing
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import ConfigError
+
+REPORT = "report.json"
 
 
 @dataclass(frozen=True)
@@ -97,3 +107,55 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     overlap: dict[str, int] = field(default_factory=dict)  # test sentences that are in the training data, by kind
     warnings: list[str] = field(default_factory=list)
+
+
+def write_report(report: Report, folder: Path) -> Path:
+    """Writes ``report.json``."""
+    path = folder / REPORT
+    text = json.dumps(asdict(report), ensure_ascii=False, indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
+    return path
+
+
+def read_report(path: Path) -> Report:
+    """Reads ``report.json``, named by its path or its folder's.
+
+    Raises:
+        ConfigError: it is missing or something else.
+    """
+    path = path if path.suffix == ".json" else path / REPORT
+    try:
+        report: Report = _parse(json.loads(path.read_text(encoding="utf-8")), Report, "the report")
+        if not report.systems or {len(s.hypotheses) for s in report.systems} != {len(report.references)}:
+            raise ValueError("its systems have not as many translations as there are references")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
+            "src/evaluate.py, or write it again"
+        ) from error
+    return report
+
+
+def _parse(value: Any, hint: Any, name: str) -> Any:
+    """A JSON value as an object of the annotated type.
+
+    Raises:
+        ValueError: it is of another type.
+    """
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is types.UnionType:  # X | None
+        return None if value is None else _parse(value, arguments[0], name)
+    if origin is list and isinstance(value, list):
+        return [_parse(item, arguments[0], name) for item in value]
+    if origin is dict and isinstance(value, dict):
+        return {key: _parse(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
+    if is_dataclass(hint) and isinstance(value, dict):
+        hints = typing.get_type_hints(hint)
+        if value.keys() != hints.keys():
+            raise ValueError(f"{name} has {', '.join(value)}, expected {', '.join(hints)}")
+        return hint(**{key: _parse(item, hints[key], key) for key, item in value.items()})  # type: ignore[operator]
+    if hint is float and type(value) in (int, float) and math.isfinite(value):
+        return value
+    if hint in (int, str) and type(value) is hint:
+        return value
+    raise ValueError(f"{name} is {str(value)[:60]!r}, expected {getattr(hint, '__name__', hint)}")

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import Report
-from softsearch.report.folder import all_or_nothing, file_name, read_report, write_report
-from tests.unit.report.page.pages import whole_report
+from softsearch.evaluation.schema import Report, write_report
+from softsearch.report.folder import all_or_nothing, file_name
 
 REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [])
 
@@ -94,32 +93,6 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"cannot write the report to .*file"), all_or_nothing(tmp_path / "file"):
         pass
-
-
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    report = whole_report(tmp_path)
-    write_report(report, tmp_path)
-    assert read_report(tmp_path) == report
-
-
-@pytest.mark.parametrize("what", ["missing", "no JSON", "no report", "a translation less", "an unknown key"])
-def test_what_is_no_report_is_refused(tmp_path: Path, what: str) -> None:
-    path = write_report(whole_report(tmp_path), tmp_path)
-    values = json.loads(path.read_text(encoding="utf-8"))
-    if what == "missing":
-        path.unlink()
-    elif what == "no JSON":
-        path.write_text("{")
-    elif what == "no report":
-        path.write_text("[]")
-    elif what == "a translation less":
-        values["systems"][1]["hypotheses"].pop()
-        path.write_text(json.dumps(values))
-    else:
-        values["systems"][0]["scores"]["bleu"]["more"] = 1
-        path.write_text(json.dumps(values))
-    with pytest.raises(ConfigError, match=r"report\.json cannot be read .*; name the folder of a report"):
-        read_report(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import REPORT
 from softsearch.report.comparison import Run
-from softsearch.report.folder import REPORT
 from softsearch.training.run_folder import METRICS
 
 _SWEEP = "results.json"

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from softsearch.app.systems.test_set import HeldOutText
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import SystemReport
-from softsearch.report.folder import read_report
+from softsearch.evaluation.schema import SystemReport, read_report
 
 
 def read_earlier(against: str | None, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:

@@ -29,10 +29,10 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import compare
 from softsearch.evaluation.inference import score_lines
 from softsearch.evaluation.metrics import corpus_metrics
-from softsearch.evaluation.schema import Report, SystemReport
+from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.word_alignment import Aligned
-from softsearch.report.folder import all_or_nothing, file_name, write_report
+from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.shortlist_files import open_shortlist

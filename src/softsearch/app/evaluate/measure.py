@@ -23,12 +23,12 @@ from softsearch.app.systems.test_set import HeldOutText
 from softsearch.app.systems.unknown_words import translation_texts
 from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import score_with_interval, sentence_chrf, share_with_interval
+from softsearch.evaluation.by_length import length_ratio, score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, reference_nll
 from softsearch.evaluation.metrics import bleu_metric, corpus_metrics, lower_cased_bleu
 from softsearch.evaluation.schema import Score, SystemReport
 from softsearch.evaluation.search_curve import Searched, search_points
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.report.by_length import length_ratio, score_by_length
 from softsearch.search.batching import translate_ids
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import Hypothesis, SearchOptions, SearchStrategy

@@ -84,7 +84,7 @@ class Dashboard(Callback):
             self._show(board, validation, step)
 
     def _show(self, board: MediaLogger, validation: TranslateValidation, step: int) -> None:
-        from softsearch.report.by_length import length_chart  # Matplotlib takes a second to import
+        from softsearch.report.by_length_chart import length_chart  # Matplotlib takes a second to import
 
         assert self.by_length is not None
         chart = length_chart(*self.by_length, "BLEU")
@@ -124,7 +124,7 @@ def _validation(trainer: lightning.Trainer) -> TranslateValidation | None:
 
 
 def _score_lengths(trainer: lightning.Trainer, validation: TranslateValidation) -> _ByLength:
-    from softsearch.report.by_length import length_ranges
+    from softsearch.evaluation.by_length import length_ranges
 
     assert validation.translated is not None
     sources, references, hypotheses = validation.translated

@@ -9,7 +9,7 @@ import pytest
 
 from softsearch.app.compare.run_folders import find_folders, read_runs
 from softsearch.errors import ConfigError
-from softsearch.report.folder import write_report
+from softsearch.evaluation.schema import write_report
 from tests.unit.report.page.pages import whole_report
 
 CONFIG = "name: rnnsearch\ndata: {_target_: a.b.Multi30k, variant: lc_tok, test_set: t2016, root: /secret}\n"

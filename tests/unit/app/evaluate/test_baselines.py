@@ -8,8 +8,7 @@ import pytest
 from softsearch.app.evaluate.baselines import read_earlier, scored_otherwise
 from softsearch.app.systems.test_set import HeldOutText
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import Report
-from softsearch.report.folder import write_report
+from softsearch.evaluation.schema import Report, write_report
 from tests.unit.report.page.pages import whole_report
 
 

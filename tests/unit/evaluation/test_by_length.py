@@ -1,10 +1,9 @@
 """Scores by the length of the source."""
 
-import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from softsearch.report.by_length import length_chart, length_ranges, length_ratio, score_by_length
+from softsearch.evaluation.by_length import length_ranges, length_ratio, score_by_length
 
 
 def words(count: int) -> str:
@@ -29,19 +28,6 @@ def test_ranges_are_named_in_their_order_and_leave_no_gap() -> None:
     for name, places in found.items():
         first, _, last = name.rstrip("+").partition("-")
         assert [places[0] + 1, places[-1] + 1] == [int(first), int(last or 60)]
-
-
-def test_a_bar_is_as_high_as_its_score() -> None:
-    image = length_chart({"01-05": 10.0, "06-10": 40.0}, {"01-05": 3, "06-10": 1234}, "BLEU")
-    bars = (image == round(0.35 * 255)).all(axis=2)  # [height, width]
-    columns = np.flatnonzero(bars.sum(axis=0) > 20)  # text has a few such pixels too
-    gap = int(np.flatnonzero(np.diff(columns) > 1)[0]) + 1
-    low, high = (bars[:, side].sum(axis=0).max() for side in (columns[:gap], columns[gap:]))
-    assert 3.9 < high / low < 4.1
-
-
-def test_a_model_that_knows_nothing_has_a_chart_too() -> None:
-    assert length_chart({"01-05": 0.0}, {"01-05": 2}, "BLEU").shape == (432, 720, 3)
 
 
 def test_each_range_is_scored_by_itself() -> None:

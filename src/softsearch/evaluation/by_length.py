@@ -1,0 +1,47 @@
+"""Quality by the length of the source (Bahdanau et al. 2015, figure 2)."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from sacrebleu.metrics import BLEU
+
+from softsearch.evaluation.bootstrap import score_with_interval
+from softsearch.evaluation.schema import LengthRange
+
+_UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # words of the longest sentence of each range; a last range has the rest
+
+
+def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
+    """The indices of the sources in each range of lengths, short ones first; empty ranges are left out.
+
+    A length counts words, separated by spaces. The ranges are fixed, so that runs can be compared.
+    """
+    indices: dict[int, list[int]] = {}
+    for index, source in enumerate(sources):
+        indices.setdefault(bisect_left(_UPPER_BOUNDS, len(source.split())), []).append(index)
+    return {_name(number): indices[number] for number in sorted(indices)}
+
+
+def score_by_length(
+    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bleu: BLEU
+) -> list[LengthRange]:
+    """The BLEU of each range with its interval, and how long its translations are."""
+    ranges = []
+    for name, indices in length_ranges(sources).items():
+        own, expected = ([side[index] for index in indices] for side in (hypotheses, references))
+        score = score_with_interval(bleu, own, expected)
+        ranges.append(LengthRange(name, len(indices), score, length_ratio(own, expected, bleu)))
+    return ranges
+
+
+def length_ratio(hypotheses: Sequence[str], references: Sequence[str], bleu: BLEU) -> float:
+    """Words of the translations for each word of the references, as ``bleu`` tokenises them; 0 without references."""
+    score = bleu.corpus_score(list(hypotheses), [list(references)])
+    return float(score.sys_len / score.ref_len) if score.ref_len else 0.0
+
+
+def _name(number: int) -> str:
+    if number == len(_UPPER_BOUNDS):
+        return f"{_UPPER_BOUNDS[-1] + 1}+"
+    first = _UPPER_BOUNDS[number - 1] + 1 if number else 1
+    return f"{first:02d}-{_UPPER_BOUNDS[number]:02d}"  # two digits, so that names sort by length

@@ -1,0 +1,54 @@
+"""``report.json`` is read as it was written, and refused where its values are of other types."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import read_report, write_report
+from tests.unit.report.page.pages import whole_report
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    report = whole_report(tmp_path)
+    path = write_report(report, tmp_path)
+    assert read_report(tmp_path) == read_report(path) == report
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", "null", "\xff"])
+def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "report.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"report\.json cannot be read .*; name the folder of a report"):
+        read_report(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda system: system["hypotheses"].pop(), "not as many translations"),
+        (lambda system: system["scores"]["bleu"].update(more=1), "scores.bleu has value, low, high, signature, more"),
+        (lambda system: system["scores"]["bleu"].pop("low"), "expected value, low, high, signature"),
+        (lambda system: system["scores"]["bleu"].update(value="high"), "value is 'high', expected float"),
+        (lambda system: system["scores"]["bleu"].update(value=float("inf")), "value is 'inf', expected float"),
+        (lambda system: system["scores"].update(bleu=38.2), "scores.bleu is '38.2', expected Score"),
+        (lambda system: system.update(name=None), "name is 'None', expected str"),
+        (lambda system: system.update(parameters=True), "parameters is 'True', expected int"),
+        (lambda system: system.update(aer="low"), "aer is 'low', expected float"),
+        (lambda system: system.update(by_length={}), "by_length is '{}', expected list"),
+        (lambda system: system["sentence_chrf"].append(None), "sentence_chrf is 'None', expected float"),
+    ],
+)
+def test_values_of_other_types_are_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    path = write_report(whole_report(tmp_path), tmp_path)
+    values = json.loads(path.read_text(encoding="utf-8"))
+    change(values["systems"][1])
+    path.write_text(json.dumps(values))
+    with pytest.raises(ConfigError, match=r"report\.json cannot be read") as error:
+        read_report(tmp_path)
+    assert message in str(error.value)
