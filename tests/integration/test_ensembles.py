@@ -15,10 +15,11 @@ from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.validation import plain
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
-from softsearch.app.systems.open import combine, open_any, open_systems
+from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.train.train import train
 from softsearch.app.tune import tune
 from softsearch.errors import ConfigError
+from softsearch.runtime.system import combine
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.systems.open import System, open_systems
+from softsearch.app.systems.open import open_systems
 from softsearch.runtime.cli import main as softsearch
+from softsearch.runtime.system import System
 from softsearch.search.exact import ExactSearch
 from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import EOS

@@ -7,12 +7,13 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.validation import plain
 from softsearch.app.console import plain_console
-from softsearch.app.systems.open import System, combine, open_systems
+from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.test_set import HeldOutText, read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
+from softsearch.runtime.system import System, combine
 from softsearch.search.scoring import score_pairs
 from softsearch.text.option_checks import require_bool, require_choice
 from softsearch.text.vocabulary import EOS

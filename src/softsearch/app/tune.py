@@ -15,13 +15,14 @@ from sacrebleu.metrics.base import Metric
 from softsearch.app.config.validation import check, plain
 from softsearch.app.console import plain_console
 from softsearch.app.evaluate.measure import translate
-from softsearch.app.systems.open import System, combine, open_any, open_systems
+from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search, is_rerank
 from softsearch.app.systems.test_set import HeldOutText, read_test_set
 from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.metrics import corpus_metrics
+from softsearch.runtime.system import System, combine
 from softsearch.search.batching import plan_batches
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.interface import StepFunction

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -45,11 +46,10 @@ def _translate(arguments: argparse.Namespace) -> None:
     arguments.search = arguments.search or bundles[0].manifest.search_kind
     check_translate_options(arguments.parser, arguments)
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
-    from softsearch.runtime.models import EnsembleSpec, limited, open_step_function
     from softsearch.runtime.searches import banned_tokens, make_reranker, make_search, needs_alignments
     from softsearch.runtime.streaming import StreamOptions, translate_stream
-    from softsearch.runtime.tokenizers import open_tokenizers
-    from softsearch.runtime.translator import BATCH_TOKENS, Translator
+    from softsearch.runtime.system import BATCH_TOKENS, open_tokenizers, translating_together
+    from softsearch.runtime.translator import Translator
     from softsearch.text.word_dictionary import read_dictionary
 
     keywords = search_keywords(arguments)
@@ -66,18 +66,20 @@ def _translate(arguments: argparse.Namespace) -> None:
         search = make_reranker(
             search, bundles[0], scorers, arguments.rescore_weights, 1.0 if penalty is None else penalty
         )
-    members = EnsembleSpec(
+    system = translating_together(
         bundles,
-        arguments.weights,
         arguments.average or "log_probs",
+        arguments.weights,
         arguments.lm and Bundle.open(arguments.lm),
         arguments.lm_weight or 0.0,
         arguments.shortlist,
+        alignments=needs_alignments(search),
     )
+    limit = min(bundle.manifest.max_src_tokens for bundle in (*bundles, *scorers))
     translator = Translator(
-        limited([*bundles, *scorers]),
+        replace(bundles[0], manifest=replace(bundles[0].manifest, max_src_tokens=limit)),
         search,
-        step_fn=open_step_function(members, alignments=needs_alignments(search)),
+        step_fn=system.step_fn,
         dictionary=None if unknown is None else read_dictionary(Path(unknown)) if unknown else {},
         batch_tokens=arguments.batch_tokens or BATCH_TOKENS,
         threads=arguments.threads,

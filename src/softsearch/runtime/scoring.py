@@ -9,8 +9,7 @@ from softsearch.errors import InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.tokenizers import open_tokenizers
-from softsearch.runtime.translator import BATCH_TOKENS
+from softsearch.runtime.system import BATCH_TOKENS, open_tokenizers
 from softsearch.search.scoring import PairScore, score_pairs
 from softsearch.text.corpus import Cleaner, is_blank, read_raw
 from softsearch.text.tokenizer import SentencePieceTokenizer

@@ -9,10 +9,8 @@ from typing import Any
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
-from softsearch.runtime.models import companion
 from softsearch.runtime.recommended import STRATEGIES, Kind, Strategy, parameters
-from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.tokenizers import open_tokenizers
+from softsearch.runtime.system import open_bundle, open_tokenizers, rescoring_model
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import OutputOptions, SearchOptions
@@ -63,7 +61,7 @@ def make_reranker(
     """
     assert isinstance(search, BeamSearch)  # no other search has n-best lists
     tokenizers = open_tokenizers(first)
-    companions = [companion(OnnxStepFunction(bundle), open_tokenizers(bundle), tokenizers) for bundle in scorers]
+    companions = [rescoring_model(open_bundle(bundle), tokenizers) for bundle in scorers]
     every = replace(search, n_best=search.beam)
     return Rerank(every, companions, weights, length_penalty=length_penalty, n_best=search.n_best)
 

@@ -15,7 +15,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.searches import Search, collects_alignments, make_search, needs_alignments, score_together
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.splitting import split_text
-from softsearch.runtime.tokenizers import open_tokenizers
+from softsearch.runtime.system import BATCH_TOKENS, open_tokenizers
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis, StepFunction
@@ -23,7 +23,6 @@ from softsearch.text.corpus import is_blank
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import EOS, LANGUAGE_TAG, UNK
 
-BATCH_TOKENS = 1024
 # A line is split into at most about this many times the model's limit; what is longer is no line of text.
 _MAX_PARTS = 16
 _LINE_ENDS = re.compile(r"[\r\n]+")

@@ -9,7 +9,6 @@ import pytest
 
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.cli import main
-from softsearch.runtime.models import EnsembleSpec, open_step_function
 from softsearch.runtime.recommended import Kind
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
@@ -59,8 +58,7 @@ def test_a_search_is_the_strategy_of_that_name(
     bundle_dir: Path, text: Path, tmp_path: Path, options: list[str], kind: str, expected: dict[str, object]
 ) -> None:
     strategy = search(bundle_dir, kind, **expected)  # type: ignore[arg-type]
-    step_fn = open_step_function(EnsembleSpec([Bundle.open(bundle_dir)]), alignments=True)
-    found = Translator(bundle_dir, strategy, step_fn=step_fn).translate(LINES)
+    found = Translator(bundle_dir, strategy).translate(LINES)
     assert translate(text, tmp_path / "out", bundle_dir, *options) == [n_best[0].text for n_best in found]
 
 

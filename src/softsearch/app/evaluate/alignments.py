@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.app.evaluate.measure import Measured
-from softsearch.app.systems.open import System
 from softsearch.app.systems.test_set import HeldOutText
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
@@ -14,6 +13,7 @@ from softsearch.evaluation.schema import Picture, SystemReport
 from softsearch.evaluation.word_alignment import Aligned, Units, align, links, pharaoh
 from softsearch.report.folder import file_name
 from softsearch.report.heatmap import draw_alignments
+from softsearch.runtime.system import System
 from softsearch.text.option_checks import require_choice
 from softsearch.text.vocabulary import EOS
 

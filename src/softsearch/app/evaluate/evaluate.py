@@ -19,7 +19,7 @@ from softsearch.app.evaluate.baselines import read_earlier, scored_otherwise
 from softsearch.app.evaluate.measure import curve_searches, measure, with_curve
 from softsearch.app.evaluate.overlap import find_overlap
 from softsearch.app.results import show_report
-from softsearch.app.systems.open import System, combine, open_any, open_systems
+from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search
 from softsearch.app.systems.test_set import HeldOutText, read_test_set
 from softsearch.app.systems.training_text import training_shortlist
@@ -36,6 +36,7 @@ from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.shortlist_files import open_shortlist
+from softsearch.runtime.system import System, combine
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.shortlist import Shortlist
 from softsearch.search.shortlisted import Shortlisted

@@ -17,10 +17,8 @@ from rich.progress import Progress
 
 from softsearch.app.config.instantiate import build
 from softsearch.app.console import plain_console
-from softsearch.app.systems.open import System
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.test_set import HeldOutText
-from softsearch.app.systems.unknown_words import translation_texts
 from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import score_with_interval, sentence_chrf, share_with_interval
 from softsearch.evaluation.by_length import length_ratio, score_by_length
@@ -29,6 +27,7 @@ from softsearch.evaluation.metrics import bleu_metric, corpus_metrics, lower_cas
 from softsearch.evaluation.schema import Score, SystemReport
 from softsearch.evaluation.search_curve import Searched, search_points
 from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import Hypothesis, SearchOptions, SearchStrategy

@@ -6,11 +6,11 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from softsearch.app.config.instantiate import build
-from softsearch.app.systems.open import System
 from softsearch.app.systems.test_set import HeldOutText
 from softsearch.data.corpora.base import FilePair, ParallelSource
 from softsearch.errors import CorpusError
 from softsearch.evaluation.train_test_overlap import Overlap
+from softsearch.runtime.system import System
 from softsearch.text.corpus import Cleaner, read_raw
 
 _KINDS = {

@@ -5,7 +5,7 @@ from omegaconf import DictConfig
 from softsearch.app.config.instantiate import build
 from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
-from softsearch.runtime.models import Tokenizers, companion
+from softsearch.runtime.system import Tokenizers, rescoring_model
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.rerank import Rerank
 
@@ -35,7 +35,7 @@ def rerank(
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Rerank:
-    """A :class:`Rerank` with checkpoints or bundles in the place of models, each a :func:`companion`.
+    """A :class:`Rerank` with checkpoints or bundles in the place of models, each a :func:`rescoring_model`.
 
     Args:
         search: finds the n-best lists; its ``n_best`` is how many are reranked.
@@ -56,8 +56,7 @@ def rerank(
         raise ConfigError("search.models is empty, expected checkpoints or bundles to rerank with; set search.models")
     paths = list(dict.fromkeys([*models, *(proposers or [])]))
     companions = {
-        path: companion(system.step_fn, system.tokenizers, tokenizers)
-        for path, system in zip(paths, open_any(paths), strict=True)
+        path: rescoring_model(system, tokenizers) for path, system in zip(paths, open_any(paths), strict=True)
     }
     return Rerank(
         search,

@@ -8,9 +8,9 @@ from typing import Any
 from omegaconf import DictConfig
 
 from softsearch.app.config.instantiate import build
-from softsearch.app.systems.open import System
 from softsearch.data.corpora.base import ParallelSource, TextForm
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.runtime.system import System
 from softsearch.text.corpus import read_parallel
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.lexicon import shortlist_tables
-from softsearch.runtime.models import Tokenizers
+from softsearch.runtime.system import Tokenizers
 from softsearch.text.corpus import read_parallel
 
 

@@ -18,12 +18,12 @@ from softsearch.app.evaluate.measure import (
     measure,
     with_curve,
 )
-from softsearch.app.systems.open import System
 from softsearch.app.systems.test_set import HeldOutText
 from softsearch.data.corpora.base import TextForm
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.torch_backend import TorchState, TorchStepFunction
+from softsearch.runtime.system import System
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import score_pairs

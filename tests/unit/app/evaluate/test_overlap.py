@@ -8,8 +8,8 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.instantiate import build
 from softsearch.app.evaluate.overlap import find_overlap
-from softsearch.app.systems.open import System
 from softsearch.app.systems.test_set import HeldOutText
+from softsearch.runtime.system import System
 from tests.unit.app.evaluate.test_measure import system
 
 TEXT = HeldOutText("t", ["a b c d", "x"], ["A B C D", "Y"], "plain", "en", "de")

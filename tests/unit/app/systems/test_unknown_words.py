@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.systems.open import System
-from softsearch.app.systems.unknown_words import read_replace_unknown, translation_texts
+from softsearch.app.systems.unknown_words import read_replace_unknown
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch
 from softsearch.search.sampling import Sampling

@@ -1,0 +1,248 @@
+"""A system that translates: a bundle, a checkpoint that the lab has opened, or an ensemble of either."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from softsearch.errors import BundleError, ConfigError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.session import OnnxStepFunction
+from softsearch.runtime.shortlist_files import open_shortlist
+from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
+from softsearch.search.forced import forced_alignments
+from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.search.rerank import RescoringModel
+from softsearch.search.scoring import PairScore, score_pairs
+from softsearch.search.shortlist import Shortlist
+from softsearch.search.shortlisted import Shortlisted
+from softsearch.text.id_mapping import check_writes_alike, id_mapping
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.unknown_words import UnknownWords
+from softsearch.text.vocabulary import EOS, UNK
+
+BATCH_TOKENS = 1024  # the most source tokens, padding included, that are translated at once
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A model, or several that translate together, with its tokenizers."""
+
+    name: str  # unique among those that were opened together
+    origin: str  # path of the checkpoint or bundle; of an ensemble all of them
+    backend: str  # torch, onnx or mixed
+    architecture: str  # the model config's name, as rnnsearch; of an ensemble several
+    step_fn: StepFunction
+    tokenizers: Tokenizers
+    parameters: int
+    size_bytes: int  # of the weights; of a bundle all its files
+    text_form: Literal["plain", "lc_tok"]
+    src_lang: str
+    tgt_lang: str
+    source: Any = None  # the ParallelSource that a checkpoint was trained on; None of a bundle
+    described: str = ""  # where the weights come from, for people: the path and the step
+    max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
+
+    def score(self, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
+        """The log probability of each line of ``tgt`` as a translation of its line of ``src``.
+
+        Returns:
+            One score for each pair, its tokens in the order of the text, EOS last.
+
+        Raises:
+            InputError: there are not as many lines of each, or a model returned NaN.
+        """
+        src_tokenizer, tgt_tokenizer = self.tokenizers
+        tgt_ids = [tgt_tokenizer.encode(line) for line in tgt]
+        src_ids = [[*src_tokenizer.encode(line), EOS] for line in src]
+        scores = score_pairs(self.step_fn, src_ids, tgt_ids, batch_tokens=BATCH_TOKENS)
+        if not tgt_tokenizer.reverse:
+            return scores
+        return [s._replace(token_log_probs=(*s.token_log_probs[-2::-1], s.token_log_probs[-1])) for s in scores]
+
+
+def open_bundle(bundle: Bundle | Path | str, *, alignments: bool = True) -> System:
+    """Opens a bundle, or the folder of one; without ``alignments`` no attention weights are fetched.
+
+    Raises:
+        BundleError: it is missing, altered, inconsistent or of a newer format.
+    """
+    if not isinstance(bundle, Bundle):
+        bundle = Bundle.open(bundle)
+    manifest = bundle.manifest
+    trained = manifest.trained
+    parameters = trained("parameters").replace(",", "")
+    lower_cased = "lc_tok" in (trained("config.data.variant"), trained("config.data.text_form"))
+    return System(
+        name=bundle.path.resolve().name,
+        origin=str(bundle.path),
+        backend="onnx",
+        architecture=trained("model") or "unknown",
+        step_fn=OnnxStepFunction(bundle, alignments=alignments),
+        tokenizers=open_tokenizers(bundle),
+        parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
+        size_bytes=sum(entry.size for entry in manifest.files.values()),
+        text_form="lc_tok" if lower_cased else "plain",
+        src_lang=trained("config.data.src_lang"),
+        tgt_lang=trained("config.data.tgt_lang"),
+        described=str(bundle.path),
+        max_src_tokens=manifest.max_src_tokens,
+    )
+
+
+def open_tokenizers(bundle: Bundle) -> Tokenizers:
+    """The source and the target tokenizer of a bundle.
+
+    Raises:
+        BundleError: one is no SentencePiece model or of another size than the manifest says.
+    """
+    facts = bundle.manifest
+    return (
+        _open_tokenizer(bundle, facts.src_tokenizer, facts.src_vocab_size, reverse=facts.src_reversed),
+        _open_tokenizer(bundle, facts.tgt_tokenizer, facts.tgt_vocab_size, reverse=facts.tgt_reversed),
+    )
+
+
+def _open_tokenizer(bundle: Bundle, name: str, vocab_size: int, *, reverse: bool) -> SentencePieceTokenizer:
+    try:
+        tokenizer = SentencePieceTokenizer(bundle.files[name], reverse=reverse)
+    except BundleError as error:
+        raise BundleError(f"bundle {bundle.path}: {name}: {error}") from error
+    if tokenizer.vocab_size != vocab_size:
+        raise BundleError(
+            f"bundle {bundle.path}: {name} has {tokenizer.vocab_size} entries, but manifest.json says {vocab_size}; "
+            "export the bundle again"
+        )
+    return tokenizer
+
+
+def combine(
+    systems: Sequence[System],
+    average: Average = "log_probs",
+    weights: Sequence[float] | None = None,
+    language_model: System | None = None,
+    language_model_weight: float = 0.0,
+    shortlist: Shortlist | None = None,
+) -> System:
+    """An ensemble as one system; see :class:`~softsearch.search.ensemble.Ensemble`.
+
+    It reads the source with the first one's tokenizer. Where another's differs, the ids are reversed, or become text
+    and are encoded again. The shortest limit on the source holds. With a shortlist, which has the first one's ids, each
+    member chooses among its words alone.
+
+    Raises:
+        ConfigError: the target vocabularies differ or run in different directions, or a weight is wrong.
+    """
+    first, *others = systems
+    if language_model is not None:
+        others.append(language_model)
+    for other in others:
+        check_writes_alike(first.tokenizers[1], other.tokenizers[1], (first.origin, other.origin))
+    members = [_reading(system, first.tokenizers[0]) for system in systems]
+    if shortlist is not None:
+        members = [Shortlisted(member, shortlist) for member in members]
+    language_step_fn = None if language_model is None else language_model.step_fn
+    everything = [first, *others]
+    backends = {system.backend for system in everything}
+    return replace(
+        first,
+        name=" + ".join(system.name for system in everything),
+        origin=", ".join(system.origin for system in everything),
+        backend=backends.pop() if len(backends) == 1 else "mixed",
+        architecture=" + ".join(dict.fromkeys(system.architecture for system in everything)),
+        step_fn=Ensemble(members, weights, average, language_step_fn, language_model_weight),
+        parameters=sum(system.parameters for system in everything),
+        size_bytes=sum(system.size_bytes for system in everything),
+        source=next((system.source for system in everything if system.source is not None), None),
+        described="; ".join(system.described for system in everything),
+        max_src_tokens=min((s.max_src_tokens for s in systems if s.max_src_tokens is not None), default=None),
+    )
+
+
+def translating_together(
+    bundles: Sequence[Bundle],
+    average: Average = "log_probs",
+    weights: Sequence[float] | None = None,
+    language_model: Bundle | None = None,
+    language_model_weight: float = 0.0,
+    frequent: int | None = None,
+    *,
+    alignments: bool,
+) -> System:
+    """Bundles as one system: of one alone, its own step function.
+
+    Args:
+        bundles: the first one's tokenizers and recommended search hold.
+        average: see :func:`combine`, as the next three.
+        weights: by default all alike.
+        language_model: of the target language.
+        language_model_weight: of its log probabilities.
+        frequent: words of the first bundle's shortlist besides the source's likely ones; None: the whole vocabulary.
+        alignments: fetch the attention weights at each step.
+
+    Raises:
+        BundleError: a bundle's graphs or tokenizers are broken.
+        ConfigError: see :func:`combine`, or there is no shortlist.
+    """
+    systems = [open_bundle(bundle, alignments=alignments) for bundle in bundles]
+    if len(systems) == 1 and language_model is None and weights is None and frequent is None:
+        return systems[0]
+    return combine(
+        systems,
+        average,
+        weights,
+        None if language_model is None else open_bundle(language_model),
+        language_model_weight,
+        None if frequent is None else open_shortlist(bundles[0], frequent),
+    )
+
+
+def _reading(member: System, src_tokenizer: SentencePieceTokenizer) -> StepFunction:
+    mapping = id_mapping(src_tokenizer, member.tokenizers[0])
+    return member.step_fn if mapping is None else WithMappedIds(member.step_fn, mapping)
+
+
+def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
+    """A system that scores, or proposes, translations of a searching model with ``tokenizers``.
+
+    With the same pieces it gets the same ids, reversed if it writes in the other direction. With other pieces the text
+    is decoded and encoded again, in the segmentation that this system prefers.
+    """
+    (src, tgt), (own_src, own_tgt) = tokenizers, system.tokenizers
+    return RescoringModel(system.step_fn, id_mapping(src, own_src), id_mapping(tgt, own_tgt), id_mapping(own_tgt, tgt))
+
+
+def translation_texts(
+    system: System, sources: Sequence[str], hypotheses: Sequence[Hypothesis], dictionary: Mapping[str, str] | None
+) -> list[str]:
+    """The texts of translations.
+
+    The attention of those with unknown words is computed again by forced decoding, so that any search will do.
+
+    Args:
+        system: what translated.
+        sources: the text that it translated.
+        hypotheses: its translation of each.
+        dictionary: what replaces unknown words, see :class:`UnknownWords`; None to leave them as they are.
+
+    Raises:
+        ConfigError: the system is not over words, or has no attention.
+    """
+    src_tokenizer, tgt_tokenizer = system.tokenizers
+    texts = [tgt_tokenizer.decode(hypothesis.tokens) for hypothesis in hypotheses]
+    if dictionary is None:
+        return texts
+    replace_unknown = UnknownWords(src_tokenizer, tgt_tokenizer, dictionary)
+    if not system.step_fn.has_attention:
+        raise ConfigError(
+            f"{system.origin} has no attention, which replacing unknown words needs; leave the option out"
+        )
+    indices = [index for index, hypothesis in enumerate(hypotheses) if UNK in hypothesis.tokens]
+    src = [[*src_tokenizer.encode(sources[index]), EOS] for index in indices]
+    tgt = [hypotheses[index].tokens for index in indices]
+    matrices = forced_alignments(system.step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
+    for index, tokens, matrix in zip(indices, tgt, matrices or [], strict=True):
+        texts[index] = replace_unknown(sources[index], tokens, matrix)
+    return texts

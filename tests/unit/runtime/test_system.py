@@ -1,0 +1,169 @@
+"""Systems: bundles, ensembles, language models, shortlists and scores, against the same put together by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.bundle import write_bundle
+from softsearch.runtime.shortlist_files import open_shortlist, shortlist_facts, shortlist_files
+from softsearch.runtime.system import System, combine, open_bundle, rescoring_model
+from softsearch.search.beam import BeamSearch
+from softsearch.search.ensemble import AVERAGES, Average, Ensemble
+from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import EOS
+from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
+
+SOURCES = [[*tokenizers()[0].encode(line), EOS] for line in dict.fromkeys(SRC_LINES)]
+SEARCH = BeamSearch(beam=3, n_best=2, max_length_factor=0.0, max_length_offset=8)
+FACTS = {"model": "toy", "parameters": "1,234", "config": {"data": {"variant": "lc_tok", "src_lang": "en"}}}
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory: pytest.TempPathFactory) -> list[System]:
+    """Three models of the same vocabularies; the last one reads and writes from right to left."""
+    folder = tmp_path_factory.mktemp("members")
+    for seed, name in enumerate(("a", "b")):
+        make_bundle(folder / name, seed=seed, training=FACTS)
+    make_bundle(folder / "turned", seed=2, reversed={"src": True, "tgt": True})
+    return [open_bundle(folder / name) for name in ("a", "b", "turned")]
+
+
+def hypotheses(step_fn: StepFunction, sources: Sequence[list[int]] = SOURCES) -> list[list[Hypothesis]]:
+    return SEARCH(step_fn, sources)
+
+
+def tokens(step_fn: StepFunction, sources: Sequence[list[int]] = SOURCES) -> list[list[tuple[int, ...]]]:
+    return [[h.tokens for h in n_best] for n_best in hypotheses(step_fn, sources)]
+
+
+def reading(system: System, tokenizer: SentencePieceTokenizer) -> System:
+    return replace(system, tokenizers=(tokenizer, system.tokenizers[1]))
+
+
+def writing(system: System, tokenizer: SentencePieceTokenizer) -> System:
+    return replace(system, tokenizers=(system.tokenizers[0], tokenizer))
+
+
+def test_a_bundle_is_a_system(systems: list[System]) -> None:
+    first = systems[0]
+    assert (first.name, first.backend, first.architecture, first.parameters) == ("a", "onnx", "toy", 1234)
+    assert (first.text_form, first.src_lang, first.tgt_lang) == ("lc_tok", "en", "")
+    assert first.size_bytes > sum(len(t.model) for t in first.tokenizers)
+    assert first.max_src_tokens == 24
+
+
+def test_what_a_bundle_says_of_its_training_is_printable_text_or_nothing(tmp_path: Path) -> None:
+    attack, shown = "\x1b[2J\nOK", r"\x1b[2J\nOK"
+    facts = {"model": attack, "parameters": "9" * 5000, "config": {"data": {"src_lang": attack, "tgt_lang": ["de"]}}}
+    system = open_bundle(make_bundle(tmp_path / "b", training=facts))
+    assert (system.architecture, system.src_lang, system.tgt_lang) == (shown, shown, "['de']")
+    assert system.parameters == 0
+    odd = make_bundle(tmp_path / "odd", training={"config": [{"data": 1}], "parameters": None})
+    assert open_bundle(odd).architecture == "unknown"
+
+
+def test_an_ensemble_is_a_system(systems: list[System], tmp_path: Path) -> None:
+    both = combine(systems[:2], "probs", [1, 3])
+    assert (both.name, both.backend, both.architecture, both.parameters) == ("a + b", "onnx", "toy", 2468)
+    assert both.origin == ", ".join(system.origin for system in systems[:2])
+    short = open_bundle(make_bundle(tmp_path / "short", limits={"max_src_tokens": 9}))
+    assert combine([systems[0], short]).max_src_tokens == 9
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+@pytest.mark.parametrize("weights", [None, [3.0, 1.0]])
+def test_members_translate_together(systems: list[System], weights: list[float] | None, average: Average) -> None:
+    first, second, _ = (system.step_fn for system in systems)
+    expected = tokens(Ensemble([first, second], weights, average))
+    assert tokens(combine(systems[:2], average, weights).step_fn) == expected
+    assert expected not in (tokens(first), tokens(second))
+
+
+def test_a_language_model_is_fused(systems: list[System]) -> None:
+    first, other = systems[:2]
+    expected = tokens(Ensemble([first.step_fn], language_model=other.step_fn, language_model_weight=0.8))
+    assert tokens(combine([first], language_model=other, language_model_weight=0.8).step_fn) == expected
+    assert expected != tokens(first.step_fn)
+
+
+def test_members_may_read_other_pieces_or_in_the_other_direction(systems: list[System]) -> None:
+    first, second, _ = systems
+    reversed_reader = reading(second, SentencePieceTokenizer(first.tokenizers[0].model, reverse=True))
+    together = combine([first, reversed_reader], weights=[0, 1])
+    assert tokens(together.step_fn) == tokens(second.step_fn, [[*source[-2::-1], EOS] for source in SOURCES])
+    chars = train_tokenizer(SRC_LINES, kind="char", vocab_size=45)
+    together = combine([first, reading(second, chars)], weights=[0, 1])
+    encoded = [[*chars.encode(line), EOS] for line in dict.fromkeys(SRC_LINES)]
+    assert tokens(together.step_fn) == tokens(second.step_fn, encoded)
+
+
+def test_members_that_write_differently_are_refused(systems: list[System]) -> None:
+    first, second, right_to_left = systems
+    upper = [line.upper() for line in TGT_LINES]
+    same_size = train_tokenizer(upper, kind="bpe", vocab_size=first.tokenizers[1].vocab_size)
+    other_pieces = writing(second, same_size)
+    for other, message in (
+        (other_pieces, r"a and .*b have different target vocabularies"),
+        (right_to_left, "write in different directions"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            combine([first, other])
+        with pytest.raises(ConfigError, match=message):
+            combine([first], language_model=other, language_model_weight=0.1)
+
+
+def test_a_shortlist_holds_for_every_member(systems: list[System], tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    src_vocab, tgt_vocab = (tokenizer.vocab_size for tokenizer in tokenizers())
+    tables = np.arange(tgt_vocab)[::-1], (np.arange(src_vocab)[:, None] * 3) % tgt_vocab
+    facts = {**manifest, "shortlist": shortlist_facts()}
+    bundle = write_bundle(tmp_path / "b", files | shortlist_files(*tables), facts)
+    system, shortlist = open_bundle(bundle), open_shortlist(bundle, 8)
+    for members in ([system], [system, systems[1]]):
+        step_fn = combine(members, shortlist=shortlist).step_fn
+        for source, n_best in zip(SOURCES, tokens(step_fn), strict=True):
+            allowed = set(shortlist([source]).tokens.tolist())
+            assert len(allowed) < tgt_vocab
+            assert {token for ids in n_best for token in ids} <= allowed
+    everything = combine([system], shortlist=open_shortlist(bundle, tgt_vocab))
+    for ours, theirs in zip(hypotheses(everything.step_fn), hypotheses(system.step_fn), strict=True):
+        assert [h.tokens for h in ours] == [h.tokens for h in theirs]
+        np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], atol=1e-5)
+
+
+def test_a_reranker_needs_no_common_pieces(systems: list[System]) -> None:
+    first, second, _ = systems
+    tgt = first.tokenizers[1]
+    right_to_left = writing(second, SentencePieceTokenizer(tgt.model, reverse=True))
+    chars = writing(second, train_tokenizer(TGT_LINES, kind="char", vocab_size=55))
+    ids, text = SOURCES[:1], "eins vier zehn"
+    encoded = tgt.encode(text)
+    same, backwards, spelt = (rescoring_model(system, first.tokenizers) for system in (second, right_to_left, chars))
+    assert (same.src, same.tgt, same.back) == (None, None, None)
+    assert backwards.tgt
+    assert backwards.tgt(encoded) == encoded[::-1]
+    assert spelt.tgt
+    assert spelt.tgt(encoded) == chars.tokenizers[1].encode(text)
+    assert spelt.back
+    assert spelt.back(spelt.tgt(encoded)) == encoded
+    assert backwards.score(ids, [encoded]) == same.score(ids, [encoded[::-1]])
+    n_best = [Hypothesis((5, 6, 7), -1.0, -1.0, None, False), Hypothesis((8,), -1.0, -1.0, None, True)]
+    assert backwards.propose(lambda *_: [n_best], ids) == [[(7, 6, 5)]]
+    assert same.propose(lambda *_: [n_best], ids) == [[(5, 6, 7)]]
+
+
+def test_scores_are_in_the_order_of_the_text(systems: list[System]) -> None:
+    first, second, _ = systems
+    right_to_left = writing(second, SentencePieceTokenizer(first.tokenizers[1].model, reverse=True))
+    for system in (first, right_to_left):
+        (pair,) = system.score(SRC_LINES[:1], TGT_LINES[:1])
+        assert len(pair.token_log_probs) == len(system.tokenizers[1].encode(TGT_LINES[0])) + 1
+        assert pair.log_prob == pytest.approx(sum(pair.token_log_probs))
+        longer = system.score(SRC_LINES[:1], [TGT_LINES[0] + " zehn"])[0].token_log_probs
+        same_start = pair.token_log_probs[0] == pytest.approx(longer[0], abs=1e-5)
+        assert same_start is not system.tokenizers[1].reverse
