@@ -25,6 +25,6 @@ def test_scores_are_the_training_loss(case: tuple[str, ...], tokenizer: Sentence
     src, tgt = ([tokenizer.encode(line) for line in lines] for lines in (SOURCES, TARGETS))
     found = score_pairs(TorchStepFunction(model), [[*ids, EOS] for ids in src], tgt, batch_tokens=20)
     nll = -sum(pair.log_prob for pair in found) / sum(len(pair.token_log_probs) for pair in found)
-    assert nll == pytest.approx(reference_nll(model, (tokenizer, tokenizer), (SOURCES, TARGETS)), rel=1e-5)
-    alone = reference_nll(model, (tokenizer, tokenizer), (SOURCES[:1], TARGETS[:1]))
+    assert nll == pytest.approx(reference_nll(model, src, tgt), rel=1e-5)
+    alone = reference_nll(model, src[:1], tgt[:1])
     assert -np.mean(found[0].token_log_probs) == pytest.approx(alone, rel=1e-5)

@@ -1,36 +1,28 @@
-"""From several checkpoints to one with the mean of their weights."""
+"""Average of several checkpoints: one with the mean of their weights."""
 
-from pathlib import Path
-
-from omegaconf import DictConfig
-
-from softsearch.app.config.validation import plain
-from softsearch.app.console import plain_console
+from softsearch.app.config.options import Average
+from softsearch.app.console import say
 from softsearch.errors import ConfigError
-from softsearch.training.checkpoints.average import average as mean_of
+from softsearch.training.checkpoints.average import average as average_checkpoints
 from softsearch.training.checkpoints.average import newest_steps
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 
 
-def average(config: DictConfig) -> None:
+def average(options: Average) -> None:
     """Averages the newest checkpoints of ``run``, or those named by ``ckpt``, and writes a checkpoint.
 
     Raises:
         SoftsearchError: an option is wrong, or a checkpoint cannot be read or has other weights than the rest.
     """
-    resolved = plain(config)
-    run, ckpt, last, out = (resolved[name] for name in ("run", "ckpt", "last", "out"))
+    run, ckpt, out = options.run, options.ckpt, options.out
     if (run is None) == (ckpt is None):
         raise ConfigError(f"run={run} and ckpt={ckpt}: expected one of the two; set run=RUN or ckpt='[a.ckpt,b.ckpt]'")
-    if ckpt is None:
-        folder = Path(str(run)) / "checkpoints"
-        paths = newest_steps(folder, last)
-        target = Path(out or folder / "average.ckpt")
+    if run is not None:
+        paths = newest_steps(run / "checkpoints", options.last)
+        out = out or run / "checkpoints" / "average.ckpt"
     else:
-        if not isinstance(ckpt, list) or out is None:
-            raise ConfigError(f"ckpt={ckpt} and out={out}: expected ckpt='[a.ckpt,b.ckpt]' and out=PATH")
-        paths, target = [Path(path) for path in ckpt], Path(out)
-    AtomicCheckpointIO().save_checkpoint(mean_of(paths), target)
-    plain_console().print(
-        f"the mean of {', '.join(path.name for path in paths)}: {target}", soft_wrap=True, highlight=False
-    )
+        paths = ckpt or []
+    if out is None:
+        raise ConfigError("out is null, expected out=PATH beside ckpt='[a.ckpt,b.ckpt]'; set out")
+    AtomicCheckpointIO().save_checkpoint(average_checkpoints(paths), out)
+    say(f"the mean of {', '.join(path.name for path in paths)}: {out}")

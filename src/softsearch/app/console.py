@@ -1,6 +1,11 @@
-"""How commands print."""
+"""Printing in commands: text, and a progress bar."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
 
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -11,3 +16,17 @@ def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
         width: in characters; the terminal's where there is none.
     """
     return Console(stderr=stderr, width=width, markup=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """Prints lines to standard output without breaking or colouring them."""
+    plain_console().print(text, soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Shows a bar on a terminal; yields what is told how many more are done."""
+    console = plain_console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(escape(name), total=total)
+        yield lambda done: bar.advance(task, done)

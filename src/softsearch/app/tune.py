@@ -13,15 +13,16 @@ from rich.table import Table
 from sacrebleu.metrics.base import Metric
 
 from softsearch.app.config.validation import check, plain
-from softsearch.app.console import plain_console
-from softsearch.app.evaluate.measure import translate
+from softsearch.app.console import plain_console, progress
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search, is_rerank
-from softsearch.app.systems.test_set import HeldOutText, read_test_set
+from softsearch.app.systems.test_set import read_test_set
 from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
+from softsearch.evaluation.measure import translate_text
 from softsearch.evaluation.metrics import corpus_metrics
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, combine
 from softsearch.search.batching import plan_batches
 from softsearch.search.ensemble import AVERAGES
@@ -61,7 +62,11 @@ def tune(config: DictConfig) -> None:
     systems = open_systems(options["ckpt"], options["bundle"], options["average"])
     path = options["language_model"]
     language_model = None if path is None else open_any([path])[0]
-    text = _first(read_test_set(config, options, systems), options["sentences"])
+    files = None if options["test"] is None else (Path(options["test"][0]), Path(options["test"][1]))
+    text = read_test_set(
+        config.get("data"), files, systems, split=options["split"], cache_dir=Path(options["cache_dir"])
+    )
+    text = _first(text, options["sentences"])
     tuner = _Tuner(config, options, systems, language_model, text)
     began = time.perf_counter()
     trials = tuner.rerank() if is_rerank(config.search) else tuner.ensemble()
@@ -116,7 +121,7 @@ class _Tuner:
         """Searches once, and ranks what was found anew with each combination."""
         system = self._combined(self.start)
         strategy = cast(Rerank, build_search(self.config.search, system.tokenizers))
-        lists = _candidates(strategy, system, self.text.sources)
+        lists = _candidates(strategy, system, self.text)
         objective = RerankObjective(lists, system.tokenizers[1].decode, self._score)
         scores = _numbered("search.weights", strategy.weights)
         self.start |= {**scores, "length_penalty": strategy.length_penalty}
@@ -161,8 +166,8 @@ class _Tuner:
             return -np.inf
         system = self._combined(point)
         node = OmegaConf.create(self.search | {k: v for k, v in point.items() if k == "length_penalty"})
-        found, _ = translate(system, build_search(node, system.tokenizers), self.text.sources)
-        value = self._score([system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in found])
+        strategy = build_search(node, system.tokenizers)
+        value = self._score(translate_text(system, strategy, self.text, progress=progress).texts)
         plain_console().print(f"BLEU {value:.2f} with {_say(point)}", soft_wrap=True, highlight=False)
         return value
 
@@ -208,8 +213,8 @@ class RerankObjective:
         return [self.texts[a + int(scores[a:b].argmax())] for a, b in self.spans]
 
 
-def _candidates(strategy: Rerank, system: System, sources: Sequence[str]) -> list[list[Scored]]:
-    ids = [[*system.tokenizers[0].encode(line), EOS] for line in sources]
+def _candidates(strategy: Rerank, system: System, text: HeldOutText) -> list[list[Scored]]:
+    ids = [[*source, EOS] for source in text.encode(system.tokenizers)[0]]
     lists: list[list[Scored]] = [[] for _ in ids]
     step_fn: StepFunction = system.step_fn
     for batch in plan_batches([len(source) for source in ids], BATCH_TOKENS):

@@ -1,4 +1,4 @@
-"""The alignment error rate against alignments made by people (Och & Ney 2003, Computational Linguistics 29(1))."""
+"""Alignment error rate against alignments made by people (Och & Ney 2003, Computational Linguistics 29(1))."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.errors import CorpusError
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.word_alignment import Link, Tokenizers, align, links, reference_sentences
+from softsearch.search.interface import StepFunction
 from softsearch.text.corpus import read_lines
 
-Link = tuple[int, int]  # places of a source and of a target word, from 0
 _NAACL = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: (?:0|1|0?\.\d+|1\.0+))?")
 _PHARAOH = re.compile(r"(\d+)([-?])(\d+)")
 _FORMATS = "a line of links as in '0-0 1?2' (Pharaoh), or 'sentence source target S|P' (NAACL)"
@@ -21,11 +23,22 @@ class Gold(NamedTuple):
     possible: frozenset[Link]  # the sure ones too
 
 
-def alignment_error_rate(found: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:
+def reference_error_rate(
+    step_fn: StepFunction,
+    tokenizers: Tokenizers,
+    gold: Sequence[Gold],
+    text: HeldOutText,
+) -> float | None:
+    """The alignment error rate of a model that is made to write the references; None without attention."""
+    alignments = align(step_fn, tokenizers, *reference_sentences(tokenizers, text), units="words")
+    return None if alignments is None else alignment_error_rate([links(a) for a in alignments], gold)
+
+
+def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:
     """``1 - (|A and S| + |A and P|) / (|A| + |S|)`` over all sentences together.
 
     Args:
-        found: the links A of each sentence.
+        predicted: the links A of each sentence.
         gold: S and P of each, as many.
 
     Returns:
@@ -35,8 +48,8 @@ def alignment_error_rate(found: Sequence[Collection[Link]], gold: Sequence[Gold]
         CorpusError: there is no link at all.
     """
     hits = size = 0
-    for links, (sure, possible) in zip(found, gold, strict=True):
-        distinct = set(links)
+    for pairs, (sure, possible) in zip(predicted, gold, strict=True):
+        distinct = set(pairs)
         hits += len(distinct & sure) + len(distinct & possible)
         size += len(distinct) + len(sure)
     if not size:
@@ -47,9 +60,9 @@ def alignment_error_rate(found: Sequence[Collection[Link]], gold: Sequence[Gold]
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> list[Gold]:
     """Reads gold alignments in the format of the NAACL 2003 shared task (Mihalcea & Pedersen 2003) or of Pharaoh.
 
-    NAACL: ``1 2 3 S``, the number of a sentence and of words, from 1; ``P`` is possible, nothing is sure, a confidence
-    may follow. Links with word 0 say that a word has no partner, and are left out, and so has a sentence that does not
-    occur. Pharaoh: a line for each sentence, ``-`` is sure and ``?`` possible.
+    NAACL: ``1 2 3 S``, the numbers of a sentence and of two words, from 1, then ``P`` (possible) or ``S``, the default,
+    then perhaps a confidence. Links with word 0, which say that a word has no partner, are left out. A sentence
+    without lines has no links. Pharaoh: a line for each sentence, ``-`` is sure and ``?`` possible.
 
     Args:
         path: the file.
@@ -89,7 +102,8 @@ def _read_pharaoh(path: Path, lines: list[str], lengths: Sequence[tuple[int, int
 
 
 def _read_naacl(path: Path, lines: list[str], lengths: Sequence[tuple[int, int]]) -> list[Gold]:
-    found: list[tuple[set[Link], set[Link]]] = [(set(), set()) for _ in lengths]
+    sure: list[set[Link]] = [set() for _ in lengths]
+    possible: list[set[Link]] = [set() for _ in lengths]
     for number, line in enumerate(lines, start=1):
         text = " ".join(line.split())
         match = _NAACL.fullmatch(text)
@@ -104,14 +118,14 @@ def _read_naacl(path: Path, lines: list[str], lengths: Sequence[tuple[int, int]]
             )
         if src and tgt:
             _check(f"{path}:{number}", text, (src - 1, tgt - 1), lengths[sentence - 1], "is it of this test set?")
-            found[sentence - 1][1].add((src - 1, tgt - 1))
+            possible[sentence - 1].add((src - 1, tgt - 1))
             if match[4] != "P":
-                found[sentence - 1][0].add((src - 1, tgt - 1))
-    return [Gold(frozenset(sure), frozenset(possible)) for sure, possible in found]
+                sure[sentence - 1].add((src - 1, tgt - 1))
+    return [Gold(frozenset(s), frozenset(p)) for s, p in zip(sure, possible, strict=True)]
 
 
 def _check(where: str, text: str, link: Link, words: tuple[int, int], advice: str) -> None:
-    if not all(0 <= place < count for place, count in zip(link, words, strict=True)):
+    if not all(0 <= index < count for index, count in zip(link, words, strict=True)):
         raise CorpusError(
             f"{where} has the link {text!r}, but the source has {words[0]} words and the target {words[1]}; {advice}"
         )

@@ -7,12 +7,14 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from softsearch.data.corpora.base import TextForm
+from softsearch.evaluation.schema import SystemReport
+from softsearch.evaluation.test_set import HeldOutText, group_by_language
 
 _TOKENIZE = {"zh": "zh", "ja": "char"}  # languages without spaces between words; sacreBLEU's ja-mecab needs MeCab
 
 
 class Scores(NamedTuple):
-    """Scores of one system on one test set."""
+    """Corpus scores of one system on one test set."""
 
     values: dict[str, float]  # bleu, chrf, ter (each 0 to 100; lower is better for ter), exact_match (0 to 1)
     signatures: dict[str, str]
@@ -54,3 +56,33 @@ def corpus_scores(
     same = sum(h == r for h, r in zip(hypotheses, references, strict=True))
     values["exact_match"] = same / len(references)
     return Scores(values, signatures)
+
+
+def language_scores(
+    hypotheses: Sequence[str], lines: tuple[Sequence[str], Sequence[str]], *, text_form: TextForm
+) -> Scores:
+    """The scores of each language, as ``de/bleu``, where tags at the start of the sources ask for several.
+
+    Args:
+        hypotheses: detokenised translations.
+        lines: sources and references.
+        text_form: see :func:`corpus_scores`.
+    """
+    scores = Scores({}, {})
+    for lang, indices in group_by_language(lines[0]).items():
+        own, expected = ([side[i] for i in indices] for side in (hypotheses, lines[1]))
+        part = corpus_scores(own, expected, text_form=text_form, tgt_lang=lang)
+        scores.values.update({f"{lang}/{name}": value for name, value in part.values.items()})
+        scores.signatures.update({f"{lang}/{name}": text for name, text in part.signatures.items()})
+    return scores
+
+
+def report_metrics(report: SystemReport, text: HeldOutText) -> Scores:
+    """The metrics of ``metrics.json`` as an evaluation has measured them, and those of each language."""
+    by_language = language_scores(report.hypotheses, text.lines, text_form=text.text_form)
+    own = {name: report.scores[name] for name in ("bleu", "chrf", "ter", "exact_match")}
+    values = {name: score.value for name, score in own.items()} | by_language.values
+    if report.nll is not None:
+        values["loss"] = report.nll
+    signatures = {name: own[name].plain_signature for name in ("bleu", "chrf", "ter")}
+    return Scores(values, signatures | by_language.signatures)

@@ -22,6 +22,11 @@ class Score:
     high: float
     signature: str = ""  # sacreBLEU's; "" where there is none
 
+    @property
+    def plain_signature(self) -> str:
+        """The signature without the parts that say how the interval was found."""
+        return "|".join(part for part in self.signature.split("|") if not part.startswith(("bs:", "seed:")))
+
 
 @dataclass(frozen=True)
 class LengthRange:

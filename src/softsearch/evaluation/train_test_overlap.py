@@ -1,15 +1,82 @@
-"""Test sentences that are in the training data, or nearly: what makes a test say less than it seems to."""
+"""Overlap of the test set with training data: test sentences that are there too, or nearly."""
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
+
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.errors import CorpusError
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.text.corpus import Cleaner, read_raw
 
 NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
 # Languages that write no spaces are compared by characters. Thai, Lao and Khmer are found when they are the same.
 _HAN_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_HAN_KANA}]|[^\W{_HAN_KANA}]+")
+
+
+def find_overlap(
+    sources: Mapping[str, ParallelSource | None],
+    substitute: ParallelSource | None,
+    test: HeldOutText,
+    cache_dir: Path,
+) -> tuple[dict[str, int], list[str]]:
+    """Looks for the test sentences in the training data of each system.
+
+    Args:
+        sources: the training data of each system, by its name; None of a bundle.
+        substitute: data of the same kind, read where a system's own files are gone.
+        test: the test set.
+        cache_dir: where generated and downloaded files are.
+
+    Returns:
+        Counts by kind, none where nothing could be read, and warnings: of overlap, and of what was not checked.
+    """
+    overlap, warnings, read = Overlap(test.sources, test.references), [], 0
+    different: list[ParallelSource | None] = []
+    for source in sources.values():
+        if source not in different:
+            different.append(source)
+    for source in different:
+        names = ", ".join(name for name, other in sources.items() if other == source)
+        if source is None:
+            warnings.append(f"{names}: not checked for test sentences in the training data, which a bundle lacks")
+            continue
+        try:
+            _add_training_text(overlap, source, substitute, cache_dir)
+        except CorpusError as error:
+            warnings.append(f"{names}: not checked for test sentences in the training data: {error}")
+        else:
+            read += 1
+    if not read:
+        return {}, warnings
+    counts = overlap.counts()
+    if matches := [f"{count:,} by {kind}" for kind, count in counts.items() if count]:
+        warnings.insert(
+            0,
+            f"of {len(test.sources):,} test sentences the training data holds {', '.join(matches)}; scores may be too "
+            "good",
+        )
+    return counts, warnings
+
+
+def _add_training_text(
+    overlap: "Overlap", source: ParallelSource, substitute: ParallelSource | None, cache_dir: Path
+) -> None:
+    try:
+        files = source.train_files(cache_dir)
+    except CorpusError:
+        if type(substitute) is not type(source):
+            raise
+        source = substitute
+        files = source.train_files(cache_dir)
+    for src, tgt in files:
+        clean = Cleaner(src=src, tgt=tgt, filters=source.dropped)
+        for chunk in map(clean, read_raw(src, tgt)):
+            overlap.add(chunk.src, chunk.tgt)
 
 
 class Overlap:
@@ -35,28 +102,28 @@ class Overlap:
                 self._pairs.update(same[0] & same[1])
 
     def counts(self) -> dict[str, int]:
-        """How many test sentences were found, by kind; near twins are counted only where no equal is found."""
+        """The number of test sentences found, by kind; near twins count only where there is no equal."""
         src, tgt = self._sides
         return {
-            "pair_exact": len(self._pairs),
-            "source_exact": len(src.same),
-            "target_exact": len(tgt.same),
-            "source_near": len(src.near - src.same),
-            "target_near": len(tgt.near - tgt.same),
+            "source and reference": len(self._pairs),
+            "source": len(src.same),
+            "reference": len(tgt.same),
+            "near twin of the source": len(src.near - src.same),
+            "near twin of the reference": len(tgt.near - tgt.same),
         }
 
 
 class _Side:
-    """The test sentences of one language, by what a twin must have in common with them."""
+    """The test sentences of one language, indexed by words."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.same: set[int] = set()
         self.near: set[int] = set()
         words = [_words(line) for line in lines]
         self._equal: dict[tuple[str, ...], set[int]] = {}
-        for place, key in enumerate(words):
+        for index, key in enumerate(words):
             if key:
-                self._equal.setdefault(key, set()).add(place)
+                self._equal.setdefault(key, set()).add(index)
         self._keys = list(self._equal)
         self._features = [_features(key) for key in self._keys]
         self._rare = self._index()
@@ -91,8 +158,8 @@ class _Side:
 
 
 def _words(line: str) -> tuple[str, ...]:
-    found = tuple(_WORDS.findall(unicodedata.normalize("NFKC", line).casefold()))
-    return found or tuple(line.split())  # nothing but signs
+    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", line).casefold()))
+    return words or tuple(line.split())  # nothing but signs
 
 
 def _features(words: tuple[str, ...]) -> frozenset[str]:

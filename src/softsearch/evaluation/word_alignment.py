@@ -1,4 +1,4 @@
-"""Where a model looked, from pieces to words, as links between words, and as text in the format of Pharaoh."""
+"""Word alignments by attention: from pieces to words, as links between words, and as text in Pharaoh's format."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -6,19 +6,28 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.search.forced import forced_alignments
-from softsearch.search.interface import StepFunction
+from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import EOS, SPECIALS, UNK
 
 Units = Literal["words", "pieces"]
-Link = tuple[int, int]  # places of a source and of a target word, from 0
+Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _SPACE = "\u2581"
 _END, _UNKNOWN = SPECIALS[EOS], SPECIALS[UNK]
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 _BATCH_TOKENS = 2048
 
 
-class Aligned(NamedTuple):
+class Sentence(NamedTuple):
+    """One side of a pair to align."""
+
+    ids: Sequence[int]  # with EOS, unless a length limit cut it
+    text: str | None = None  # has the words behind unknown tokens; None of what a model wrote
+
+
+class Alignment(NamedTuple):
     """A sentence and a translation, in the order of the text, ``</s>`` last where there is one."""
 
     src: list[str]
@@ -28,92 +37,113 @@ class Aligned(NamedTuple):
 
 class _Units(NamedTuple):
     names: list[str]
-    places: list[list[int]]  # the pieces of each unit
+    pieces: list[list[int]]  # indices of the pieces of each unit
+
+
+def encode_sentences(tokenizer: SentencePieceTokenizer, lines: Sequence[str]) -> list[Sentence]:
+    """Lines of text as sentences."""
+    return [Sentence([*tokenizer.encode(line), EOS], line) for line in lines]
+
+
+def align_translations(
+    step_fn: StepFunction, tokenizers: Tokenizers, hypotheses: Sequence[Hypothesis], text: HeldOutText, units: Units
+) -> list[Alignment] | None:
+    """The attention of a model while it wrote its translations of a test set; None without attention."""
+    src, _ = reference_sentences(tokenizers, text)
+    tgt = [Sentence(h.tokens if h.truncated else (*h.tokens, EOS)) for h in hypotheses]
+    return align(step_fn, tokenizers, src, tgt, units=units)
+
+
+def reference_sentences(tokenizers: Tokenizers, text: HeldOutText) -> tuple[list[Sentence], list[Sentence]]:
+    """The sources and references of a test set."""
+    src, tgt = (
+        [Sentence([*ids, EOS], line) for ids, line in zip(side, lines, strict=True)]
+        for side, lines in zip(text.encode(tokenizers), text.lines, strict=True)
+    )
+    return src, tgt
 
 
 def align(
     step_fn: StepFunction,
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
-    sources: Sequence[str],
-    targets: Sequence[str] | Sequence[Sequence[int]],
+    tokenizers: Tokenizers,
+    sources: Sequence[Sentence],
+    targets: Sequence[Sentence],
     *,
     units: Units,
-) -> list[Aligned] | None:
-    """Looks where the model looks while it is made to write ``targets``.
+) -> list[Alignment] | None:
+    """The attention of a model that is made to write ``targets``.
 
     Args:
         step_fn: the model.
         tokenizers: source and target.
-        sources: lines of text.
-        targets: lines of text, or the token ids that a model has written, with EOS unless they were cut.
+        sources: as many as targets.
+        targets: what the model writes.
         units: merge the pieces of a word: the weights of the source word's pieces are added, of the target word's
             pieces the mean is taken.
 
     Returns:
-        As many as sources; None if the model has no alignments.
+        As many as sources; None if the model has no attention.
     """
+    if not step_fn.has_attention:
+        return None
     src_tokenizer, tgt_tokenizer = tokenizers
-    src_ids = [[*src_tokenizer.encode(line), EOS] for line in sources]
-    tgt_ids = [[*tgt_tokenizer.encode(t), EOS] if isinstance(t, str) else list(t) for t in targets]
+    src_ids, tgt_ids = ([sentence.ids for sentence in side] for side in (sources, targets))
     matrices = forced_alignments(step_fn, src_ids, tgt_ids, batch_tokens=_BATCH_TOKENS)
     if matrices is None:
         return None
-    words = (src_tokenizer.has_words, tgt_tokenizer.has_words)
-    found = []
-    for source, target, src, tgt, matrix in zip(sources, targets, src_ids, tgt_ids, matrices, strict=True):
-        ordered = matrix[np.ix_(tgt_tokenizer.text_order(tgt), src_tokenizer.text_order(src))]
-        sides = [_group(src_tokenizer, src, source, units, words[0])]
-        sides.append(_group(tgt_tokenizer, tgt, target if isinstance(target, str) else None, units, words[1]))
-        found.append(Aligned(sides[0].names, sides[1].names, _merge(ordered, sides[0].places, sides[1].places)))
-    return found
+    alignments = []
+    for source, target, matrix in zip(sources, targets, matrices, strict=True):
+        src, tgt = _group(src_tokenizer, source, units), _group(tgt_tokenizer, target, units)
+        in_text_order = matrix[np.ix_(tgt_tokenizer.text_order(target.ids), src_tokenizer.text_order(source.ids))]
+        weights = _merge(in_text_order, src.pieces, tgt.pieces)
+        alignments.append(Alignment(src.names, tgt.names, weights))
+    return alignments
 
 
-def links(aligned: Aligned) -> list[Link]:
-    """For each unit of the target the unit of the source that it looked at most, as in Luong et al. 2015, section 5.5.
+def links(alignment: Alignment) -> list[Link]:
+    """For each unit of the target the unit of the source with most attention, as in Luong et al. 2015, section 5.5.
 
     ``</s>`` has no part in it on either side.
     """
-    columns, rows = (len(side) - (side[-1:] == [_END]) for side in (aligned.src, aligned.tgt))
+    columns, rows = (len(side) - (side[-1:] == [_END]) for side in (alignment.src, alignment.tgt))
     if not columns:
         return []
-    return [(int(aligned.weights[row, :columns].argmax()), row) for row in range(rows)]
+    return [(int(alignment.weights[row, :columns].argmax()), row) for row in range(rows)]
 
 
-def pharaoh(found: Iterable[Link]) -> str:
+def pharaoh(pairs: Iterable[Link]) -> str:
     """One line of text: ``0-0 1-2``, source before target, from 0, in the order of the source."""
-    return " ".join(f"{src}-{tgt}" for src, tgt in sorted(found))
+    return " ".join(f"{src}-{tgt}" for src, tgt in sorted(pairs))
 
 
 def group_pieces(pieces: Sequence[str], *, whole_words: bool) -> list[list[int]]:
-    """The places of the pieces of each word.
+    """The indices of the pieces of each word.
 
     Args:
         pieces: as SentencePiece names them: U+2581 begins a word.
         whole_words: every piece is a word, so that ``<unk>`` is one too; else it is part of one.
     """
     groups: list[list[int]] = []
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         begins = piece.startswith(_SPACE) or piece == _END or (whole_words and piece == _UNKNOWN)
         if begins or not groups:
-            groups.append([place])
+            groups.append([index])
         else:
-            groups[-1].append(place)
+            groups[-1].append(index)
     return groups
 
 
-def _group(
-    tokenizer: SentencePieceTokenizer, ids: Sequence[int], text: str | None, units: Units, whole_words: bool
-) -> _Units:
-    pieces = tokenizer.pieces(ids)
+def _group(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> _Units:
+    pieces = tokenizer.pieces(sentence.ids)
     if units == "pieces":
-        return _Units(pieces, [[place] for place in range(len(pieces))])
-    if whole_words and text is not None:
-        words = tokenizer.words(text)
+        return _Units(pieces, [[index] for index in range(len(pieces))])
+    if tokenizer.has_words and sentence.text is not None:
+        words = tokenizer.words(sentence.text)
         names = [*(reversed(words) if tokenizer.reverse else words), _END]
-        return _Units(names, [[place] for place in range(len(names))])
-    places = group_pieces(pieces, whole_words=whole_words)
-    names = ["".join(pieces[place] for place in group).replace(_SPACE, "") for group in places]
-    return _Units(names, places)
+        return _Units(names, [[index] for index in range(len(names))])
+    groups = group_pieces(pieces, whole_words=tokenizer.has_words)
+    names = ["".join(pieces[index] for index in group).replace(_SPACE, "") for group in groups]
+    return _Units(names, groups)
 
 
 def _merge(

@@ -13,7 +13,8 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.validation import plain
+from softsearch.app.config.options import Dictionary, Score
+from softsearch.app.config.validation import plain, read_options
 from softsearch.app.dictionary import dictionary
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
@@ -95,7 +96,7 @@ def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], N
         "language_model": (evaluate, "evaluate", (f"ckpt={good}", "ensemble=log_probs", f"language_model={other}")),
         "rerank": (evaluate, "evaluate", (f"ckpt={good}", "search=rerank", f"search.models=[{other}]")),
         "weights": (evaluate, "evaluate", (f"weights={weights}", "search=greedy", short)),
-        "score": (score, "score", (f"ckpt={other}",)),
+        "score": (lambda config: score(read_options(config, Score)), "score", (f"ckpt={other}",)),
         "tune": (tune, "tune", (f"ckpt={other}", "searches=1", short)),
     }
     commands = {
@@ -104,5 +105,7 @@ def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], N
     cache, bundle, words = places[1], folder / "bundle", folder / "words.tsv"
     return commands | {
         "export": partial(export, composed("export", f"ckpt={other}", f"out={bundle}", cache)),
-        "dictionary": partial(dictionary, composed("dictionary", f"ckpt={other}", f"out={words}", cache)),
+        "dictionary": partial(
+            dictionary, read_options(composed("dictionary", f"ckpt={other}", f"out={words}", cache), Dictionary)
+        ),
     }

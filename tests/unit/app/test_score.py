@@ -6,6 +6,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.options import Score
+from softsearch.app.config.validation import read_options
 from softsearch.app.score import score
 from softsearch.errors import SoftsearchError
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
@@ -14,7 +16,7 @@ from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 def run_score(folder: Path, *overrides: str) -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose("score", [*overrides, f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}"])
-    score(config)
+    score(read_options(config, Score))
 
 
 def columns(path: Path) -> list[list[float]]:

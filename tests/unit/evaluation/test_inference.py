@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from softsearch.evaluation.inference import evaluate, evaluating, reference_nll, translate_lines
+from softsearch.evaluation.inference import evaluate, evaluating, reference_nll, translate_sources
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.greedy import Greedy
@@ -30,8 +30,9 @@ def model() -> Seq2Seq:
 
 def test_translations_keep_the_order_of_the_lines(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
     search = Greedy(max_length_factor=1.0, max_length_offset=5)
-    together = translate_lines(model, (tokenizer, tokenizer), search, SOURCES)
-    alone = [translate_lines(model, (tokenizer, tokenizer), search, [line])[0] for line in SOURCES]
+    src = [tokenizer.encode(line) for line in SOURCES]
+    together = translate_sources(model, tokenizer, search, src)
+    alone = [translate_sources(model, tokenizer, search, [ids])[0] for ids in src]
     assert together == alone
     assert len(set(together)) > 1
     assert model.training  # as it was
@@ -46,8 +47,8 @@ def test_reference_nll_is_the_mean_over_target_tokens(model: Seq2Seq, tokenizer:
         logits = model(torch.tensor([[*tokenizer.encode(source), EOS]]), torch.tensor([[BOS, *ids[:-1]]]))[0]
         total += float(functional.cross_entropy(logits, torch.tensor(ids), reduction="sum"))
         tokens += len(ids)
-    found = reference_nll(model.train(), (tokenizer, tokenizer), (SOURCES, REFERENCES))
-    assert found == pytest.approx(total / tokens, rel=1e-6)
+    src, tgt = ([tokenizer.encode(line) for line in side] for side in (SOURCES, REFERENCES))
+    assert reference_nll(model.train(), src, tgt) == pytest.approx(total / tokens, rel=1e-6)
 
 
 def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:

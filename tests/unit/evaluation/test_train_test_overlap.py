@@ -1,9 +1,16 @@
 """Test sentences in the training data."""
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsearch.evaluation.train_test_overlap import NEAR, Overlap, _features, _words
+from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.train_test_overlap import NEAR, Overlap, _features, _words, find_overlap
+
+TEXT = HeldOutText("t", ["a b c d", "x"], ["A B C D", "Y"], "plain", "en", "de")
 
 TEN = "a b c d e f g h i j"  # 10 words and 9 pairs of neighbours
 
@@ -11,25 +18,25 @@ TEN = "a b c d e f g h i j"  # 10 words and 9 pairs of neighbours
 def near(test: str, train: str) -> bool:
     overlap = Overlap([test], ["other"])
     overlap.add([train], ["thing"])
-    return overlap.counts()["source_near"] == 1
+    return overlap.counts()["near twin of the source"] == 1
 
 
 def test_the_same_text_is_found_whatever_its_case_signs_and_spaces() -> None:
     overlap = Overlap(["A  man, here!", "a woman", "..."], ["Ein Mann", "eine Frau", "!"])
     overlap.add(["a man here", "a woman", "a WOMAN ."], ["ein Hund", "Eine Frau.", "x"])
     assert overlap.counts() == {
-        "pair_exact": 1,
-        "source_exact": 2,
-        "target_exact": 1,
-        "source_near": 0,
-        "target_near": 0,
+        "source and reference": 1,
+        "source": 2,
+        "reference": 1,
+        "near twin of the source": 0,
+        "near twin of the reference": 0,
     }
 
 
 def test_a_sentence_of_the_test_set_that_comes_twice_counts_twice() -> None:
     overlap = Overlap(["a b", "A b"], ["x", "y"])
     overlap.add(["a b"], ["x"])
-    assert (overlap.counts()["source_exact"], overlap.counts()["pair_exact"]) == (2, 1)
+    assert (overlap.counts()["source"], overlap.counts()["source and reference"]) == (2, 1)
 
 
 def test_near_twins_by_hand() -> None:
@@ -44,9 +51,9 @@ def test_near_twins_by_hand() -> None:
 def test_what_is_found_to_be_equal_is_no_near_twin() -> None:
     overlap = Overlap([TEN], ["x"])
     overlap.add([f"{TEN} k"], ["y"])
-    assert overlap.counts()["source_near"] == 1
+    assert overlap.counts()["near twin of the source"] == 1
     overlap.add([TEN], ["y"])
-    assert (overlap.counts()["source_near"], overlap.counts()["source_exact"]) == (0, 1)
+    assert (overlap.counts()["near twin of the source"], overlap.counts()["source"]) == (0, 1)
 
 
 def test_languages_without_spaces_are_compared_by_characters() -> None:
@@ -66,5 +73,49 @@ def test_the_index_loses_no_twin(test: list[str], train: list[str]) -> None:
     overlap = Overlap(test, test)
     overlap.add(train, train)
     expected = [t for t in test if t not in train and any(twins(t, other) for other in train)]
-    assert overlap.counts()["source_near"] == len(expected)
-    assert overlap.counts()["pair_exact"] == sum(bool(t) and t in train for t in test)
+    assert overlap.counts()["near twin of the source"] == len(expected)
+    assert overlap.counts()["source and reference"] == sum(bool(t) and t in train for t in test)
+
+
+def corpus(folder: Path, src: str, tgt: str) -> Parallel:
+    folder.mkdir()
+    for name, content in (("t.en", src), ("t.de", tgt)):
+        (folder / name).write_text(content, encoding="utf-8")
+    pair = [str(folder / "t.en"), str(folder / "t.de")]
+    return Parallel(train=pair, val=pair)
+
+
+def test_every_systems_data_is_read_and_bundles_are_named(tmp_path: Path) -> None:
+    one = corpus(tmp_path / "one", "a b c d\nq\n", "A b c d\nq\n")
+    two = corpus(tmp_path / "two", "x\n", "other\n")
+    counts, warnings = find_overlap({"m1": one, "m2": one, "m3": two, "bundle": None}, None, TEXT, tmp_path)
+    assert counts == {
+        "source and reference": 1,
+        "source": 2,
+        "reference": 1,
+        "near twin of the source": 0,
+        "near twin of the reference": 0,
+    }
+    assert warnings[0].startswith("of 2 test sentences the training data holds 1 by source and reference, 2 by source")
+    assert "bundle: not checked" in warnings[1]
+    assert len(warnings) == 2
+
+
+def test_data_that_is_gone_is_read_where_the_command_says_or_not_at_all(tmp_path: Path) -> None:
+    here = corpus(tmp_path / "here", "x\n", "Y\n")
+    pair = [str(tmp_path / "gone" / name) for name in ("t.en", "t.de")]
+    moved = {"m": Parallel(train=pair, val=pair)}
+    counts, warnings = find_overlap(moved, None, TEXT, tmp_path)
+    assert counts == {}
+    assert "m: not checked" in warnings[0]
+    assert "gone" in warnings[0]
+    counts, _ = find_overlap(moved, here, TEXT, tmp_path)
+    assert counts["source and reference"] == 1
+    assert find_overlap(moved, Spellout(), TEXT, tmp_path)[0] == {}
+
+
+def test_no_overlap_is_no_warning(tmp_path: Path) -> None:
+    clean = corpus(tmp_path / "data", "nothing of it\n", "nichts davon\n")
+    counts, warnings = find_overlap({"m": clean}, None, TEXT, tmp_path)
+    assert set(counts.values()) == {0}
+    assert warnings == []

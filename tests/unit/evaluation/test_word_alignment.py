@@ -3,13 +3,25 @@
 import numpy as np
 import pytest
 
+from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.evaluation.word_alignment import Aligned, align, group_pieces, links, pharaoh
+from softsearch.evaluation.word_alignment import (
+    Alignment,
+    Sentence,
+    align,
+    encode_sentences,
+    group_pieces,
+    links,
+    pharaoh,
+)
+from softsearch.search.batching import translate_ids
 from softsearch.search.forced import forced_alignments
+from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
 from tests.contract.models import TGT_VOCAB, small_model
 
+SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]
 WORDS = "a b c d e f g h i j k l m"
 
 
@@ -35,14 +47,15 @@ def test_pieces_of_a_word(pieces: list[str], whole_words: bool, expected: list[l
 
 def test_weights_of_words_by_hand(step_fn: TorchStepFunction) -> None:
     tokenizer = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
-    (found,) = align(step_fn, (tokenizer, tokenizer), ["ab c"], ["d ef"], units="words") or []
+    sources, targets = (encode_sentences(tokenizer, [text]) for text in ("ab c", "d ef"))
+    (found,) = align(step_fn, (tokenizer, tokenizer), sources, targets, units="words") or []
     src, tgt = ([*tokenizer.encode(text), EOS] for text in ("ab c", "d ef"))
     (pieces,) = forced_alignments(step_fn, [src], [tgt], batch_tokens=100) or []
     assert (found.src, found.tgt) == (["ab", "c", "</s>"], ["d", "ef", "</s>"])
     assert pieces.shape == (6, 6)  # d is two pieces, ef is three, and the end
     assert found.weights[1, 0] == pytest.approx(pieces[2:5, 0:3].sum(axis=1).mean())
     assert found.weights.sum(axis=1) == pytest.approx([1, 1, 1], abs=1e-5)
-    (alone,) = align(step_fn, (tokenizer, tokenizer), ["ab c"], ["d ef"], units="pieces") or []
+    (alone,) = align(step_fn, (tokenizer, tokenizer), sources, targets, units="pieces") or []
     assert alone.src == ["▁", "a", "b", "▁", "c", "</s>"]
     assert alone.weights == pytest.approx(pieces)
 
@@ -51,7 +64,8 @@ def test_weights_of_words_by_hand(step_fn: TorchStepFunction) -> None:
 def test_words_of_any_direction_and_unknown_ones(step_fn: TorchStepFunction, reverse: tuple[bool, bool]) -> None:
     trained = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
     src, tgt = (SentencePieceTokenizer(trained.model, reverse=side) for side in reverse)
-    (found,) = align(step_fn, (src, tgt), ["a xx yy b"], ["c zz"], units="words") or []
+    sources, targets = encode_sentences(src, ["a xx yy b"]), encode_sentences(tgt, ["c zz"])
+    (found,) = align(step_fn, (src, tgt), sources, targets, units="words") or []
     assert (found.src, found.tgt) == (["a", "xx", "yy", "b", "</s>"], ["c", "zz", "</s>"])
     ids = [[*t.encode(text), EOS] for t, text in ((src, "a xx yy b"), (tgt, "c zz"))]
     (plain,) = forced_alignments(step_fn, ids[:1], ids[1:], batch_tokens=100) or []
@@ -62,17 +76,65 @@ def test_words_of_any_direction_and_unknown_ones(step_fn: TorchStepFunction, rev
 def test_ids_that_a_model_has_written_are_words_too(step_fn: TorchStepFunction) -> None:
     tokenizer = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
     cut = tokenizer.encode("c zz d")
-    (found,) = align(step_fn, (tokenizer, tokenizer), ["a b"], [cut], units="words") or []
+    sources = encode_sentences(tokenizer, ["a b"])
+    (found,) = align(step_fn, (tokenizer, tokenizer), sources, [Sentence(cut)], units="words") or []
     assert found.tgt == ["c", "<unk>", "d"]
 
 
 def test_links_leave_the_ends_out() -> None:
     weights = np.array([[0.1, 0.2, 0.7], [0.4, 0.1, 0.5], [0.0, 0.9, 0.1]], dtype=np.float32)
-    assert links(Aligned(["a", "b", "</s>"], ["x", "y", "</s>"], weights)) == [(1, 0), (0, 1)]
-    assert links(Aligned(["a", "b", "</s>"], ["x", "y", "z"], weights)) == [(1, 0), (0, 1), (1, 2)]
-    assert links(Aligned(["</s>"], ["x", "</s>"], weights[:2, :1])) == []
+    assert links(Alignment(["a", "b", "</s>"], ["x", "y", "</s>"], weights)) == [(1, 0), (0, 1)]
+    assert links(Alignment(["a", "b", "</s>"], ["x", "y", "z"], weights)) == [(1, 0), (0, 1), (1, 2)]
+    assert links(Alignment(["</s>"], ["x", "</s>"], weights[:2, :1])) == []
 
 
 def test_pharaohs_format() -> None:
     assert pharaoh([(1, 0), (0, 1), (0, 0)]) == "0-0 0-1 1-0"
     assert pharaoh([]) == ""
+
+
+@pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny", "transformer_ssru"])
+def test_what_search_found_is_aligned_as_search_aligned_it(name: str) -> None:
+    model = small_model(name, seed=3)
+    search = Greedy(max_length_factor=1.0, max_length_offset=4, alignments=True)
+    found = [n_best[0] for n_best in translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=100)]
+    targets = [h.tokens if h.truncated else (*h.tokens, EOS) for h in found]
+    assert len({len(target) for target in targets}) > 1
+    model.train()
+    with evaluating(model):
+        forced = forced_alignments(TorchStepFunction(model), SOURCES, targets, batch_tokens=100)
+    assert model.training
+    assert forced is not None
+    for hypothesis, source, target, matrix in zip(found, SOURCES, targets, forced, strict=True):
+        assert matrix.shape == (len(target), len(source))
+        assert matrix == pytest.approx(hypothesis.alignments, abs=1e-6)
+
+
+def test_a_model_without_attention_has_no_alignments() -> None:
+    step_fn, sentences = TorchStepFunction(small_model("gru")), [Sentence(ids) for ids in SOURCES]
+    tokenizer = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
+    assert forced_alignments(step_fn, SOURCES, SOURCES, batch_tokens=100) is None
+    assert align(step_fn, (tokenizer, tokenizer), sentences, sentences, units="words") is None
+
+
+@pytest.mark.parametrize("reverse", [(False, False), (True, False), (False, True), (True, True)])
+def test_pieces_stand_in_the_order_of_the_text(reverse: tuple[bool, bool]) -> None:
+    trained = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
+    src, tgt = (SentencePieceTokenizer(trained.model, reverse=side) for side in reverse)
+    model, pairs = small_model("rnnsearch", seed=2), [("abc d", "fed"), ("g", "abcdef")]
+    step_fn = TorchStepFunction(model.eval())
+    sides = (encode_sentences(t, lines) for t, lines in zip((src, tgt), zip(*pairs, strict=True), strict=True))
+    found = align(step_fn, (src, tgt), *sides, units="pieces")
+    assert found is not None
+    assert found[0].src == ["▁", "a", "b", "c", "▁", "d", "</s>"]
+    assert [aligned.tgt[-1] for aligned in found] == ["</s>", "</s>"]
+    for (source, target), aligned in zip(pairs, found, strict=True):
+        read, written = [*src.encode(source), EOS], [*tgt.encode(target), EOS]
+        (matrix,) = forced_alignments(step_fn, [read], [written], batch_tokens=100) or []
+        # All but EOS, which stays at the end, is turned around.
+        rows, columns = (
+            [*range(len(ids) - 1)[:: -1 if turned else 1], len(ids) - 1]
+            for ids, turned in ((written, reverse[1]), (read, reverse[0]))
+        )
+        assert aligned.weights == pytest.approx(matrix[rows][:, columns], abs=1e-6)
+        assert np.allclose(aligned.weights.sum(axis=1), 1, atol=1e-5)

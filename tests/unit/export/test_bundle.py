@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from softsearch.app.config.instantiate import build
-from softsearch.evaluation.inference import translate_lines
+from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.models.interface import Seq2Seq
@@ -64,7 +64,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["tokenizers"] == {"src": "joint.model", "tgt": "joint.model"}  # one file for both directions
     assert manifest["reversed"] == {"src": True, "tgt": False}
-    expected = translate_lines(model, (src, tgt), search, LINES)
+    expected = translate_sources(model, tgt, search, [src.encode(line) for line in LINES])
     found = Translator(path, threads=1).translate(LINES)
     assert [n_best[0].text for n_best in found] == expected
     assert any(expected)

@@ -1,57 +1,64 @@
-"""Translating and scoring a test set with checkpoints, bundles and ensembles of them, into a report's folder."""
+"""Evaluation of checkpoints, bundles and ensembles of them on a test set, into a report's folder."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 import softsearch
 from softsearch.app.config.instantiate import build
 from softsearch.app.config.machine import describe_machine
-from softsearch.app.config.validation import check, plain
-from softsearch.app.console import plain_console
-from softsearch.app.evaluate.alignments import align_translations, check_alignment_options, error_rate, write_alignments
-from softsearch.app.evaluate.baselines import read_earlier, scored_otherwise
-from softsearch.app.evaluate.measure import curve_searches, measure, with_curve
-from softsearch.app.evaluate.overlap import find_overlap
+from softsearch.app.config.options import Evaluate
+from softsearch.app.config.validation import check, read_options
+from softsearch.app.console import progress, say
+from softsearch.app.evaluate.alignments import read_alignment_options, write_alignments
+from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import show_report
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search
-from softsearch.app.systems.test_set import HeldOutText, read_test_set
+from softsearch.app.systems.test_set import read_test_set
 from softsearch.app.systems.training_text import training_shortlist
-from softsearch.app.systems.unknown_words import COPY, read_replace_unknown
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
+from softsearch.evaluation.alignment_error import Gold, reference_error_rate
+from softsearch.evaluation.baselines import compare_signatures, read_earlier
 from softsearch.evaluation.bootstrap import compare
-from softsearch.evaluation.inference import score_lines
-from softsearch.evaluation.metrics import corpus_metrics
+from softsearch.evaluation.measure import measure
+from softsearch.evaluation.metrics import corpus_metrics, report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, write_report
+from softsearch.evaluation.search_curve import add_search_curve
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.evaluation.word_alignment import Aligned
+from softsearch.evaluation.train_test_overlap import find_overlap
+from softsearch.evaluation.word_alignment import Alignment, align_translations
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.runtime.system import System, combine
-from softsearch.search.ensemble import AVERAGES, Ensemble
+from softsearch.search.ensemble import Ensemble
+from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
 from softsearch.search.shortlisted import Shortlisted
-from softsearch.text.option_checks import require_bool, require_choice, require_int
+from softsearch.text.word_dictionary import read_dictionary
 from softsearch.training.cpu_memory import keep_freed_memory
 from softsearch.training.run_folder import write_hypotheses, write_metrics
 
+_COPY = Path("copy")  # of replace_unknown
+
 
 @dataclass(frozen=True)
-class _Work:
-    """All that was computed, to be written together."""
+class _Inputs:
+    """What each system is measured with."""
 
-    report: Report
+    options: Evaluate
     text: HeldOutText
-    aligned: list[list[Aligned] | None]  # of each system's translations
+    curve: dict[str, SearchStrategy]
+    gold: list[Gold] | None
+    dictionary: dict[str, str] | None  # empty to copy unknown words
 
 
 def evaluate(config: DictConfig) -> None:
@@ -62,126 +69,112 @@ def evaluate(config: DictConfig) -> None:
     """
     keep_freed_memory()
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # else it tells each step of a test
-    config = with_tuned(config, typed_options())
-    options = plain(config)
-    _check_options(options, config)
-    opened = open_systems(options["ckpt"], options["bundle"], options["average"])
-    text = read_test_set(config, options, opened)
+    options = read_options(with_tuned(config, typed_options()), Evaluate)
+    curve = _check_options(options)
+    opened = open_systems(options.ckpt, options.bundle, options.average)
+    text = read_test_set(options.data, options.test, opened, split=options.split, cache_dir=options.cache_dir)
     for system in opened:
-        plain_console().print(
-            f"translating {len(text.sources)} sentences with {system.described}", soft_wrap=True, highlight=False
-        )
+        say(f"translating {len(text.sources)} sentences with {system.described}")
     opened = [_with_shortlist(system, options) for system in opened]
-    work = _work(config, options, opened, _with_ensemble(opened, options), text)
-    _write(work, options)
+    systems = _with_ensemble(opened, options)
+    gold = read_alignment_options(options, text)
+    inputs = _Inputs(options, text, curve, gold, _read_dictionary(options.replace_unknown))
+    earlier = read_earlier(options.against, text, {system.name for system in systems})
+    warnings = _form_warnings(opened, text)
+    reports, alignments = [], []
+    for system in systems:
+        report, aligned, problems = _measure(system, inputs)
+        reports.append(report)
+        alignments.append(aligned)
+        warnings += problems
+    warnings += compare_signatures(reports[0], earlier)
+    overlap: dict[str, int] = {}
+    if options.overlap:
+        sources = {system.name: system.source for system in opened}
+        overlap, found = find_overlap(sources, build(options.data), text, options.cache_dir)
+        warnings += found
+    _write(_report(text, [*reports, *earlier], overlap, warnings), alignments, inputs)
 
 
-def _check_options(options: dict[str, Any], config: DictConfig) -> None:
-    """Finds mistakes before hours of translating."""
-    check(options["search"], "search")
-    for key in ("overlap", "alignments", "members"):
-        require_bool(key, options[key])
-    if options["ensemble"] is not None:
-        require_choice("ensemble", options["ensemble"], AVERAGES)
+def _check_options(options: Evaluate) -> dict[str, SearchStrategy]:
+    """Finds mistakes before hours of translating; returns the searches of the curve."""
+    check(OmegaConf.to_container(options.search, resolve=True), "search")
     for key in ("weights", "language_model"):
-        if options[key] is not None and options["ensemble"] is None:
+        if getattr(options, key) is not None and options.ensemble is None:
             raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
-    if options["curve"] is not None:
-        if not isinstance(options["curve"], list):
-            raise ConfigError(f"curve is {options['curve']!r}, expected a list, as in '[greedy,2,5,10,50,exact]'")
-        for search in curve_searches(options["curve"], config.search).values():
-            build(search)
+    return curve_searches(options.curve or [], options.search)
 
 
-def _with_ensemble(opened: list[System], options: dict[str, Any]) -> list[System]:
-    if options["ensemble"] is None:
+def _read_dictionary(replace_unknown: Path | None) -> dict[str, str] | None:
+    if replace_unknown is None:
+        return None
+    return {} if replace_unknown == _COPY else read_dictionary(replace_unknown)
+
+
+def _with_ensemble(opened: list[System], options: Evaluate) -> list[System]:
+    if options.ensemble is None:
         return opened
+    assert not isinstance(options.weights, Path)  # with_tuned has read it
     name = "ensemble" if all(system.name != "ensemble" for system in opened) else f"ensemble of {len(opened)}"
-    path = options["language_model"]
-    language_model = None if path is None else open_any([path])[0]
-    together = combine(
-        opened, options["ensemble"], options["weights"], language_model, options["language_model_weight"]
-    )
+    language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
+    ensemble = combine(opened, options.ensemble, options.weights, language_model, options.language_model_weight)
     alone = len(opened) == 1 and language_model is None
-    return [replace(together, name=name), *(opened if options["members"] and not alone else [])]
+    return [replace(ensemble, name=name), *(opened if options.members and not alone else [])]
 
 
-def _with_shortlist(system: System, options: dict[str, Any]) -> System:
+def _with_shortlist(system: System, options: Evaluate) -> System:
     """The system with a shortlist, where one is asked for: a bundle's own, or one of a checkpoint's training text."""
-    if (frequent := options["shortlist"]["frequent"]) is None:
+    frequent, translations = options.shortlist.frequent, options.shortlist.translations
+    if frequent is None:
         return system
     if system.source is None:
-        require_int("shortlist.frequent", frequent, at_least=1)
         return replace(
             system, step_fn=Shortlisted(system.step_fn, open_shortlist(Bundle.open(system.origin), frequent))
         )
-    tables = training_shortlist(system.source, system.tokenizers, Path(options["cache_dir"]), **options["shortlist"])
+    tables = training_shortlist(
+        system.source, system.tokenizers, options.cache_dir, frequent=frequent, translations=translations
+    )
     assert isinstance(system.step_fn, TorchStepFunction)
     return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
 
 
-def _work(
-    config: DictConfig, options: dict[str, Any], opened: list[System], systems: list[System], text: HeldOutText
-) -> _Work:
-    gold = check_alignment_options(options, text)
-    dictionary = read_replace_unknown(options["replace_unknown"])
-    earlier = read_earlier(options["against"], text, {system.name for system in systems})
-    reports: list[SystemReport] = []
-    aligned: list[list[Aligned] | None] = []
-    warnings = _form_warnings(opened, text)
-    for system in systems:
-        measured = measure(system, config.search, build_search(config.search, system.tokenizers), text, dictionary)
-        report = replace(measured.report, search=", ".join([measured.report.search, *_also(system, options)]))
-        warnings += measured.warnings
-        if options["curve"] is not None:
-            report, unproven = with_curve(report, system, options["curve"], config.search, text, dictionary)
-            warnings += unproven
-        if gold is not None:
-            report = replace(report, aer=error_rate(system, gold, text))
-        if cut := sum(hypothesis.truncated for hypothesis in measured.found):
-            warnings.append(
-                f"{system.name}: {cut:,} translations were cut at the length limit, before the model ended them"
-            )
-        found = (
-            align_translations(system, measured, text, options["alignment_units"]) if options["alignments"] else None
-        )
-        if options["alignments"] and found is None:
-            warnings.append(f"{system.name}: no alignments, for the model does not attend to the source")
-        reports.append(report)
-        aligned.append(found)
-    warnings += scored_otherwise(reports[0], earlier)
-    reports += earlier
-    aligned += [None] * len(earlier)
-    overlap: dict[str, int] = {}
-    if options["overlap"]:
-        overlap, found_there = find_overlap(opened, config.get("data"), text, Path(options["cache_dir"]))
-        warnings += found_there
-    metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
-    report_of_all = Report(
-        test_set=text.name,
-        src_lang=text.src_lang,
-        tgt_lang=text.tgt_lang,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        softsearch_version=softsearch.__version__,
-        machine=describe_machine(),
-        sources=text.sources,
-        references=text.references,
-        systems=reports,
-        comparisons=compare({report.name: report.hypotheses for report in reports}, metrics, text.references),
-        overlap=overlap,
-        warnings=warnings,
+def _measure(system: System, inputs: _Inputs) -> tuple[SystemReport, list[Alignment] | None, list[str]]:
+    """The report of a system, the alignments of its translations, and warnings."""
+    options, text, dictionary = inputs.options, inputs.text, inputs.dictionary
+    report, hypotheses, warnings = measure(
+        system,
+        build_search(options.search, system.tokenizers),
+        text,
+        search=_describe(system, options),
+        dictionary=dictionary,
+        progress=progress,
     )
-    return _Work(report_of_all, text, aligned)
+    if inputs.curve:
+        scored_by = curve_options(options.search)
+        report, unproven = add_search_curve(
+            report, system, inputs.curve, scored_by, text, dictionary=dictionary, progress=progress
+        )
+        warnings += unproven
+    if inputs.gold is not None:
+        report = replace(report, aer=reference_error_rate(system.step_fn, system.tokenizers, inputs.gold, text))
+    if not options.alignments:
+        return report, None, warnings
+    units = options.alignment_units
+    alignments = align_translations(system.step_fn, system.tokenizers, hypotheses, text, units)
+    if alignments is None:
+        warnings.append(f"{system.name}: no alignments, because the model has no attention")
+    return report, alignments, warnings
 
 
-def _also(system: System, options: dict[str, Any]) -> list[str]:
-    """What else there is to a search, for people."""
-    frequent, unknown = options["shortlist"]["frequent"], options["replace_unknown"]
-    said = [f"ensemble by {options['ensemble']}"] if isinstance(system.step_fn, Ensemble) else []
-    said += [] if frequent is None else [f"shortlist {frequent}"]
-    if unknown is None:
-        return said
-    return [*said, "unknown words copied" if unknown == COPY else f"unknown words from {Path(unknown).name}"]
+def _describe(system: System, options: Evaluate) -> str:
+    """The search in words, with all that goes with it."""
+    frequent, unknown = options.shortlist.frequent, options.replace_unknown
+    words = [describe_search(options.search)]
+    words += [f"ensemble by {options.ensemble}"] if isinstance(system.step_fn, Ensemble) else []
+    words += [] if frequent is None else [f"shortlist {frequent}"]
+    if unknown is not None:
+        words.append("unknown words copied" if unknown == _COPY else f"unknown words from {unknown.name}")
+    return ", ".join(words)
 
 
 def _form_warnings(systems: Sequence[System], text: HeldOutText) -> list[str]:
@@ -192,24 +185,41 @@ def _form_warnings(systems: Sequence[System], text: HeldOutText) -> list[str]:
     ]
 
 
-def _write(work: _Work, options: dict[str, Any]) -> None:
-    folder, split = Path(options["run_dir"]), str(options["split"])
+def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, int], warnings: list[str]) -> Report:
+    metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
+    return Report(
+        test_set=text.name,
+        src_lang=text.src_lang,
+        tgt_lang=text.tgt_lang,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        softsearch_version=softsearch.__version__,
+        machine=describe_machine(),
+        sources=text.sources,
+        references=text.references,
+        systems=systems,
+        comparisons=compare({system.name: system.hypotheses for system in systems}, metrics, text.references),
+        overlap=overlap,
+        warnings=warnings,
+    )
+
+
+def _write(report: Report, alignments: Sequence[list[Alignment] | None], inputs: _Inputs) -> None:
+    """Writes the report's folder; ``alignments`` are those of the first systems, which were measured just now."""
+    folder, split = inputs.options.run_dir, inputs.options.split
     with all_or_nothing(folder) as new:
-        systems = [
-            report if found is None else write_alignments(new, report, found, options)
-            for report, found in zip(work.report.systems, work.aligned, strict=True)
-        ]
-        report = replace(work.report, systems=systems)
+        systems = list(report.systems)
+        for index, aligned in enumerate(alignments):
+            if aligned is not None:
+                systems[index] = write_alignments(new, systems[index], aligned, inputs.options)
+        report = replace(report, systems=systems)
         for system in systems:
             name = split if len(systems) == 1 else f"{split}.{file_name(system.name)}"
             write_hypotheses(new, name, system.hypotheses)
-        first, text = systems[0], work.text
-        scores = score_lines(first.hypotheses, text.lines, text_form=text.text_form, tgt_lang=text.tgt_lang)
-        figures = scores.values | ({} if first.nll is None else {"loss": first.nll})
+        metrics = report_metrics(systems[0], inputs.text)
         write_metrics(
             new,
-            {f"{split}/{name}": value for name, value in figures.items()},
-            {f"{split}/{name}": signature for name, signature in scores.signatures.items()},
+            {f"{split}/{name}": value for name, value in metrics.values.items()},
+            {f"{split}/{name}": signature for name, signature in metrics.signatures.items()},
         )
         write_report(report, new)
         write_page(report, new)

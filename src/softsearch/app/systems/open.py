@@ -13,7 +13,7 @@ from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.system import System, open_bundle
 from softsearch.training.checkpoints.average import read_weights
 
-Paths = str | list[str] | None
+Paths = str | Path | list[str] | list[Path] | None
 
 
 def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System]:
@@ -43,10 +43,10 @@ def open_any(paths: Sequence[str]) -> list[System]:
 
 
 def _path_list(key: str, paths: Paths) -> list[str]:
-    values: Any = [] if paths is None else [paths] if isinstance(paths, str) else paths  # of YAML, so anything
-    if not isinstance(values, list) or not all(isinstance(path, str) and path for path in values):
+    values: Any = [] if paths is None else [paths] if isinstance(paths, str | Path) else paths  # of YAML, so anything
+    if not isinstance(values, list) or not all(isinstance(path, str | Path) and path for path in values):
         raise ConfigError(f"{key}={paths!r}: expected a path or a list of paths, as in {key}='[a,b]'")
-    return list(values)
+    return [str(path) for path in values]
 
 
 def _with_unique_names(systems: list[System]) -> list[System]:

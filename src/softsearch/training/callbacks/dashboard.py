@@ -9,7 +9,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.evaluation.word_alignment import align
+from softsearch.evaluation.word_alignment import align, encode_sentences
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.fsdp import whole_weights
@@ -100,21 +100,19 @@ class Dashboard(Callback):
         """Heatmaps of the first samples that are short enough; only the first process draws."""
         prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # missing from Lightning's annotations
         tokenizers = (prepared.src_tokenizer, prepared.tgt_tokenizer)
-        pairs = [
-            (source, translation)
-            for source, _, translation in lines
-            if max(len(t.encode(x)) for t, x in zip(tokenizers, (source, translation), strict=True)) < _LONGEST
-        ][: self.heatmaps]
-        sources, translations = [source for source, _ in pairs], [translation for _, translation in pairs]
+        sides = [line[0] for line in lines], [line[2] for line in lines]
+        sentences = [encode_sentences(tokenizer, side) for tokenizer, side in zip(tokenizers, sides, strict=True)]
+        pairs = [pair for pair in zip(*sentences, strict=True) if max(len(s.ids) for s in pair) <= _LONGEST]
+        src, tgt = [pair[0] for pair in pairs[: self.heatmaps]], [pair[1] for pair in pairs[: self.heatmaps]]
         with whole_weights(trainer), evaluating(model):
-            aligned = align(TorchStepFunction(model), tokenizers, sources, translations, units="pieces") or []
+            aligned = align(TorchStepFunction(model), tokenizers, src, tgt, units="pieces") or []
         if not trainer.is_global_zero or not aligned:
             return []
         from softsearch.report.heatmap import alignment_image
 
         return [
-            (translation, alignment_image(a.weights, a.src, a.tgt))
-            for translation, a in zip(translations, aligned, strict=True)
+            (str(sentence.text), alignment_image(a.weights, a.src, a.tgt))
+            for sentence, a in zip(tgt, aligned, strict=True)
         ]
 
 

@@ -2,12 +2,12 @@
 
 import logging
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.evaluation.inference import translate_lines
+from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.search.interface import SearchStrategy
 from softsearch.training.fsdp import whole_weights
@@ -42,10 +42,10 @@ class TranslateValidation(Callback):
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         sources, references = data.lines("val")
-        tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-        model: Any = pl_module.model
+        prepared, model = data.prepared, cast(Any, pl_module.model)
+        src = [prepared.src_tokenizer.encode(line) for line in sources]
         with whole_weights(trainer):
-            hypotheses = translate_lines(model, tokenizers, self.search, sources)
+            hypotheses = translate_sources(model, prepared.tgt_tokenizer, self.search, src)
         source = data.source
         scores = corpus_scores(
             hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False

@@ -1,12 +1,10 @@
 """Unknown words replaced after any search, as they are with the alignments that a search collects."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from softsearch.app.systems.unknown_words import read_replace_unknown
-from softsearch.errors import ConfigError, CorpusError
+from softsearch.errors import ConfigError
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
@@ -39,17 +37,14 @@ def a_system(model: str) -> System:
 
 
 @pytest.mark.parametrize("model", ["rnnsearch", "transformer_tiny"])
-def test_texts_are_those_of_the_alignments_of_the_search(model: str, tmp_path: Path) -> None:
+def test_texts_are_those_of_the_alignments_of_the_search(model: str) -> None:
     system = a_system(model)
     ids = [[*WORDS.encode(line), EOS] for line in SOURCES]
     search = Sampling(n_best=20, max_length_factor=1.0, max_length_offset=4, alignments=True)
     samples = translate_ids(system.step_fn, search, ids, batch_tokens=1000)
     found, sources = [h for n_best in samples for h in n_best], [line for line in SOURCES for _ in range(20)]
     assert sum(UNK in hypothesis.tokens for hypothesis in found) > 1
-    (tmp_path / "words.tsv").write_text("Rex\tK\u00f6nig\t2\n", encoding="utf-8")
-    for option, expected_words in (("copy", {}), (str(tmp_path / "words.tsv"), {"Rex": "K\u00f6nig"})):
-        dictionary = read_replace_unknown(option)
-        assert dictionary == expected_words
+    for dictionary in ({}, {"Rex": "K\u00f6nig"}):
         by_search = UnknownWords(WORDS, WORDS, dictionary)
         expected = [by_search(line, h.tokens, h.alignments) for line, h in zip(sources, found, strict=True)]
         assert translation_texts(system, sources, [replace(h, alignments=None) for h in found], dictionary) == expected
@@ -64,14 +59,9 @@ def test_a_search_without_alignments_will_do() -> None:
     assert "\u2047" not in "".join(translation_texts(system, SOURCES, found, {}))
 
 
-def test_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"small\.ckpt has no attention"):
         translation_texts(a_system("gru"), [], [], {})
     pieces = train_tokenizer(["abc def ghi jkl m"] * 3, kind="char", vocab_size=TGT_VOCAB)
     with pytest.raises(ConfigError, match="the target vocabulary has smaller units"):
         translation_texts(replace(a_system("rnnsearch"), tokenizers=(WORDS, pieces)), [], [], {})
-    with pytest.raises(CorpusError, match=r"nowhere\.tsv"):
-        read_replace_unknown(str(tmp_path / "nowhere.tsv"))
-    with pytest.raises(ConfigError, match="replace_unknown is True, expected copy or a file"):
-        read_replace_unknown(True)
-    assert read_replace_unknown(None) is None

@@ -1,29 +1,28 @@
-"""Systems of an earlier report, to be compared with: other searches, or unknown words left as they are."""
+"""Baselines: the systems of an earlier report, to be compared with."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from softsearch.app.systems.test_set import HeldOutText
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import SystemReport, read_report
+from softsearch.evaluation.test_set import HeldOutText
 
 
-def read_earlier(against: str | None, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
-    """The systems of the report in the folder ``against``, as they were measured then; their pictures stay there.
+def read_earlier(against: Path | None, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
+    """The systems of an earlier report, as they were measured then, without their pictures.
 
     Args:
-        against: the folder; None for no systems.
+        against: the report's folder; None for no systems.
         text: the test set of the new report.
-        names: of the new report's systems. Those of the same names are told apart by the earlier folder's.
+        names: of the new report's systems; an earlier one of the same name gets its folder's name before its own.
 
     Raises:
         ConfigError: the report cannot be read, or is about another test set.
     """
     if against is None:
         return []
-    folder = Path(against)
-    report = read_report(folder)
+    report = read_report(against)
     if report.sources != text.sources or report.references != text.references:
         raise ConfigError(
             f"against={against} is about {report.test_set} ({len(report.sources):,} sentences), this test set is "
@@ -33,14 +32,14 @@ def read_earlier(against: str | None, text: HeldOutText, names: Collection[str])
     for system in report.systems:
         name = system.name
         while name in taken:
-            name = f"{folder.resolve().name}: {name}"
+            name = f"{against.resolve().name}: {name}"
         taken.add(name)
         systems.append(replace(system, name=name, heatmaps=[]))
     return systems
 
 
-def scored_otherwise(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
-    """Warnings of earlier scores that another metric gave: other tokens, other letters, another sacreBLEU.
+def compare_signatures(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
+    """Warnings of earlier scores by another metric: with other tokens, another case, another sacreBLEU.
 
     Args:
         new: a system that was scored just now.

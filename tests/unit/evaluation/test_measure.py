@@ -2,29 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import sacrebleu
 import torch
-from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.instantiate import build
-from softsearch.app.evaluate.measure import (
-    Measured,
-    curve_searches,
-    describe_search,
-    known_sentences,
-    measure,
-    with_curve,
-)
-from softsearch.app.systems.test_set import HeldOutText
 from softsearch.data.corpora.base import TextForm
-from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
+from softsearch.evaluation.measure import Measurement, sentences_without_unk
+from softsearch.evaluation.measure import measure as measure_with
+from softsearch.evaluation.search_curve import add_search_curve
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchState, TorchStepFunction
 from softsearch.runtime.system import System
+from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
+from softsearch.search.exact import ExactSearch
+from softsearch.search.greedy import Greedy
 from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist
@@ -36,12 +32,10 @@ from tests.contract.models import TGT_VOCAB, small_model
 TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
 SOURCES = ["a b c", "a x b", "c d e f g h i", "d", "e f"]
 REFERENCES = ["A b c", "b c d e", "c d z", "d", "f g h i j"]
-GREEDY = OmegaConf.create(
-    {"_target_": "softsearch.search.greedy.Greedy", "max_length_factor": 1.0, "max_length_offset": 4}
-)
-BEAM = OmegaConf.create(
-    {"_target_": "softsearch.search.beam.BeamSearch", "beam": 3, "length_penalty": 0.5, "max_length_offset": 4}
-)
+GREEDY = Greedy(max_length_factor=1.0, max_length_offset=4)
+EXACT = ExactSearch(beam=3, max_length_offset=4)
+BEAM = BeamSearch(beam=3, length_penalty=0.5, max_length_offset=4)
+measure = partial(measure_with, search="in words")
 
 
 def text(form: TextForm) -> HeldOutText:
@@ -68,10 +62,10 @@ def system(step_fn: StepFunction | None = None) -> System:
 
 def test_it_says_what_evaluation_says_and_more() -> None:
     one = system()
-    report = measure(one, GREEDY, build(GREEDY), text("plain")).report
+    report = measure(one, GREEDY, text("plain")).report
     assert isinstance(one.step_fn, TorchStepFunction)
     expected = evaluate(
-        one.step_fn.model, one.tokenizers, build(GREEDY), (SOURCES, REFERENCES), text_form="plain", tgt_lang="de"
+        one.step_fn.model, one.tokenizers, GREEDY, (SOURCES, REFERENCES), text_form="plain", tgt_lang="de"
     )
     assert report.hypotheses == expected.hypotheses
     assert report.nll == pytest.approx(expected.scores.values["loss"])
@@ -79,11 +73,11 @@ def test_it_says_what_evaluation_says_and_more() -> None:
         assert report.scores[name].value == pytest.approx(expected.scores.values[name])
     assert sum(r.sentences for r in report.by_length) == len(SOURCES) == len(report.sentence_chrf)
     assert report.sentences_per_second > 0 < report.tokens_per_second
-    assert report.search == "greedy"
+    assert report.search == "in words"
 
 
 def test_plain_text_is_scored_lower_cased_and_tokenised_too() -> None:
-    report = measure(system(), GREEDY, build(GREEDY), text("plain")).report
+    report = measure(system(), GREEDY, text("plain")).report
     by_hand = [
         [" ".join(sacrebleu.metrics.BLEU(tokenize="13a").tokenizer(line.lower()).split()) for line in side]
         for side in (report.hypotheses, REFERENCES)
@@ -91,17 +85,17 @@ def test_plain_text_is_scored_lower_cased_and_tokenised_too() -> None:
     expected = sacrebleu.corpus_bleu(by_hand[0], [by_hand[1]], tokenize="none", force=True).score
     assert report.scores["bleu_lc"].value == pytest.approx(expected)
     assert "case:lc" in report.scores["bleu_lc"].signature
-    assert "bleu_lc" not in measure(system(), GREEDY, build(GREEDY), text("lc_tok")).report.scores
+    assert "bleu_lc" not in measure(system(), GREEDY, text("lc_tok")).report.scores
 
 
 def test_sentences_without_unknown_words_are_those_of_both_sides() -> None:
     # A is unknown in the first reference, x in the second source and z in the third reference.
-    assert known_sentences(system(), text("plain")).tolist() == [False, False, False, True, True]
-    assert measure(system(), GREEDY, build(GREEDY), text("lc_tok")).report.no_unk_sentences == 2
+    assert sentences_without_unk(system(), text("plain")) == [3, 4]
+    assert measure(system(), GREEDY, text("lc_tok")).report.no_unk_sentences == 2
 
 
 @pytest.mark.parametrize("search", [GREEDY, BEAM])
-def test_sentences_without_unknown_words_are_translated_without_unknown_words(search: DictConfig) -> None:
+def test_sentences_without_unknown_words_are_translated_without_unknown_words(search: Greedy | BeamSearch) -> None:
     # Bahdanau et al. 2015, table 1: "We disallowed the models to generate [UNK] tokens when only the sentences having
     # no unknown words were evaluated (last column)".
     model = small_model("rnnsearch", seed=4)
@@ -109,9 +103,9 @@ def test_sentences_without_unknown_words_are_translated_without_unknown_words(se
         model.decoder.get_parameter("output.bias")[UNK] += 3
     one, references = system(TorchStepFunction(model)), ["A", "b c d e", "z", "a b c d", "f h h h h"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
-    report = measure(one, search, build(search), test_set).report
+    report = measure(one, search, test_set).report
     assert all("\u2047" in hypothesis for hypothesis in report.hypotheses)
-    found = build(search, banned=(UNK,))(one.step_fn, [[*TOKENIZER.encode(line), EOS] for line in SOURCES[3:]])
+    found = replace(search, banned=(UNK,))(one.step_fn, [[*TOKENIZER.encode(line), EOS] for line in SOURCES[3:]])
     texts = [TOKENIZER.decode(n_best[0].tokens) for n_best in found]
     expected = sacrebleu.corpus_bleu(texts, [references[3:]], tokenize="none", force=True).score
     assert report.scores["bleu_no_unk"].value == pytest.approx(expected)
@@ -136,32 +130,33 @@ def test_subwords_that_wrote_no_unknown_word_are_not_translated_again() -> None:
         step_fn = Counting(model)
         one = replace(system(step_fn), tokenizers=(characters, characters))
         test_set = HeldOutText("t", ["a", "b", "x", "c", "a b"], ["a", "b", "c", "b", "c"], "lc_tok", "en", "de")
-        measured = measure(one, GREEDY, build(GREEDY), test_set)
+        measured = measure(one, GREEDY, test_set)
         assert "bleu_no_unk" in measured.report.scores
-        assert any(UNK in hypothesis.tokens for hypothesis in measured.found) == (again > 0)
+        assert any(UNK in hypothesis.tokens for hypothesis in measured.hypotheses) == (again > 0)
         assert step_fn.started == len(SOURCES) + again
 
 
 def test_where_all_words_are_known_there_is_no_such_column() -> None:
     known = HeldOutText("t", ["a b"], ["c d"], "lc_tok", "en", "de")
-    report = measure(system(), GREEDY, build(GREEDY), known).report
+    report = measure(system(), GREEDY, known).report
     assert "bleu_no_unk" not in report.scores
     assert report.no_unk_sentences is None
 
 
 def test_any_step_function_is_scored_as_a_model_is() -> None:
     one = system()
-    alone = measure(one, GREEDY, build(GREEDY), text("plain")).report
+    alone = measure(one, GREEDY, text("plain")).report
     twins = system(Ensemble([one.step_fn, one.step_fn]))
-    both = measure(twins, GREEDY, build(GREEDY), text("plain")).report
+    both = measure(twins, GREEDY, text("plain")).report
     assert both.hypotheses == alone.hypotheses
     assert both.nll == pytest.approx(alone.nll, rel=1e-5)
 
 
 def test_a_curve_of_searches() -> None:
     one, plain = system(), text("lc_tok")
-    report = measure(one, BEAM, build(BEAM), plain).report
-    with_points, warnings = with_curve(report, one, ["greedy", 1, 3, "exact"], BEAM, plain)
+    report = measure(one, BEAM, plain).report
+    searches = {"greedy": Greedy(max_length_offset=4), "beam 1": replace(BEAM, beam=1), "beam 3": BEAM, "exact": EXACT}
+    with_points, warnings = add_search_curve(report, one, searches, BEAM, plain)
     points = with_points.search_curve
     assert warnings == []
     assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
@@ -172,14 +167,18 @@ def test_a_curve_of_searches() -> None:
     assert np.isclose(points[0].mean_log_prob, points[1].mean_log_prob)
 
 
+def without_loss(measured: Measurement) -> list[str]:
+    return [warning for warning in measured.warnings if "-log p" in warning]
+
+
 def test_the_loss_is_that_of_the_shortlist() -> None:
     model, everything = small_model("rnnsearch", seed=4), np.arange(4, TGT_VOCAB)
     no_translations = np.full((TGT_VOCAB, 1), -1)
     known = HeldOutText("t", ["a b c", "d"], ["b c", "a"], "lc_tok", "en", "de")
     frequent = np.array(TOKENIZER.encode("a b c"))
 
-    def measured(shortlist: Shortlist | None, test_set: HeldOutText) -> Measured:
-        return measure(system(TorchStepFunction(model, shortlist)), GREEDY, build(GREEDY), test_set)
+    def measured(shortlist: Shortlist | None, test_set: HeldOutText) -> Measurement:
+        return measure(system(TorchStepFunction(model, shortlist)), GREEDY, test_set)
 
     found = measured(Shortlist(frequent, no_translations), known)
     pairs = score_pairs(
@@ -189,24 +188,24 @@ def test_the_loss_is_that_of_the_shortlist() -> None:
         batch_tokens=100,
     )
     assert found.report.nll == pytest.approx(-sum(pair.log_prob for pair in pairs) / 5, rel=1e-5)
-    assert found.warnings == []
+    assert without_loss(found) == []
     full = measured(None, known)
     assert full.report.nll is not None
     assert found.report.nll is not None
     assert found.report.nll < full.report.nll - 0.1  # it shares out all probability among four words
     missing = measured(Shortlist(everything[:-1], no_translations), text("lc_tok"))  # m, and unknown words
     assert missing.report.nll is None
-    (warning,) = missing.warnings
+    (warning,) = without_loss(missing)
     assert warning.startswith("one has no -log p of a reference token: it is infinite, because a word of 2 of 5")
 
 
 def test_scores_that_are_no_probabilities_have_no_loss() -> None:
     members = [TorchStepFunction(small_model("rnnsearch", seed=seed)) for seed in (4, 5)]
     for average in AVERAGES:
-        measured = measure(system(Ensemble(members, None, average)), GREEDY, build(GREEDY), text("lc_tok"))
+        measured = measure(system(Ensemble(members, None, average)), GREEDY, text("lc_tok"))
         missing = average == "unnormalised_log_probs"
         assert (measured.report.nll is None) == missing
-        assert [warning.partition(": ")[2] for warning in measured.warnings] == [
+        assert [warning.partition(": ")[2] for warning in without_loss(measured)] == [
             "the scores that its models add up are not probabilities"
         ] * missing
 
@@ -219,9 +218,11 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
     references = ["x x x x b", "a x b x b", "x x b x b", "a x x b d", "x e x x x"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
     dictionary = dict.fromkeys("abcdefghi", "x")
-    report = measure(one, BEAM, build(BEAM), test_set, dictionary).report
+    report = measure(one, BEAM, test_set, dictionary=dictionary).report
+    searches = {"beam": BEAM, "greedy": Greedy(max_length_offset=4)}
     replaced, left = (
-        with_curve(report, one, [3, "greedy"], BEAM, test_set, words)[0].search_curve for words in (dictionary, None)
+        add_search_curve(report, one, searches, BEAM, test_set, dictionary=words)[0].search_curve
+        for words in (dictionary, None)
     )
     assert replaced[0].bleu == pytest.approx(report.scores["bleu"].value)
     assert all(ours.bleu > theirs.bleu for ours, theirs in zip(replaced, left, strict=True))
@@ -229,43 +230,8 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
 
 def test_exact_search_that_gives_up_is_no_proof() -> None:
     one, plain = system(), text("lc_tok")
-    report = measure(one, GREEDY, build(GREEDY), plain).report
-    _, warnings = with_curve(report, one, ["exact"], OmegaConf.merge(BEAM, {"max_nodes": 1}), plain)
+    report = measure(one, GREEDY, plain).report
+    search = ExactSearch(beam=3, max_length_offset=4, max_nodes=1)
+    _, warnings = add_search_curve(report, one, {"exact": search}, BEAM, plain)
     assert warnings[0].startswith("one: exact search did not come to an end for ")
     assert " of 5 sentences" in warnings[0]
-
-
-def test_the_curve_of_a_reranker_is_that_of_its_search() -> None:
-    one, plain = system(), text("lc_tok")
-    report = measure(one, BEAM, build(BEAM), plain).report
-    rerank = {"_target_": "softsearch.app.systems.reranking.rerank", "models": ["r2l.ckpt"], "length_penalty": 2.0}
-    found, expected = (
-        with_curve(report, one, ["greedy", 3], search, plain)[0].search_curve
-        for search in (OmegaConf.create({**rerank, "search": BEAM}), BEAM)
-    )
-    assert [replace(point, seconds=0) for point in found] == [replace(point, seconds=0) for point in expected]
-
-
-def test_searches_of_a_curve_take_the_options_that_they_have() -> None:
-    nodes = curve_searches(["greedy", 7, "exact"], BEAM)
-    assert {"beam": 7, "length_penalty": 0.5, "max_length_offset": 4}.items() <= nodes["beam 7"].items()
-    assert "length_penalty" not in nodes["greedy"]
-    assert all(node.max_length_offset == 4 for node in nodes.values())
-
-
-@pytest.mark.parametrize("wrong", ["beam", 0, True, 2.5, None])
-def test_what_is_no_search_is_refused(wrong: object) -> None:
-    with pytest.raises(ConfigError, match="expected greedy, exact or a beam width"):
-        curve_searches([wrong], BEAM)
-
-
-@pytest.mark.parametrize(
-    ("search", "expected"),
-    [
-        (BEAM, "beam 3, length penalty 0.5"),
-        (GREEDY, "greedy"),
-        (OmegaConf.merge(BEAM, {"length_norm": "gnmt", "n_best": 1}), "beam 3, length penalty 0.5, length norm gnmt"),
-    ],
-)
-def test_a_search_in_words(search: DictConfig, expected: str) -> None:
-    assert describe_search(search) == expected
