@@ -1,9 +1,6 @@
-"""Builds a dictionary for unknown words: python src/dictionary.py ckpt=RUN/checkpoints/best.ckpt out=FILE.tsv.
-
-See configs/dictionary.yaml.
-"""
+"""Builds a dictionary for unknown words: the same as ``softsearch dictionary``; see configs/dictionary.yaml."""
 
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("dictionary", "softsearch.app.dictionary.dictionary")
+    start("dictionary")

@@ -1,9 +1,6 @@
-"""Exports a checkpoint: python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME [key=value ...].
-
-See configs/export.yaml.
-"""
+"""Exports a checkpoint as a bundle: the same as ``softsearch export``; see configs/export.yaml."""
 
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("export", "softsearch.app.export.export")
+    start("export")

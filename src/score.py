@@ -1,9 +1,6 @@
-"""Scores translations that are known: python src/score.py ckpt=... | bundle=... [src=x.en tgt=x.de] [key=value ...].
-
-See configs/score.yaml.
-"""
+"""Scores given translations with checkpoints and bundles: the same as ``softsearch score``; see configs/score.yaml."""
 
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("score", "softsearch.app.score.score")
+    start("score")

@@ -1,6 +1,6 @@
-"""Searches for good settings: python src/sweep.py sweep=NAME [trials=N] [key=value ...]; see configs/sweep.yaml."""
+"""Searches for good settings: the same as ``softsearch sweep``; see configs/sweep.yaml."""
 
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("sweep", "softsearch.app.sweep.sweep.sweep")
+    start("sweep")

@@ -1,9 +1,6 @@
-"""Tunes how models work together: python src/tune.py ckpt='[a.ckpt,b.ckpt]' [bundle=FOLDER] [key=value ...].
-
-See configs/tune.yaml.
-"""
+"""Tunes the weights of an ensemble or a reranker: the same as ``softsearch tune``; see configs/tune.yaml."""
 
 from softsearch.app.start import start
 
 if __name__ == "__main__":
-    start("tune", "softsearch.app.tune.tune")
+    start("tune")

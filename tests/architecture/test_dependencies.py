@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-BASE = ("errors", "search", "text", "runtime", "__init__")  # installed without the lab
+BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
 SWEEP = ("app/sweep/study", "app/sweep/sweep", "app/sweep/results")
 NEEDS = {  # what src uses: the last release without it
     "lightning.pytorch.callbacks.WeightAveraging": "2.5.6",

@@ -1,23 +1,48 @@
-"""Starts a command; imports nothing but the standard library, so that signals are heard from the first moment."""
+"""The commands of the lab, and their start.
+
+It imports nothing but the standard library: signals are heard from the first moment, and it works without the lab.
+"""
 
 import os
 import signal
+import sys
+from collections.abc import Sequence
 from types import FrameType
 
+COMMANDS = {  # each with a config of its name, and the function that does its work
+    "train": "softsearch.app.train.train.train",
+    "prepare": "softsearch.app.prepare.prepare",
+    "evaluate": "softsearch.app.evaluate.evaluate.evaluate",
+    "score": "softsearch.app.score.score",
+    "average": "softsearch.app.average.average",
+    "export": "softsearch.app.export.export",
+    "dictionary": "softsearch.app.dictionary.dictionary",
+    "tune": "softsearch.app.tune.tune",
+    "sweep": "softsearch.app.sweep.sweep.sweep",
+    "compare": "softsearch.app.compare.compare.compare",
+}
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def start(command: str, work: str) -> None:
-    """Runs a command of ``src``.
+def start(command: str, options: Sequence[str] | None = None) -> None:
+    """Runs a command.
 
     Args:
-        command: name of its config.
-        work: full name of the function that does its work, given the config.
+        command: one of COMMANDS, or ``demo``.
+        options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()
-    from softsearch.app.config.command import run
+    try:
+        if command == "demo":
+            from softsearch.app.demo import demo
 
-    run(command, work)
+            sys.exit(demo())
+        from softsearch.app.config.command import run
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.startswith("softsearch"):
+            raise
+        sys.exit(f"error: {command} needs {error.name}, which is not installed: pip install 'softsearch[lab]'")
+    run(command, COMMANDS[command], options)
 
 
 def end_on_signals() -> None:

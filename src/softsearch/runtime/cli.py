@@ -16,6 +16,11 @@ import softsearch
 from softsearch.errors import SoftsearchError
 from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
 
+_LAB = (
+    "The lab's commands (pip install 'softsearch[lab]') take key=value options: train, prepare, evaluate, score, "
+    "average, export, dictionary, tune, sweep, compare; and demo. Try: softsearch train --help"
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
@@ -126,7 +131,7 @@ def _verify(arguments: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="softsearch", description="Translate with an exported bundle.")
+    parser = argparse.ArgumentParser(prog="softsearch", description="Translate with an exported bundle.", epilog=_LAB)
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

@@ -52,7 +52,7 @@ def install(monkeypatch: Any, folder: Path) -> None:
     """Makes trials run the script."""
     script = folder / "train.py"
     script.write_text(SCRIPT)
-    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", script)
+    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
     monkeypatch.setattr("softsearch.app.sweep.sweep._LOOK", 0.02)
 
 

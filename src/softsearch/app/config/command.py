@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import fields
 from functools import partial
@@ -27,6 +27,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+import softsearch
 from softsearch.app.config import machine
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import nearest, read_options
@@ -48,28 +49,33 @@ _PLUGINS = {
     "submitit_slurm": "pip install 'softsearch[sweep]'",
     "ray": "pip install hydra-ray-launcher",  # its pins do not go with ours
 }
-_EXTRAS = {"optuna": "pip install 'softsearch[sweep]'"}
-CONFIGS = Path(__file__).parents[4] / "configs"
+CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
+if not CONFIGS.is_dir():
+    CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
 
 
 def command(config_name: str) -> Callable[[Work], Callable[[], None]]:
     """Decorates the body of a command; see :func:`run`."""
-    return lambda body: lambda: _run(config_name, lambda: body)
+    return lambda body: lambda: _run(config_name, lambda: body, None)
 
 
-def run(config_name: str, work: str) -> None:
+def run(config_name: str, work: str, options: Sequence[str] | None = None) -> None:
     """Runs a command. Errors meant for users end the process with 1 and their message.
 
     Args:
         config_name: of the command.
         work: full name of the function that does its work, imported after the options have been checked. It takes
             the options, or the config where it says so: ``def sweep(config: DictConfig)``.
+        options: as typed; None for those of ``sys.argv``.
     """
-    _run(config_name, partial(_import, work))
+    _run(config_name, partial(_import, work), options)
 
 
-def _run(config_name: str, load: Callable[[], Work]) -> None:
+def _run(config_name: str, load: Callable[[], Work], typed: Sequence[str] | None) -> None:
+    argv = sys.argv
+
     def guarded(config: DictConfig) -> None:
+        sys.argv = argv  # with which Lightning starts its other processes
         _prepare_process()  # again: a launcher may have started this one
         try:
             _expand_home(config)
@@ -88,6 +94,7 @@ def _run(config_name: str, load: Callable[[], Work]) -> None:
     end_on_signals()
     _prepare_process()
     try:
+        sys.argv = [argv[0], *(argv[1:] if typed is None else typed)]  # which Hydra reads
         _check_arguments(sys.argv[1:], config_name)
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(guarded)()
     except SoftsearchError as error:
@@ -105,9 +112,12 @@ def _import(work: str) -> Work:
     try:
         found: Work = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        if error.name not in _EXTRAS:
+        if not error.name or error.name.startswith("softsearch"):
             raise
-        raise ConfigError(f"this command needs {error.name}, which is not installed: {_EXTRAS[error.name]}") from error
+        extra = "sweep" if error.name == "optuna" else "lab"
+        raise ConfigError(
+            f"this command needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
+        ) from error
     return found
 
 

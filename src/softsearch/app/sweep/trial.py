@@ -17,7 +17,7 @@ from softsearch.app.sweep import die_with_parent
 from softsearch.training.run_folder import METRICS, read_metrics
 
 log = logging.getLogger(__name__)
-TRAIN = Path(__file__).parents[3] / "train.py"
+TRAIN: Sequence[str] = ("-m", "softsearch", "train")
 FIGURES = "metrics.csv"
 OUTPUT = "output.log"
 _LAST_WORDS = 2000  # characters of the output that a failed trial keeps
@@ -48,7 +48,7 @@ class Training:
                 (folder / name).unlink(missing_ok=True)
         place = str(folder.absolute()).replace("'", "\\'")
         options = [*overrides, f"hydra.run.dir='{place}'", f"resume={'auto' if resume else 'null'}"]
-        train = [sys.executable, str(TRAIN), *options]
+        train = [sys.executable, *TRAIN, *options]
         self.command = [sys.executable, die_with_parent.__file__, str(os.getpid()), *train]
         self.environment = os.environ | dict(environment or {})
 

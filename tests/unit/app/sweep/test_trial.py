@@ -90,7 +90,7 @@ def test_figures_are_final_ones_or_the_best_of_a_column(tmp_path: Path) -> None:
 def test_a_failed_run_says_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys\nfor i in range(99): print('line', i, flush=True)\nsys.exit('error: no such data')\n")
-    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", script)
+    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
     with Training(tmp_path / "run", [], resume=False) as training:
         training.process.wait(60)
     with pytest.raises(TrialFailed) as failure:
@@ -107,7 +107,7 @@ def test_a_failed_run_says_its_last_lines(tmp_path: Path, monkeypatch: pytest.Mo
 def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "train.py"
     script.write_text(WITH_A_CHILD)
-    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", script)
+    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
     monkeypatch.setattr("softsearch.app.sweep.trial._ENDING", 60.0 if polite == "yes" else 0.3)
     with Training(tmp_path / "run", [], resume=False, environment={"POLITE": polite}) as training:
         first, child = map(int, wait_for(tmp_path / "pids").split())

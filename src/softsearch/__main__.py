@@ -1,0 +1,27 @@
+"""The command ``softsearch``, also ``python -m softsearch``: commands of the runtime, and of the lab if installed.
+
+``softsearch train ...`` is the same as ``python src/train.py ...``. ``score`` is in both: the lab's where its first
+argument is an option, as in ``softsearch score ckpt=best.ckpt``; otherwise the runtime's ``score BUNDLE SRC TGT``.
+"""
+
+import re
+import sys
+
+from softsearch.app.start import COMMANDS, start
+
+_OPTION = re.compile(r"[+~]*[A-Za-z_][\w.]*=")
+
+
+def main() -> int:
+    """Runs the command that was typed, and returns its exit code."""
+    command, *arguments = sys.argv[1:] or [""]
+    if command in (*COMMANDS, "demo") and (command != "score" or (arguments and _OPTION.match(arguments[0]))):
+        start(command, arguments)
+        return 0
+    from softsearch.runtime import cli
+
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

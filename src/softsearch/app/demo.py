@@ -1,0 +1,88 @@
+"""The demo: train, evaluate, export and translate on the embedded corpus, in about 6 minutes."""
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from softsearch.app.console import plain_console
+from softsearch.report.heatmap import draw_alignments
+from softsearch.training.run_folder import read_metrics
+
+RUN = Path("logs/demo")
+BUNDLE = Path("exports/demo")
+LINES = (
+    "thursday october the seventh nineteen sixty-five at five seventeen in the morning",
+    "twenty-one years ago at ten fifty-one in the morning",
+    "three hundred and forty-five pounds sterling ninety-eight pence",
+    "six hundred and forty-ninth or twenty-third",
+)
+RESULTS = {  # key in metrics.json: what it is, and its format
+    "test/exact_match": ("held-out sentences exactly right", ".1%"),
+    "test/bleu": ("BLEU", ".1f"),
+    "test/chrf": ("chrF", ".1f"),
+    "train/seconds": ("training time in seconds", ".0f"),
+    "train/tokens_per_second": ("training speed in target tokens/s", ",.0f"),
+}
+console = plain_console()
+
+
+def demo() -> int:
+    """Runs each command as a user would type it, and stops at the first that fails; writes below the current folder."""
+    shutil.rmtree(RUN, ignore_errors=True)
+    checkpoint, alignments, heatmap = (
+        RUN / "checkpoints" / "best.ckpt",
+        RUN / "alignments.jsonl",
+        RUN / "alignments.png",
+    )
+    _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
+    _run("evaluate", f"ckpt={checkpoint}", f"hydra.run.dir={RUN / 'evaluate'}")
+    _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
+    _run("verify", str(BUNDLE))
+    output = _run("translate", str(BUNDLE), "--alignments", str(alignments), text="".join(f"{x}\n" for x in LINES))
+    first = json.loads(alignments.read_text(encoding="utf-8").splitlines()[0])
+    draw_alignments(np.array(first["matrix"]), first["src_pieces"], first["tgt_pieces"], heatmap)
+    _show("source", "translation by the torch-free runtime", zip(LINES, output.splitlines(), strict=True))
+    metrics = read_metrics(RUN)
+    _show("result", "value", ((what, format(metrics[key], form)) for key, (what, form) in RESULTS.items()))
+    written = {
+        checkpoint: "the best model",
+        RUN / "metrics.csv": "all metrics, step by step",
+        RUN / "metrics.json": "the final metrics",
+        RUN / "samples": "translations while it trained",
+        RUN / "evaluate" / "report.html": "the evaluation",
+        heatmap: "a picture of the attention",
+        BUNDLE: "the bundle for deployment",
+    }
+    _show("written", "what", ((str(path), what) for path, what in written.items()))
+    return 0
+
+
+def _run(*arguments: str, text: str | None = None) -> str:
+    """Shows and runs a command; with ``text`` as its input, its output is returned instead of shown."""
+    shown = shlex.join(["softsearch", *arguments])
+    console.print(f"\n$ {shown}", style="bold", soft_wrap=True, highlight=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "softsearch", *arguments],
+        input=text,
+        stdout=None if text is None else subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        console.print(f"{shown} failed with exit code {done.returncode}", style="red", soft_wrap=True)
+        raise SystemExit(1)
+    return done.stdout or ""
+
+
+def _show(left: str, right: str, rows: Iterable[tuple[str, str]]) -> None:
+    table = Table(left, right)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)

@@ -1,0 +1,41 @@
+"""One command ``softsearch``: the lab's commands beside the runtime's."""
+
+import re
+import sys
+
+import pytest
+
+from softsearch import __main__
+from softsearch.app.start import COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("typed", "started"),
+    [
+        ("train model=gru", ("train", ["model=gru"])),
+        ("train", ("train", [])),
+        ("demo", ("demo", [])),
+        ("score ckpt=a.ckpt tokens=true", ("score", ["ckpt=a.ckpt", "tokens=true"])),
+        ("score ++ckpt=a.ckpt", ("score", ["++ckpt=a.ckpt"])),
+        ("score exports/a b=c.en d.de", "the runtime's"),
+        ("score ./a=b c.en d.de", "the runtime's"),
+        ("score", "the runtime's"),
+        ("translate exports/a", "the runtime's"),
+        ("", "the runtime's"),
+    ],
+)
+def test_who_runs_a_command(typed: str, started: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    monkeypatch.setattr(sys, "argv", ["softsearch", *typed.split()])
+    monkeypatch.setattr(__main__, "start", lambda command, options: calls.append((command, options)))
+    monkeypatch.setattr("softsearch.runtime.cli.main", lambda: calls.append("the runtime's"))
+    __main__.main()
+    assert calls == [started]
+
+
+def test_help_names_every_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["softsearch", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        __main__.main()
+    words = set(re.findall(r"\w+", capsys.readouterr().out))
+    assert {*COMMANDS, "demo", "translate", "verify"} <= words
