@@ -72,6 +72,18 @@ def test_alignments_are_distributions_over_the_real_source(model: Seq2Seq, src: 
         assert alignments[src == PAD].abs().max() == 0
 
 
+def test_the_encoder_is_as_described(model: Seq2Seq, src: Tensor) -> None:
+    encoded, described = model.encoder(src, src != PAD), model.encoder.description
+    assert encoded.states.shape == (*src.shape, described.output_dim)
+    assert len(encoded.final) == len(described.layers)
+    for final, layer in zip(encoded.final, described.layers, strict=True):
+        directions = [state for state in final if state is not None]
+        assert len(directions) == layer.directions
+        for state in directions:
+            assert [tensor.shape for tensor in state] == [(len(src), layer.dim)] * (1 + layer.has_c)
+        assert final.joined()[0].shape == (len(src), layer.joined_dim)
+
+
 def test_select_commutes_with_step(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
     state = two_beams(model, src, tgt)
     rows = torch.tensor([1, 0, 2, 2, 5, 4])  # within each sentence: swapped, repeated, swapped

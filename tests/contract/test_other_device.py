@@ -10,8 +10,7 @@ import torch
 from softsearch.data.batch import Batch, pad
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy
-from softsearch.models.sampled_softmax import SampledSoftmax
+from softsearch.models.loss import CrossEntropy, SampledSoftmax
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy

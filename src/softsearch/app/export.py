@@ -53,7 +53,9 @@ def export(config: DictConfig) -> None:
         saved.tokenizers,
         Path(resolved["out"]),
         search=search,
-        max_src_tokens=min(resolved["max_src_tokens"], model.encoder.max_src_len or resolved["max_src_tokens"]),
+        max_src_tokens=min(
+            resolved["max_src_tokens"], model.encoder.description.max_src_len or resolved["max_src_tokens"]
+        ),
         facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
         shortlist=shortlist,
     )

@@ -12,7 +12,8 @@ from onnxscript import opset20 as op
 from torch import Tensor, nn
 
 from softsearch.models.cells import Cell, GRUCell, LSTMCell
-from softsearch.models.recurrence import Recurred, Recurrence
+from softsearch.models.interface import FinalState
+from softsearch.models.recurrence import Recurrence, RecurrenceOutput
 
 
 class OnnxRecurrence(nn.Module):
@@ -29,14 +30,14 @@ class OnnxRecurrence(nn.Module):
         self.register_buffer("r", torch.stack(recurrents))  # [directions, blocks * hidden, hidden]
         self.register_buffer("b", torch.stack(biases))  # [directions, 2 * blocks * hidden]
 
-    def forward(self, x: Tensor, mask: Tensor) -> Recurred:
+    def forward(self, x: Tensor, mask: Tensor) -> RecurrenceOutput:
         """See :class:`Recurrence`."""
         lengths = mask.sum(1).to(torch.int32)
         states, h, c = torch.ops.softsearch.recurrence(
             x.transpose(0, 1), self.w, self.r, self.b, lengths, self.hidden_dim, self.kind, self.reset_after
         )
-        last = tuple(tuple(s[d] for s in (h, c)[: self.num_states]) for d in range(self.directions))
-        return Recurred(states.permute(2, 0, 1, 3).flatten(2), last)
+        final = FinalState(*(tuple(s[d] for s in (h, c)[: self.num_states]) for d in range(self.directions)))
+        return RecurrenceOutput(states.permute(2, 0, 1, 3).flatten(2), final)
 
 
 def _onnx_weights(cell: Cell) -> tuple[Tensor, Tensor, Tensor]:

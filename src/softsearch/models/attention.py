@@ -1,8 +1,17 @@
 """Attention. Beams lie on the query axis, so that what belongs to a sentence is never copied for its hypotheses."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from softsearch.errors import ConfigError
+from softsearch.models.interface import Memory
+from softsearch.models.layers import xavier
+
+Score = Literal["dot", "general", "concat", "location"]
+Window = Literal["global", "local-m", "local-p"]
 
 
 def masked_softmax(energies: Tensor, mask: Tensor) -> Tensor:
@@ -21,13 +30,11 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, query_dim: int, memory_dim: int, dim: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query_dim, dim, bias=False)
-        self.memory = nn.Linear(memory_dim, dim)
-        self.energy = nn.Parameter(torch.empty(dim))
-        nn.init.xavier_uniform_(self.query.weight)
-        nn.init.xavier_uniform_(self.memory.weight)
-        nn.init.zeros_(self.memory.bias)
-        nn.init.uniform_(self.energy, -(dim**-0.5), dim**-0.5)
+        self.query = nn.Linear(query_dim, dim, bias=False)  # W_a
+        self.memory = nn.Linear(memory_dim, dim)  # U_a
+        for layer in (self.query, self.memory):
+            xavier(layer)
+        self.energy = _vector(dim)  # v_a
 
     def project(self, states: Tensor) -> Tensor:
         """U_a h_j of all annotations, once for each sentence: ``[sentences, src_len, dim]``."""
@@ -35,7 +42,7 @@ class AdditiveAttention(nn.Module):
         return projected
 
     def forward(self, query: Tensor, states: Tensor, projected: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Looks into the annotations.
+        """Attends to the annotations.
 
         Args:
             query: s_{i-1}, ``[rows, query_dim]``, rows = sentences * beams.
@@ -53,6 +60,107 @@ class AdditiveAttention(nn.Module):
         return (alignments @ states).flatten(0, 1), alignments.flatten(0, 1)
 
 
+class LuongAttention(nn.Module):
+    """Luong, Pham & Manning 2015 (arXiv:1508.04025, section 3): a_t = softmax of scores, c_t = sum a_t(s) h_s.
+
+    Scores (section 3.1): ``dot`` h_t' h_s; ``general`` h_t' W_a h_s; ``concat`` v_a' tanh(W_a [h_t; h_s]);
+    ``location`` W_a h_t, with a row of W_a for each position (equation 8).
+
+    Windows (section 3.2): ``global``, all of the source; ``local-m``, the D positions on each side of p_t = t, or of
+    the last word where the source is shorter; ``local-p``, those around p_t = S sigmoid(v_p' tanh(W_p h_t)) (equation
+    9), S being the source's length, where a_t is multiplied by exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2 (equation
+    10). Positions count from 0.
+
+    Args:
+        query_dim: width of the decoder's state h_t.
+        memory_dim: width of the annotations h_s.
+        score: how state and annotation are compared.
+        window: which annotations are compared.
+        half_window: D of the local windows; the paper's is 10.
+        location_length: positions that ``location`` has weights for; words beyond them get none.
+
+    Raises:
+        ConfigError: ``dot`` with unequal widths, or ``location`` with a local window.
+    """
+
+    def __init__(
+        self, query_dim: int, memory_dim: int, *, score: Score, window: Window, half_window: int, location_length: int
+    ) -> None:
+        super().__init__()
+        if score == "dot" and query_dim != memory_dim:
+            raise ConfigError(
+                f"model.decoder.score=dot compares states of {query_dim} units with annotations of {memory_dim}, "
+                "expected equal widths; change a hidden_dim or set model.decoder.score=general"
+            )
+        if score == "location" and window != "global":
+            raise ConfigError(
+                f"model.decoder.score=location with model.decoder.window={window}: its weights belong to positions of "
+                "the whole source; set model.decoder.window=global or another score"
+            )
+        self.score, self.window = score, window
+        self.half_window, self.location_length = half_window, location_length
+        if score == "general":
+            self.memory = xavier(nn.Linear(memory_dim, query_dim, bias=False))
+        elif score == "concat":  # W_a in two halves, so that the one of the annotations is used once for all steps
+            self.query = xavier(nn.Linear(query_dim, query_dim, bias=False))
+            self.memory = xavier(nn.Linear(memory_dim, query_dim, bias=False))
+            self.energy = _vector(query_dim)  # v_a
+        elif score == "location":
+            self.location = xavier(nn.Linear(query_dim, location_length, bias=False))
+        if window == "local-p":
+            self.centre = xavier(nn.Linear(query_dim, query_dim, bias=False))  # W_p
+            self.centre_energy = _vector(query_dim)  # v_p
+
+    def project(self, states: Tensor) -> tuple[Tensor, ...]:
+        """What a score needs of the annotations, once for each sentence."""
+        return (self.memory(states),) if self.score in ("general", "concat") else ()
+
+    def forward(self, query: Tensor, memory: Memory, position: Tensor) -> tuple[Tensor, Tensor]:
+        """Attends to the annotations.
+
+        Args:
+            query: h_t, ``[sentences, queries, query_dim]``; queries are beams, or steps.
+            memory: with what :meth:`project` made of its states.
+            position: t of each query, ``[sentences, queries]``.
+
+        Returns:
+            The contexts ``[sentences, queries, memory_dim]`` and the alignments ``[sentences, queries, src_len]``.
+            With ``local-p`` the context is the paper's, whose weights sum to less than 1; the alignments are the same
+            weights divided by their sum.
+        """
+        positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
+        mask = memory.mask[:, None]  # [sentences, 1, src_len]
+        if self.score == "location":
+            mask = mask & (positions < self.location_length)
+        scores = self._scores(query, memory, positions)
+        if self.window == "global":
+            alignments = masked_softmax(scores, mask)
+            return alignments @ memory.states, alignments
+        distance = positions - self._centre(query, memory.mask, position)[..., None]  # [sentences, queries, src_len]
+        weights = masked_softmax(scores, mask & (distance.abs() <= self.half_window))
+        if self.window == "local-p":
+            weights = weights * torch.exp(-2 * (distance / self.half_window) ** 2)
+        return weights @ memory.states, weights / weights.sum(-1, keepdim=True)
+
+    def _scores(self, query: Tensor, memory: Memory, positions: Tensor) -> Tensor:
+        """``[sentences, queries, src_len]``."""
+        if self.score == "location":
+            scores: Tensor = self.location(query)  # [sentences, queries, location_length]
+            return scores[..., positions.clamp(max=self.location_length - 1)]
+        keys = memory.states if self.score == "dot" else memory.projected[0]
+        if self.score == "concat":  # [sentences, queries, src_len, query_dim]
+            return torch.tanh(self.query(query)[:, :, None] + keys[:, None]) @ self.energy
+        return query @ keys.transpose(1, 2)
+
+    def _centre(self, query: Tensor, mask: Tensor, position: Tensor) -> Tensor:
+        """p_t, ``[sentences, queries]``, in full precision under autocast too."""
+        length = mask.sum(1, keepdim=True)
+        if self.window == "local-m":
+            return torch.minimum(position, length - 1)
+        share = torch.tanh(self.centre(query)) @ self.centre_energy
+        return length * torch.sigmoid(share.to(self.centre_energy.dtype))
+
+
 class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).
 
@@ -65,10 +173,9 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(d_model, d_model)
         self.key_value = nn.Linear(d_model, 2 * d_model)
         self.out = nn.Linear(d_model, d_model)
-        for weight in (self.query.weight, *self.key_value.weight.data.chunk(2), self.out.weight):
-            nn.init.xavier_uniform_(weight)
-        for bias in (self.query.bias, self.key_value.bias, self.out.bias):
-            nn.init.zeros_(bias)
+        xavier(self.query)
+        xavier(self.key_value, blocks=2)
+        xavier(self.out)
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """``[batch, len, d_model]`` -> keys and values, ``[batch, heads, len, d_model / heads]`` each."""
@@ -103,3 +210,7 @@ class MultiHeadAttention(nn.Module):
     def _heads(self, x: Tensor) -> Tensor:
         """``[batch, len, d_model]`` -> ``[batch, heads, len, d_model / heads]``."""
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+def _vector(dim: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.uniform_(torch.empty(dim), -(dim**-0.5), dim**-0.5))

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
+from softsearch.models.layers import xavier
 
 State = tuple[Tensor, ...]
 Kind = Literal["rnn", "lstm", "gru"]
@@ -17,7 +17,7 @@ Reset = Literal["before", "after"]
 
 
 class Cell(nn.Module):
-    """What all cells share: the product with the input, done for all steps at once.
+    """The product with the input, which all cells compute for all steps at once.
 
     Args:
         input_dim: width of x.
@@ -30,10 +30,7 @@ class Cell(nn.Module):
     def __init__(self, input_dim: int, hidden_dim: int, *, blocks: int) -> None:
         super().__init__()
         self.hidden_dim = hidden_dim
-        self.input = nn.Linear(input_dim, blocks * hidden_dim)
-        for weight in self.input.weight.data.chunk(blocks):
-            nn.init.xavier_uniform_(weight)
-        nn.init.zeros_(self.input.bias)
+        self.input = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
 
     def forward(self, x: Tensor, state: State) -> State:
         """``x`` is :attr:`input` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
@@ -155,18 +152,10 @@ def gru(x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, mask: Tensor | N
 
 
 def make_cell(kind: Kind, input_dim: int, hidden_dim: int, *, reset: Reset = "before") -> Cell:
-    """A cell by its name; ``reset`` is the GRU's.
-
-    Raises:
-        ConfigError: there is no such cell.
-    """
+    """A cell by its name; ``reset`` is the GRU's."""
     if kind == "gru":
         return GRUCell(input_dim, hidden_dim, reset=reset)
-    if kind == "lstm":
-        return LSTMCell(input_dim, hidden_dim)
-    if kind == "rnn":
-        return ElmanCell(input_dim, hidden_dim)
-    raise ConfigError(f"model: the cell is {kind!r}, expected rnn, lstm or gru; change it in the model's config")
+    return {"rnn": ElmanCell, "lstm": LSTMCell}[kind](input_dim, hidden_dim)
 
 
 def _recurrent(hidden_dim: int, blocks: int) -> nn.Parameter:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.models.interface import Encoder, EncoderOutput, LastState, LastStates, LayerShape
+from softsearch.models.interface import Encoder, EncoderDescription, EncoderOutput, FinalState, LayerShape
 from softsearch.models.layers import Dropout
 from softsearch.ranges import Rate, Size
 
@@ -39,9 +39,10 @@ class ConvolutionalEncoder(Encoder):
         if max_src_len < 8:
             raise ConfigError(f"model.encoder.max_src_len is {max_src_len}, expected at least 8; change it")
         dim = embedding.embedding_dim
-        self.embedding = embedding
+        self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
         self.max_src_len: int = max_src_len
+        self.description = EncoderDescription(dim, (LayerShape(dim),), max_src_len)
         # K^2 to K^n leave n(n - 1)/2 columns less, and L^n joins n more: n is the least that is enough.
         self.widths = range(2, math.ceil((math.sqrt(8 * max_src_len + 1) - 1) / 2) + 1)
         self.kernels = nn.Parameter(torch.empty(dim, sum(self.widths)))  # K^2, K^3, ... side by side
@@ -49,11 +50,9 @@ class ConvolutionalEncoder(Encoder):
         for packed in (self.kernels, self.last_kernels):
             for kernel in packed.data.split(list(self.widths), dim=1):
                 nn.init.normal_(kernel, std=kernel.shape[1] ** -0.5)
-        self.output_dim = dim
-        self.final_shapes = (LayerShape(dim),)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; the states are the embeddings, and what it ends with is the vector of each sentence.
+        """See :class:`Encoder`; the states are the embeddings, and the final state is the vector of each sentence.
 
         Raises:
             InputError: a sentence is longer than ``max_src_len``.
@@ -66,7 +65,7 @@ class ConvolutionalEncoder(Encoder):
         words = self.dropout(self.embedding(src_tokens))
         widths = [w for w in self.widths if exporting or _shrunk(w) < src_len]
         vector = self._join(*self._shrink(words.transpose(1, 2), lengths, widths))
-        return EncoderOutput(words, src_mask, (LastStates(LastState(self.dropout(vector))),))
+        return EncoderOutput(words, src_mask, (FinalState((self.dropout(vector),)),))
 
     def _check(self, longest: int) -> None:
         if longest > self.max_src_len:
@@ -79,7 +78,7 @@ class ConvolutionalEncoder(Encoder):
     def _shrink(self, columns: Tensor, lengths: Tensor, widths: list[int]) -> tuple[Tensor, Tensor]:
         """Applies the kernels of these widths, from K^2 on, to ``columns`` ``[batch, dim, src_len]``.
 
-        Columns that are gone stay as padding: what is computed there is never looked at.
+        Columns that are gone stay as padding: what is computed there is never read.
 
         Returns:
             The columns that each sentence has left when the next kernel is wider, ``[batch, dim, n]``, and how many
@@ -90,7 +89,7 @@ class ConvolutionalEncoder(Encoder):
         for width, kernel in zip(widths, self.kernels.split(list(self.widths), dim=1), strict=False):
             padded = functional.pad(columns, (0, n))
             layers.append(padded[..., :n])
-            convolved = functional.conv1d(padded[..., : src_len + width - 1], kernel[:, None], groups=self.output_dim)
+            convolved = functional.conv1d(padded[..., : src_len + width - 1], kernel[:, None], groups=len(kernel))
             columns = torch.tanh(convolved)  # [batch, dim, src_len]
         layers.append(functional.pad(columns, (0, n))[..., :n])
         limits = torch.tensor([_shrunk(width) for width in widths], device=lengths.device)

@@ -34,7 +34,7 @@ class Embeddings:
                 f"model.embeddings.tie=all needs one joint vocabulary, found {src_vocab_size} source and "
                 f"{tgt_vocab_size} target pieces; set tokenizer.joint=true or model.embeddings.tie=output"
             )
-        self.tie = tie
+        self.tie, self.dim = tie, dim
         self.tgt = _embedding(tgt_vocab_size, dim, sparse=sparse)
         self.src = self.tgt if tie == "all" else _embedding(src_vocab_size, dim, sparse=sparse)
 
@@ -43,7 +43,7 @@ class Embeddings:
 
         Args:
             feature_dim: width of the features.
-            option: the decoder's option that says it, for messages.
+            option: the decoder's option that sets it, for messages.
 
         Raises:
             ConfigError: the weights are tied and the features have another width than the embeddings.
@@ -52,12 +52,11 @@ class Embeddings:
         nn.init.zeros_(output.bias)
         if self.tie == "none":
             nn.init.xavier_uniform_(output.weight)
-        elif feature_dim != self.tgt.embedding_dim:
-            dim = self.tgt.embedding_dim
+        elif feature_dim != self.dim:
             raise ConfigError(
                 f"model.embeddings.tie={self.tie} needs features as wide as the embeddings, found model.embeddings.dim="
-                f"{dim} and the decoder's {option}={feature_dim}; set {option}={dim} there, or model.embeddings.dim="
-                f"{feature_dim}, or model.embeddings.tie=none"
+                f"{self.dim} and the decoder's {option}={feature_dim}; set {option}={self.dim} there, or "
+                f"model.embeddings.dim={feature_dim}, or model.embeddings.tie=none"
             )
         else:
             output.weight = self.tgt.weight

@@ -54,7 +54,7 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
         elif isinstance(module, ConditionalGRUDecoder):
             matrices.append(module.start.weight)
         elif isinstance(module, Cell):
-            blocks = (2, 1) if name == "decoder.update" else (1, 1, 1)
+            blocks = (2, 1) if name == "decoder.context_cell" else (1, 1, 1)
             matrices += module.input.weight.split([block * module.hidden_dim for block in blocks])
     for matrix in matrices:
         if matrix.shape[0] == matrix.shape[1]:

@@ -6,44 +6,36 @@ belongs to a sentence and is never copied per beam, the cache belongs to a row (
 """
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
+from softsearch.models.cells import State
 from softsearch.models.embeddings import Embeddings
 from softsearch.text.vocabulary import PAD
 
 
-class LastState(NamedTuple):
-    """The last state of a layer, or of one direction of it."""
+class FinalState(NamedTuple):
+    """The last state of an encoder's layer, ``[batch, dim]`` each tensor."""
 
-    h: Tensor  # [batch, dim], the output
-    c: Tensor | None = None  # [batch, dim], an LSTM's memory cell
+    forward: State  # at the last token
+    backward: State | None = None  # at the first token, of a bidirectional layer
 
-
-class LastStates(NamedTuple):
-    """What a layer of an encoder ends with."""
-
-    forward: LastState  # at the last token
-    backward: LastState | None = None  # at the first token, of a layer that reads in both directions
-
-    def joined(self) -> LastState:
-        """Both directions side by side."""
-        (h, c), other = self.forward, self.backward
-        if other is None:
+    def joined(self) -> State:
+        """Both directions side by side, h with h and c with c."""
+        if self.backward is None:
             return self.forward
-        both = None if c is None or other.c is None else torch.cat((c, other.c), dim=-1)
-        return LastState(torch.cat((h, other.h), dim=-1), both)
+        return tuple(torch.cat(pair, dim=-1) for pair in zip(self.forward, self.backward, strict=True))
 
 
 class LayerShape(NamedTuple):
-    """What the :class:`LastStates` of a layer are like."""
+    """The shape of a layer's :class:`FinalState`."""
 
     dim: int  # of h in each direction
     directions: int = 1
-    has_c: bool = False
+    has_c: bool = False  # an LSTM's memory cell
 
     @property
     def joined_dim(self) -> int:
@@ -51,23 +43,32 @@ class LayerShape(NamedTuple):
         return self.dim * self.directions
 
 
-def top_shape(final_shapes: tuple[LayerShape, ...]) -> LayerShape:
-    """That of the last layer, for a decoder that needs it.
+class EncoderDescription(NamedTuple):
+    """What a decoder and an export may ask about an encoder."""
 
-    Raises:
-        ConfigError: the encoder ends with nothing.
-    """
-    if not final_shapes:
-        raise ConfigError("model.decoder starts from the encoder's last state, but model.encoder has none; change one")
-    return final_shapes[-1]
+    output_dim: int  # of the states
+    layers: tuple[LayerShape, ...] = ()  # of the final states
+    max_src_len: int | None = None  # tokens of the longest sentence that it can read, EOS included
+
+    def top_layer(self) -> LayerShape:
+        """The last layer, for a decoder that starts from its final state.
+
+        Raises:
+            ConfigError: the encoder has no final states.
+        """
+        if not self.layers:
+            raise ConfigError(
+                "model.decoder starts from the encoder's last state, but model.encoder has none; change one"
+            )
+        return self.layers[-1]
 
 
 class EncoderOutput(NamedTuple):
-    """What an encoder made of a batch of sentences."""
+    """What an encoder computes for a batch of sentences."""
 
     states: Tensor  # [batch, src_len, output_dim]
     mask: Tensor  # [batch, src_len] bool, True = real token
-    final: tuple[LastStates, ...]  # of each layer, from the first on; may be empty
+    final: tuple[FinalState, ...]  # of each layer, from the first on; may be empty
 
 
 class Memory(NamedTuple):
@@ -75,7 +76,7 @@ class Memory(NamedTuple):
 
     states: Tensor  # [sentences, src_len, memory_dim]
     mask: Tensor  # [sentences, src_len] bool, True = real token
-    projected: tuple[Tensor, ...]  # whatever the decoder derives from the states once, axis 0 = sentences
+    projected: tuple[Tensor, ...]  # whatever the decoder derives from the encoder's output once
 
     def keep(self, sentences: Tensor) -> "Memory":
         """Keeps only these sentences."""
@@ -83,14 +84,26 @@ class Memory(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """All that a decoder knows between two steps. ``rows = sentences * beams``, a sentence's rows side by side."""
+    """The state of a decoder between two steps. ``rows = sentences * beams``, a sentence's rows side by side."""
 
     memory: Memory
     cache: tuple[Tensor, ...]  # axis 0 = rows
     position: Tensor  # [rows] int64, tokens read so far
 
+    @classmethod
+    def initial(
+        cls, encoded: EncoderOutput, cache: tuple[Tensor, ...], projected: tuple[Tensor, ...] = ()
+    ) -> "DecoderState":
+        """The state before the first token, one row for each sentence."""
+        position = encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64)
+        return cls(Memory(encoded.states, encoded.mask, projected), cache, position)
+
+    def next(self, cache: tuple[Tensor, ...]) -> "DecoderState":
+        """The state one token later."""
+        return DecoderState(self.memory, cache, self.position + 1)
+
     def select(self, rows: Tensor) -> "DecoderState":
-        """Reorders, repeats or drops rows, as beam search asks; every sentence must have equally many afterwards."""
+        """Reorders, repeats or drops rows for beam search; every sentence must have equally many afterwards."""
         return DecoderState(self.memory, tuple(c[rows] for c in self.cache), self.position[rows])
 
     def keep(self, sentences: Tensor) -> "DecoderState":
@@ -104,16 +117,15 @@ class StepOutput(NamedTuple):
     """One step of a decoder for every row."""
 
     logits: Tensor  # [rows, vocab]
-    alignments: Tensor | None  # [rows, src_len], a distribution over the source, where the decoder has attention
+    alignments: Tensor | None  # [rows, src_len], a distribution over the source, of a decoder with attention
     state: DecoderState
 
 
 class Encoder(nn.Module):
-    """Reads source sentences; subclasses set ``output_dim`` and the shapes of what ``final`` holds."""
+    """Reads source sentences; subclasses set both attributes."""
 
-    output_dim: int
-    final_shapes: tuple[LayerShape, ...] = ()
-    max_src_len: int | None = None  # the longest sentence that it can read, EOS included
+    embedding: nn.Embedding | None  # None: the source is not read
+    description: EncoderDescription
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens."""
@@ -121,10 +133,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Predicts the next target token. ``output`` maps features to logits; subclasses do the rest."""
+    """Predicts the next target token; subclasses set both attributes."""
 
-    has_attention: ClassVar[bool] = False  # whether steps give alignments
-    output: nn.Linear
+    embedding: nn.Embedding
+    output: nn.Linear  # features to logits
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The state before the first token, one row for each sentence."""
@@ -142,6 +154,15 @@ class Decoder(nn.Module):
         """Teacher forcing: logits ``[batch, tgt_len, vocab]`` of the token that follows each token read."""
         return self.output(self.features(tgt_tokens, state))
 
+    def source_attention(self) -> list[nn.Module]:
+        """The modules that attend to the source; with any, every step returns alignments."""
+        return []
+
+    @property
+    def has_attention(self) -> bool:
+        """Whether steps return alignments."""
+        return bool(self.source_attention())
+
 
 class Seq2Seq(nn.Module):
     """An encoder and a decoder, built from their parts.
@@ -150,8 +171,9 @@ class Seq2Seq(nn.Module):
         src_vocab_size: source vocabulary, specials included.
         tgt_vocab_size: target vocabulary, specials included.
         embeddings: called with both sizes, returns the :class:`Embeddings`.
-        encoder: called with ``embedding=``, returns the :class:`Encoder`.
-        decoder: called with ``embedding=, make_output=, memory_dim=, final_shapes=``, returns the :class:`Decoder`.
+        encoder: called with ``embedding=`` of the source, returns the :class:`Encoder`.
+        decoder: called with ``embeddings=`` and ``encoder=``, an :class:`EncoderDescription`, returns the
+            :class:`Decoder`.
         init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default as the parts do.
     """
 
@@ -166,14 +188,9 @@ class Seq2Seq(nn.Module):
         init: Callable[[nn.Module], None] | None = None,
     ) -> None:
         super().__init__()
-        parts = embeddings(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size)
-        self.encoder = encoder(embedding=parts.src)
-        self.decoder = decoder(
-            embedding=parts.tgt,
-            make_output=parts.make_output,
-            memory_dim=self.encoder.output_dim,
-            final_shapes=self.encoder.final_shapes,
-        )
+        matrices = embeddings(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size)
+        self.encoder = encoder(embedding=matrices.src)
+        self.decoder = decoder(embeddings=matrices, encoder=self.encoder.description)
         self.tgt_vocab_size = tgt_vocab_size
         if init is not None:
             init(self)
@@ -191,3 +208,21 @@ class Seq2Seq(nn.Module):
         """Teacher forcing: ``[batch, src_len]`` and ``[batch, tgt_len]`` -> logits ``[batch, tgt_len, vocab]``."""
         logits: Tensor = self.decoder(tgt_tokens, self.encode(src_tokens))
         return logits
+
+    def parts(self) -> dict[str, list[nn.Parameter]]:
+        """The parameters by part, each parameter once: a tied output matrix belongs to the embeddings."""
+        modules: dict[str, list[nn.Module]] = {
+            "embeddings": [m for m in (self.encoder.embedding, self.decoder.embedding) if m is not None],
+            "encoder": [self.encoder],
+            "attention": self.decoder.source_attention(),
+            "output": [self.decoder.output],
+            "decoder": [self.decoder],
+        }
+        parts: dict[str, list[nn.Parameter]] = {}
+        counted: set[nn.Parameter] = set()
+        for part, members in modules.items():
+            parameters = dict.fromkeys(p for module in members for p in module.parameters() if p not in counted)
+            counted.update(parameters)
+            if parameters:
+                parts[part] = list(parameters)
+        return parts

@@ -4,25 +4,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.errors import ConfigError
-
 
 class Dropout(nn.Module):
-    """Inverted dropout (Srivastava et al. 2014), with a cheap mask on CPU.
+    """Inverted dropout (Srivastava et al. 2014) at a rate in [0, 1), with a cheap mask on CPU.
 
     On CPU the mask comes from random bytes, eight for each draw of the generator, so the rate is a multiple of 1/256
     (0.3 becomes 77/256, and the kept values are scaled by 256/179: the expectation is exact).
-
-    Raises:
-        ConfigError: the rate is outside [0, 1).
     """
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        if not 0 <= rate < 1:
-            raise ConfigError(
-                f"dropout is {rate}, expected at least 0 and less than 1; change it in the model's config"
-            )
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
@@ -42,9 +33,23 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-class Maxout(nn.Module):
-    """Maximum over neighbouring pairs (Goodfellow et al. 2013): t_j = max(t~_{2j-1}, t~_{2j})."""
+def maxout(x: Tensor) -> Tensor:
+    """Maximum over neighbouring pairs (Goodfellow et al. 2013), t_j = max(t~_{2j-1}, t~_{2j}).
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``[..., 2 * dim]`` -> ``[..., dim]``."""
-        return x.unflatten(-1, (-1, 2)).amax(-1)
+    ``[..., 2 * dim]`` -> ``[..., dim]``.
+    """
+    return x.unflatten(-1, (-1, 2)).amax(-1)
+
+
+def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
+    """Starts a layer's weight by Glorot & Bengio 2010, and its bias, if there is one, at zero.
+
+    Args:
+        layer: the layer; it is changed and returned.
+        blocks: how many matrices on top of each other the weight holds.
+    """
+    for weight in layer.weight.data.chunk(blocks):
+        nn.init.xavier_uniform_(weight)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
+    return layer

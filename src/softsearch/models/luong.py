@@ -1,31 +1,30 @@
 """The decoder of Luong, Pham & Manning 2015 (arXiv:1508.04025): attention after the top layer, and input feeding."""
 
-from collections.abc import Callable
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.cells import Kind
-from softsearch.models.interface import DecoderState, EncoderOutput, LayerShape, StepOutput
-from softsearch.models.luong_attention import LuongAttention, Score, Window
+from softsearch.models.attention import LuongAttention, Score, Window
+from softsearch.models.cells import Cell, Kind
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, StepOutput
+from softsearch.models.layers import xavier
 from softsearch.models.recurrence import Recurrence
 from softsearch.models.recurrent import RecurrentDecoder
 from softsearch.ranges import Depth, Rate, Size
 
 
 class LuongDecoder(RecurrentDecoder):
-    """A stack of recurrent layers, started by the encoder's last states, with attention from its top state h_t.
+    """A :class:`RecurrentDecoder` with attention from its top state h_t.
 
     c_t by :class:`LuongAttention`, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
     With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
     then ends with h~.
 
     Args:
-        embedding: target embeddings E.
-        make_output: makes the output layer W_s.
-        memory_dim: width of the annotations.
-        final_shapes: of the encoder's last states (see :class:`RecurrentDecoder`).
+        embeddings: the target's are E.
+        encoder: of the annotations and the final states (see :class:`RecurrentDecoder`).
         cell: the kind of all layers; the paper's are LSTMs.
         hidden_dim: units of each layer, and of h~.
         num_layers: layers.
@@ -40,15 +39,11 @@ class LuongDecoder(RecurrentDecoder):
         ConfigError: the encoder's states or the attention's options do not fit.
     """
 
-    has_attention = True
-
     def __init__(
         self,
         *,
-        embedding: nn.Embedding,
-        make_output: Callable[[int], nn.Linear],
-        memory_dim: int,
-        final_shapes: tuple[LayerShape, ...],
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
         cell: Kind,
         hidden_dim: Size,
         num_layers: Depth = 1,
@@ -60,15 +55,14 @@ class LuongDecoder(RecurrentDecoder):
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__(
-            embedding=embedding,
-            make_output=make_output,
-            memory_dim=memory_dim,
-            final_shapes=final_shapes,
+            embeddings=embeddings,
+            encoder=encoder,
             cell=cell,
             hidden_dim=hidden_dim,
             num_layers=num_layers,
             dropout=dropout,
         )
+        memory_dim = encoder.output_dim
         self.attention = LuongAttention(
             hidden_dim,
             memory_dim,
@@ -77,29 +71,34 @@ class LuongDecoder(RecurrentDecoder):
             half_window=half_window,
             location_length=location_length,
         )
-        self.combine = nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False)  # W_c
-        nn.init.xavier_uniform_(self.combine.weight)
+        self.combine = xavier(nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False))  # W_c
         self.feed: nn.Linear | None = None
         if input_feeding:  # the columns of the first layer's W that read h~
-            gates = cast(Recurrence, self.layers[0]).cell.input.out_features
-            self.feed = nn.Linear(hidden_dim, gates, bias=False)
-            for weight in self.feed.weight.data.split(hidden_dim):
-                nn.init.xavier_uniform_(weight)
+            width = self._first_cell.input.out_features
+            self.feed = xavier(nn.Linear(hidden_dim, width, bias=False), blocks=width // hidden_dim)
+
+    def source_attention(self) -> list[nn.Module]:
+        """See :class:`Decoder`."""
+        return [self.attention]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The last states of the encoder's layers, the attention's product with all states, and h~_0 = 0."""
-        state = super().init_state(encoded)
-        fed = () if self.feed is None else (encoded.states.new_zeros(encoded.mask.shape[0], self.feed.in_features),)
-        memory = state.memory._replace(projected=self.attention.project(encoded.states))
-        return DecoderState(memory, state.cache + fed, state.position)
+        """The final states of the encoder's layers, the attention's product with all states, and h~_0 = 0."""
+        cache = super().init_state(encoded).cache
+        if self.feed is not None:
+            cache += (encoded.states.new_zeros(encoded.mask.shape[0], self.hidden_dim),)
+        return DecoderState.initial(encoded, cache, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: without input feeding layer by layer, and all steps attend at once."""
-        x = self.dropout(self.embedding(tgt_tokens))
+        x: Tensor = self.dropout(self.embedding(tgt_tokens))
         if self.feed is None:
-            return self._at_once(x, state)
+            for index, (layer, start) in enumerate(self._with_states(state.cache)):
+                x = layer(self.dropout(x) if index else x, None, start).states
+            steps = torch.arange(x.shape[1], device=x.device)
+            context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
+            return self._combine(context, x)
         features = []
-        for step_input in self._first_input(x).unbind(1):
+        for step_input in self._first_cell.input(x).unbind(1):
             attentional, _, state = self._advance(step_input, state)
             features.append(attentional)
         return torch.stack(features, dim=1)
@@ -107,29 +106,20 @@ class LuongDecoder(RecurrentDecoder):
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         x = self.dropout(self.embedding(tokens))
-        features, alignments, after = self._advance(self._first_input(x), state)
+        features, alignments, after = self._advance(self._first_cell.input(x), state)
         return StepOutput(self.output(features), alignments, after)
 
-    def _first_input(self, embedded: Tensor) -> Tensor:
-        """The first layer's product with E y."""
-        first: Tensor = cast(Recurrence, self.layers[0]).cell.input(embedded)
-        return first
-
-    def _at_once(self, x: Tensor, state: DecoderState) -> Tensor:
-        steps = torch.arange(x.shape[1], device=x.device)
-        for index, (layer, start) in enumerate(zip(self.layers, self._by_layer(state.cache), strict=True)):
-            x = layer(self.dropout(x) if index else x, None, start).states
-        context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
-        return self._combine(context, x)
+    @property
+    def _first_cell(self) -> Cell:
+        return cast(Recurrence, self.layers[0]).cell
 
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
-        """One step, from what :meth:`_first_input` returns: h~, the alignments and the next state."""
+        """One step, from the first layer's product with E y: h~, the alignments and the next state."""
         if self.feed is not None:
             x = x + self.feed(state.cache[-1])
-        states = self._by_layer(state.cache[: len(self.layers) * self.num_states])
         cache: list[Tensor] = []
         h = x
-        for layer, before in zip(cast(list[Recurrence], self.layers), states, strict=True):
+        for layer, before in self._with_states(state.cache):
             after = layer.cell(layer.cell.input(self.dropout(h)) if cache else x, before)
             cache.extend(after)
             h = after[0]
@@ -139,7 +129,7 @@ class LuongDecoder(RecurrentDecoder):
         attentional = self._combine(context.flatten(0, 1), h)
         if self.feed is not None:
             cache.append(attentional)
-        return attentional, alignments.flatten(0, 1), DecoderState(state.memory, tuple(cache), state.position + 1)
+        return attentional, alignments.flatten(0, 1), state.next(tuple(cache))
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
         """h~, the features that the output layer reads."""

@@ -7,13 +7,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, Reset, State, gru, make_cell
+from softsearch.models.interface import FinalState
 
 
-class Recurred(NamedTuple):
-    """What a layer made of a batch."""
+class RecurrenceOutput(NamedTuple):
+    """What a layer computes for a batch."""
 
-    states: Tensor  # [batch, len, directions * hidden_dim], whatever they are at padding
-    last: tuple[State, ...]  # of each direction, [batch, hidden_dim] each; the backward one stands at the first token
+    states: Tensor  # [batch, len, directions * hidden_dim], undefined at padding
+    final: FinalState
 
 
 class Recurrence(nn.Module):
@@ -40,7 +41,7 @@ class Recurrence(nn.Module):
         """The forward cell."""
         return cast(Cell, self.cells[0])
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, initial: State | None = None) -> Recurred:
+    def forward(self, x: Tensor, mask: Tensor | None = None, initial: State | None = None) -> RecurrenceOutput:
         """Reads ``x`` ``[batch, len, input_dim]``.
 
         Args:
@@ -52,7 +53,7 @@ class Recurrence(nn.Module):
             return self._loop(x, mask, initial)
         return self._kernel(x, mask, initial)
 
-    def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> Recurred:
+    def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         """The GRU whose reset gate acts before the product; both directions in one loop."""
         cells = [cast(GRUCell, cell) for cell in self.cells]
         gates, candidate = (torch.stack(w) for w in zip(*((c.gates, c.candidate) for c in cells), strict=True))
@@ -68,14 +69,14 @@ class Recurrence(nn.Module):
             h = gru(step_input, h, gates, candidate, step_real)
             states.append(h)
         directions = self._directions(list(torch.stack(states).unbind(1)))  # [len, batch, hidden_dim] each
-        return Recurred(torch.cat(directions, dim=-1).transpose(0, 1), tuple((last,) for last in h))
+        return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), FinalState(*((last,) for last in h)))
 
     @staticmethod
     def _directions(tensors: list[Tensor]) -> list[Tensor]:
         """The second one, if there is one, in reversed order of time (axis 0)."""
         return [tensors[0], *(tensor.flip(0) for tensor in tensors[1:])]
 
-    def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> Recurred:
+    def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         cell = self.cell
         kernel: Any = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}[type(cell)]
         # In full precision under autocast too: a kernel keeps the state in the dtype of its products.
@@ -89,7 +90,7 @@ class Recurrence(nn.Module):
                 states, *last = kernel(x, _one_or_list(state), weights, *options, True)
             else:
                 states, last = _packed(kernel, x, mask, state, weights, options)
-        return Recurred(states, tuple(zip(*(s.unbind(0) for s in last), strict=True)))
+        return RecurrenceOutput(states, FinalState(*zip(*(s.unbind(0) for s in last), strict=True)))
 
 
 def _packed(

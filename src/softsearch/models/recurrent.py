@@ -2,23 +2,21 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import Kind, Reset
+from softsearch.models.cells import Kind, Reset, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import (
     Decoder,
     DecoderState,
     Encoder,
+    EncoderDescription,
     EncoderOutput,
-    LastState,
-    LastStates,
     LayerShape,
-    Memory,
     Seq2Seq,
     StepOutput,
 )
@@ -55,13 +53,14 @@ class RecurrentEncoder(Encoder):
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
-        self.embedding = embedding
+        self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
-        self.output_dim = hidden_dim * (1 + bidirectional)
-        widths = [embedding.embedding_dim] + [self.output_dim] * (num_layers - 1)
-        layers = [Recurrence(cell, w, hidden_dim, bidirectional=bidirectional, reset=reset) for w in widths]
-        self.layers = nn.ModuleList(layers)
-        self.final_shapes = (LayerShape(hidden_dim, 1 + bidirectional, has_c=cell == "lstm"),) * num_layers
+        layer = LayerShape(hidden_dim, 1 + bidirectional, has_c=cell == "lstm")
+        self.description = EncoderDescription(layer.joined_dim, (layer,) * num_layers)
+        widths = [embedding.embedding_dim] + [layer.joined_dim] * (num_layers - 1)
+        self.layers = nn.ModuleList(
+            Recurrence(cell, width, hidden_dim, bidirectional=bidirectional, reset=reset) for width in widths
+        )
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`."""
@@ -69,21 +68,35 @@ class RecurrentEncoder(Encoder):
         final = []
         for layer in self.layers:
             states, last = layer(x, src_mask)
-            final.append(LastStates(*(LastState(*direction) for direction in last)))
+            final.append(last)
             x = self.dropout(states)
         return EncoderOutput(x, src_mask, tuple(final))
 
 
-class RecurrentDecoder(Decoder):
-    """A stack of recurrent layers that starts from the encoder's last states, and knows nothing else of the source.
+class NoSource(Encoder):
+    """Reads nothing: the encoder of a language model."""
 
-    Without such states, from zeros: then it is a language model (Mikolov et al. 2010).
+    description = EncoderDescription(output_dim=0)
+
+    def __init__(self, *, embedding: nn.Embedding) -> None:
+        super().__init__()
+        del embedding
+        self.embedding = None
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+        """See :class:`Encoder`; the states have no units."""
+        return EncoderOutput(src_mask.new_zeros((*src_mask.shape, 0), dtype=torch.float32), src_mask, ())
+
+
+class RecurrentDecoder(Decoder):
+    """A stack of recurrent layers that starts from the encoder's final states, and knows nothing else of the source.
+
+    Each layer starts from that of the same depth, its directions side by side. An encoder without final states makes
+    it a language model (Mikolov et al. 2010), which starts from zeros.
 
     Args:
-        embedding: target embeddings.
-        make_output: makes the output layer.
-        memory_dim: width of the encoder's states, which are not used.
-        final_shapes: of the encoder's last states; the directions of a layer, joined, start that layer here.
+        embeddings: of the target.
+        encoder: of the final states; its other states are not used.
         cell: the kind of all layers.
         hidden_dim: units of each layer.
         num_layers: layers.
@@ -91,16 +104,14 @@ class RecurrentDecoder(Decoder):
         dropout: on the embeddings, between layers and before the output layer (Zaremba et al. 2014).
 
     Raises:
-        ConfigError: the encoder's last states do not fit.
+        ConfigError: the encoder's final states do not fit.
     """
 
     def __init__(
         self,
         *,
-        embedding: nn.Embedding,
-        make_output: Callable[[int], nn.Linear],
-        memory_dim: int,
-        final_shapes: tuple[LayerShape, ...],
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
         cell: Kind,
         hidden_dim: Size,
         num_layers: Depth = 1,
@@ -108,39 +119,33 @@ class RecurrentDecoder(Decoder):
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
-        del memory_dim
-        self.embedding = embedding
+        self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        widths = [embedding.embedding_dim] + [hidden_dim] * (num_layers - 1)
+        widths = [embeddings.dim] + [hidden_dim] * (num_layers - 1)
         layers = [Recurrence(cell, width, hidden_dim, reset=reset) for width in widths]
         self.layers = nn.ModuleList(layers)
         self.hidden_dim, self.num_states = hidden_dim, layers[0].cell.num_states
-        given = [(shape.joined_dim, shape.has_c) for shape in final_shapes]
-        if given and given != [(hidden_dim, cell == "lstm")] * num_layers:
-            layers_of = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in given)
+        shapes = [(layer.joined_dim, layer.has_c) for layer in encoder.layers]
+        if shapes and shapes != [(hidden_dim, cell == "lstm")] * num_layers:
+            found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
             raise ConfigError(
-                f"the encoder's layers end with {layers_of}, expected {hidden_dim} units for each of the decoder's "
+                f"the encoder's layers end with {found}, expected {hidden_dim} units for each of the decoder's "
                 f"{num_layers} layers ({cell}); give both the same model.*.cell and num_layers, and a bidirectional "
                 "encoder half of the decoder's hidden_dim"
             )
-        self.output = make_output(hidden_dim)
+        self.output = embeddings.make_output(hidden_dim)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The last states of the encoder's layers, as they are."""
-        sentences = encoded.mask.shape[0]
-        position = encoded.mask.new_zeros(sentences, dtype=torch.int64)
-        return DecoderState(Memory(encoded.states, encoded.mask, ()), self._start(encoded), position)
-
-    def _start(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
-        if not encoded.final:
-            zeros = self.embedding.weight.new_zeros(encoded.mask.shape[0], self.hidden_dim)
-            return (zeros,) * (len(self.layers) * self.num_states)
-        return tuple(tensor for layer in encoded.final for tensor in layer.joined() if tensor is not None)
+        """The final states of the encoder's layers, as they are."""
+        if encoded.final:
+            return DecoderState.initial(encoded, tuple(tensor for layer in encoded.final for tensor in layer.joined()))
+        zeros = self.embedding.weight.new_zeros(encoded.mask.shape[0], self.hidden_dim)
+        return DecoderState.initial(encoded, (zeros,) * (len(self.layers) * self.num_states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: layer by layer, since nothing of a step's output is fed back."""
         x: Tensor = self.dropout(self.embedding(tgt_tokens))
-        for layer, start in zip(self.layers, self._by_layer(state.cache), strict=True):
+        for layer, start in self._with_states(state.cache):
             x = self.dropout(layer(x, None, start).states)
         return x
 
@@ -148,28 +153,17 @@ class RecurrentDecoder(Decoder):
         """See :class:`Decoder`."""
         x = self.dropout(self.embedding(tokens))
         cache: list[Tensor] = []
-        for layer, before in zip(cast(list[Recurrence], self.layers), self._by_layer(state.cache), strict=True):
+        for layer, before in self._with_states(state.cache):
             after = layer.cell(layer.cell.input(x), before)
             cache.extend(after)
             x = self.dropout(after[0])
-        return StepOutput(self.output(x), None, DecoderState(state.memory, tuple(cache), state.position + 1))
+        return StepOutput(self.output(x), None, state.next(tuple(cache)))
 
-    def _by_layer(self, cache: tuple[Tensor, ...]) -> list[tuple[Tensor, ...]]:
-        return [cache[i : i + self.num_states] for i in range(0, len(cache), self.num_states)]
-
-
-class NoSource(Encoder):
-    """Reads nothing: what a language model has in the place of an encoder."""
-
-    output_dim = 0
-
-    def __init__(self, *, embedding: nn.Embedding) -> None:
-        super().__init__()
-        del embedding
-
-    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """See :class:`Encoder`; the states have no units."""
-        return EncoderOutput(src_mask.new_zeros((*src_mask.shape, 0), dtype=torch.float32), src_mask, ())
+    def _with_states(self, cache: tuple[Tensor, ...]) -> list[tuple[Recurrence, State]]:
+        """Each layer with its own part of the cache."""
+        size = self.num_states
+        layers = cast(list[Recurrence], self.layers)
+        return [(layer, cache[i * size : (i + 1) * size]) for i, layer in enumerate(layers)]
 
 
 class EncoderDecoder(Seq2Seq):
@@ -209,23 +203,13 @@ class EncoderDecoder(Seq2Seq):
             raise ConfigError(
                 f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true"
             )
-        encoder = partial(
-            RecurrentEncoder,
-            cell=cell,
-            hidden_dim=hidden_dim // (1 + bidirectional),
-            num_layers=num_layers,
-            bidirectional=bidirectional,
-            reset=reset,
-            dropout=dropout,
-        )
-        decoder = partial(
-            RecurrentDecoder, cell=cell, hidden_dim=hidden_dim, num_layers=num_layers, reset=reset, dropout=dropout
-        )
+        shared: dict[str, Any] = {"cell": cell, "num_layers": num_layers, "reset": reset, "dropout": dropout}
+        each = hidden_dim // (1 + bidirectional)
         super().__init__(
             src_vocab_size=src_vocab_size,
             tgt_vocab_size=tgt_vocab_size,
             embeddings=embeddings,
-            encoder=encoder,
-            decoder=decoder,
+            encoder=partial(RecurrentEncoder, hidden_dim=each, bidirectional=bidirectional, **shared),
+            decoder=partial(RecurrentDecoder, hidden_dim=hidden_dim, **shared),
             init=init,
         )

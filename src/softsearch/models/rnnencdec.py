@@ -1,21 +1,12 @@
 """The decoder of the RNN Encoder-Decoder, a fixed summary in every step (Cho et al. 2014, arXiv:1406.1078)."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
 from softsearch.models.cells import GRUCell
-from softsearch.models.interface import (
-    Decoder,
-    DecoderState,
-    EncoderOutput,
-    LayerShape,
-    Memory,
-    StepOutput,
-    top_shape,
-)
-from softsearch.models.layers import Dropout, Maxout
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
+from softsearch.models.layers import Dropout, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
@@ -25,62 +16,56 @@ class RNNencdecDecoder(Decoder):
     c = tanh(V h_N), h_0 = tanh(V' c); h_t = GRU(h_{t-1}; E y_{t-1}, c), where r gates U h_{t-1} + C c together:
     h~_t = tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) =
     softmax(G s_t). y_0 is BOS, with an embedding like any other, where the paper has zeros. With ``output_rank`` G is a
-    product G_l G_r, and ``output`` holds G_l.
+    product G_l G_r, and ``output`` holds G_l. h_N is the final state of the encoder's last layer, its directions side
+    by side.
 
     Args:
-        embedding: target embeddings E.
-        make_output: makes the output layer G for the maxout layer's width.
-        memory_dim: width of the encoder's states, of which only the last is used.
-        final_shapes: of the encoder's last states; that of the last layer, its directions side by side, is h_N.
+        embeddings: the target's are E.
+        encoder: of h_N; its other states are not used.
         hidden_dim: units of h and of c.
         maxout_dim: units of s.
         output_rank: rank of G; by default G is one matrix of full rank.
         dropout: on the embeddings, on c and on s.
 
     Raises:
-        ConfigError: the encoder has no last state.
+        ConfigError: the encoder has no final state.
     """
 
     def __init__(
         self,
         *,
-        embedding: nn.Embedding,
-        make_output: Callable[[int, str], nn.Linear],
-        memory_dim: int,
-        final_shapes: tuple[LayerShape, ...],
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
         hidden_dim: Size,
         maxout_dim: Size,
         output_rank: Size | None = None,
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
-        del memory_dim
-        self.embedding = embedding
+        dim = embeddings.dim
+        self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        self.summary = nn.Linear(top_shape(final_shapes).joined_dim, hidden_dim)
-        self.start = nn.Linear(hidden_dim, hidden_dim)
-        self.cell = GRUCell(embedding.embedding_dim, hidden_dim, reset="after")
+        self.summary = nn.Linear(encoder.top_layer().joined_dim, hidden_dim)  # V
+        self.start = nn.Linear(hidden_dim, hidden_dim)  # V'
+        self.cell = GRUCell(dim, hidden_dim, reset="after")
         self.cell_summary = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)  # C_z, C_r, C
-        self.maxout_embedding = nn.Linear(embedding.embedding_dim, 2 * maxout_dim)
+        self.maxout_embedding = nn.Linear(dim, 2 * maxout_dim)
         self.maxout_state = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
         self.maxout_summary = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.maxout = Maxout()
-        self.factor = nn.Identity() if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
+        self.factor = None if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
         width = (maxout_dim, "maxout_dim") if output_rank is None else (output_rank, "output_rank")
-        self.output = make_output(*width)
-        layers = (self.summary, self.start, self.maxout_embedding, self.maxout_state, self.maxout_summary)
-        factor = list(self.factor.parameters())
-        for weight in (*(layer.weight for layer in layers), *self.cell_summary.weight.data.chunk(3), *factor):
-            nn.init.xavier_uniform_(weight)
-        for bias in (self.summary.bias, self.start.bias, self.maxout_embedding.bias):
-            nn.init.zeros_(bias)
+        self.output = embeddings.make_output(*width)
+        for layer in (self.summary, self.start, self.maxout_embedding, self.maxout_state, self.maxout_summary):
+            xavier(layer)
+        xavier(self.cell_summary, blocks=3)
+        if self.factor is not None:
+            xavier(self.factor)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """h_0, and the products with c once for all steps."""
-        c = self.dropout(torch.tanh(self.summary(encoded.final[-1].joined().h)))
-        memory = Memory(encoded.states, encoded.mask, (self.cell_summary(c), self.maxout_summary(c)))
-        start = torch.tanh(self.start(c)).to(self.start.weight.dtype)
-        return DecoderState(memory, (start,), encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64))
+        c = self.dropout(torch.tanh(self.summary(encoded.final[-1].joined()[0])))
+        h = torch.tanh(self.start(c)).to(self.start.weight.dtype)
+        return DecoderState.initial(encoded, (h,), (self.cell_summary(c), self.maxout_summary(c)))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the loop holds the GRU alone."""
@@ -94,14 +79,13 @@ class RNNencdecDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        memory = state.memory
-        for_cell, for_maxout = (p[:, None] for p in memory.projected)
+        for_cell, for_maxout = (p[:, None] for p in state.memory.projected)
         # A sentence's beams lie on an axis of their own, [sentences, beams, ...].
-        embedded = self.dropout(self.embedding(tokens)).unflatten(0, (memory.mask.shape[0], -1))
-        before = state.cache[0].unflatten(0, (memory.mask.shape[0], -1))
-        h = self._update(self.cell.input(embedded), before, for_cell)
+        sentences = state.memory.mask.shape[0]
+        embedded = self.dropout(self.embedding(tokens)).unflatten(0, (sentences, -1))
+        h = self._update(self.cell.input(embedded), state.cache[0].unflatten(0, (sentences, -1)), for_cell)
         features = self._readout(embedded, h, for_maxout).flatten(0, 1)
-        return StepOutput(self.output(features), None, DecoderState(memory, (h.flatten(0, 1),), state.position + 1))
+        return StepOutput(self.output(features), None, state.next((h.flatten(0, 1),)))
 
     def _update(self, cell_input: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """h_t."""
@@ -112,6 +96,5 @@ class RNNencdecDecoder(Decoder):
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""
-        s: Tensor = self.dropout(self.maxout(self.maxout_embedding(embedded) + self.maxout_state(h) + summary))
-        features: Tensor = self.factor(s)
-        return features
+        s: Tensor = self.dropout(maxout(self.maxout_embedding(embedded) + self.maxout_state(h) + summary))
+        return s if self.factor is None else self.factor(s)

@@ -1,38 +1,75 @@
-"""The decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473)."""
-
-from collections.abc import Callable
+"""The decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473), and what Nematus' decoder shares with it."""
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
-from softsearch.models.interface import (
-    Decoder,
-    DecoderState,
-    EncoderOutput,
-    LayerShape,
-    Memory,
-    StepOutput,
-    top_shape,
-)
-from softsearch.models.layers import Dropout, Maxout
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
+from softsearch.models.layers import Dropout, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
-class RNNsearchDecoder(Decoder):
+class AttentionalGRUDecoder(Decoder):
+    """A decoder whose state s is a GRU's, with additive attention; subclasses define its start, step and readout."""
+
+    dropout: Dropout
+    start: nn.Linear
+    attention: AdditiveAttention
+    cell: GRUCell  # reads the embeddings
+
+    def source_attention(self) -> list[nn.Module]:
+        """See :class:`Decoder`."""
+        return [self.attention]
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """s_0, and the attention's product with the annotations once for all steps."""
+        s = torch.tanh(self.start(self._start_from(encoded))).to(self.start.weight.dtype)
+        return DecoderState.initial(encoded, (s,), (self.attention.project(encoded.states),))
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
+        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
+        s = state.cache[0]
+        read, contexts = [], []
+        for cell_input in self.cell.input(embedded).unbind(1):
+            state_read, context, _, s = self._advance(cell_input, s, state.memory)
+            read.append(state_read)
+            contexts.append(context)
+        return self._readout(embedded, torch.stack(read, dim=1), torch.stack(contexts, dim=1))
+
+    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        """See :class:`Decoder`."""
+        embedded = self.dropout(self.embedding(tokens))
+        read, context, alignments, s = self._advance(self.cell.input(embedded), state.cache[0], state.memory)
+        logits = self.output(self._readout(embedded, read, context))
+        return StepOutput(logits, alignments, state.next((s,)))
+
+    def _start_from(self, encoded: EncoderOutput) -> Tensor:
+        """What s_0 is computed from, ``[batch, dim]``."""
+        raise NotImplementedError
+
+    def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """One step: the state that :meth:`_readout` reads, the context, the alignments and the next state."""
+        raise NotImplementedError
+
+    def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
+        """The features that the output layer reads."""
+        raise NotImplementedError
+
+
+class RNNsearchDecoder(AttentionalGRUDecoder):
     """The attentional decoder of appendix A.2.2: Look, Generate, Update.
 
     s_0 = tanh(W_s <-h_1); for each i: c_i by additive attention from s_{i-1};
     t_i = maxout(U_o s_{i-1} + V_o E y_{i-1} + C_o c_i), p(y_i) = softmax(W_o t_i);
     s_i = GRU(s_{i-1}; W E y_{i-1} + C c_i), the GRU of Cho et al. 2014.
+    <-h_1 is the final state of the encoder's last layer, of its only direction if it is not bidirectional.
 
     Args:
-        embedding: target embeddings E.
-        make_output: makes the output layer W_o for the maxout layer's width.
-        memory_dim: width of the annotations.
-        final_shapes: of the encoder's last states; that of the last layer's backward GRU (of the only one, where the
-            encoder reads in one direction) starts the decoder.
+        embeddings: the target's are E.
+        encoder: of the annotations.
         hidden_dim: units of s.
         attention_dim: units of the attention's hidden layer.
         maxout_dim: units of t.
@@ -40,18 +77,14 @@ class RNNsearchDecoder(Decoder):
         dropout: on the embeddings and on t.
 
     Raises:
-        ConfigError: the encoder has no last state.
+        ConfigError: the encoder has no final state.
     """
-
-    has_attention = True
 
     def __init__(
         self,
         *,
-        embedding: nn.Embedding,
-        make_output: Callable[[int, str], nn.Linear],
-        memory_dim: int,
-        final_shapes: tuple[LayerShape, ...],
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
         hidden_dim: Size,
         attention_dim: Size,
         maxout_dim: Size,
@@ -59,58 +92,31 @@ class RNNsearchDecoder(Decoder):
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__()
-        self.embedding = embedding
+        dim, memory_dim = embeddings.dim, encoder.output_dim
+        self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        self.start = nn.Linear(top_shape(final_shapes).dim, hidden_dim)
+        self.start = nn.Linear(encoder.top_layer().dim, hidden_dim)
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
-        self.cell = GRUCell(embedding.embedding_dim, hidden_dim, reset=reset)
+        self.cell = GRUCell(dim, hidden_dim, reset=reset)
         self.cell_context = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
-        self.maxout_embedding = nn.Linear(embedding.embedding_dim, 2 * maxout_dim)
+        self.maxout_embedding = nn.Linear(dim, 2 * maxout_dim)
         self.maxout_state = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
         self.maxout_context = nn.Linear(memory_dim, 2 * maxout_dim, bias=False)
-        self.maxout = Maxout()
-        self.output = make_output(maxout_dim, "maxout_dim")
-        layers = (self.start, self.maxout_embedding, self.maxout_state, self.maxout_context)
-        for weight in (*(layer.weight for layer in layers), *self.cell_context.weight.data.chunk(3)):
-            nn.init.xavier_uniform_(weight)
-        nn.init.zeros_(self.start.bias)
-        nn.init.zeros_(self.maxout_embedding.bias)
+        self.output = embeddings.make_output(maxout_dim, "maxout_dim")
+        for layer in (self.start, self.maxout_embedding, self.maxout_state, self.maxout_context):
+            xavier(layer)
+        xavier(self.cell_context, blocks=3)
 
-    def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """s_0 from the backward encoder's state at the first word, and U_a h_j once for all steps."""
-        memory = Memory(encoded.states, encoded.mask, (self.attention.project(encoded.states),))
+    def _start_from(self, encoded: EncoderOutput) -> Tensor:
         forward, backward = encoded.final[-1]
-        last = forward.h if backward is None else backward.h
-        start = torch.tanh(self.start(last)).to(self.start.weight.dtype)
-        return DecoderState(memory, (start,), encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64))
+        return (forward if backward is None else backward)[0]
 
-    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the loop holds only what needs s_{i-1}; all else is done for all steps at once."""
-        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
-        s = state.cache[0]
-        before, contexts = [], []
-        for cell_input in self.cell.input(embedded).unbind(1):
-            context, _, after = self._look_and_update(cell_input, s, state.memory)
-            before.append(s)
-            contexts.append(context)
-            s = after
-        return self._readout(embedded, torch.stack(before, dim=1), torch.stack(contexts, dim=1))
-
-    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
-        embedded = self.dropout(self.embedding(tokens))
-        s = state.cache[0]
-        context, alignments, after = self._look_and_update(self.cell.input(embedded), s, state.memory)
-        logits = self.output(self._readout(embedded, s, context))
-        return StepOutput(logits, alignments, DecoderState(state.memory, (after,), state.position + 1))
-
-    def _look_and_update(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor]:
-        """One step of the recurrence: the context c_i, the alignments and s_i."""
+    def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
-        return context, alignments, *self.cell(cell_input + self.cell_context(context), (s,))
+        return s, context, alignments, *self.cell(cell_input + self.cell_context(context), (s,))
 
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """t_i, the features that the output layer reads."""
+        """t_i from s_{i-1}."""
         pre = self.maxout_embedding(embedded) + self.maxout_state(s) + self.maxout_context(context)
-        features: Tensor = self.dropout(self.maxout(pre))
+        features: Tensor = self.dropout(maxout(pre))
         return features

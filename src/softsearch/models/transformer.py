@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.attention import MultiHeadAttention
-from softsearch.models.embeddings import sinusoids
-from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderOutput, LayerShape, Memory, StepOutput
-from softsearch.models.layers import Dropout
-from softsearch.models.ssru import SSRU, Past
+from softsearch.models.embeddings import Embeddings, sinusoids
+from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderDescription, EncoderOutput, StepOutput
+from softsearch.models.layers import Dropout, xavier
 from softsearch.ranges import Depth, Rate, Size
 
 Kind = Literal["attention", "ssru"]
+Past = tuple[Tensor, ...]
 
 
 class Residual(nn.Module):
@@ -38,8 +38,7 @@ def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
     """max(0, x W_1 + b_1) W_2 + b_2 (section 3.3)."""
     widen, narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
     for layer in (widen, narrow):
-        nn.init.xavier_uniform_(layer.weight)
-        nn.init.zeros_(layer.bias)
+        xavier(layer)
     return nn.Sequential(widen, nn.ReLU(), narrow)
 
 
@@ -77,6 +76,40 @@ class SelfAttention(MultiHeadAttention):
         """The position that follows ``past``: ``[rows, 1, d_model]`` -> the same, and the longer past."""
         present = tuple(torch.cat(pair, dim=2) for pair in zip(past, self.keys_values(x), strict=True))
         return self(x, *present), present
+
+
+class SSRU(nn.Module):
+    """The simpler simple recurrent unit (Kim et al. 2019, aclanthology D19-5632), in the place of self-attention.
+
+    f_t = sigmoid(W_f x_t + b_f), c_t = f_t * c_{t-1} + (1 - f_t) * W x_t, h_t = ReLU(c_t). A step costs the same at
+    every position: its past is c alone, ``[rows, d_model]``. Both products are done for all steps at once.
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.forget = nn.Linear(d_model, d_model)  # W_f, b_f
+        self.input = nn.Linear(d_model, d_model, bias=False)  # W
+        for layer in (self.forget, self.input):
+            xavier(layer)
+
+    def start(self, states: Tensor) -> Past:
+        """c_0 = 0 for each of ``states`` ``[sentences, src_len, d_model]``."""
+        return (self.forget.weight.new_zeros(states.shape[0], states.shape[2]),)
+
+    def sequence(self, x: Tensor) -> Tensor:
+        """All positions: ``[batch, len, d_model]`` -> the same."""
+        return self.step(x, self.start(x))[0]
+
+    def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
+        """The positions that follow ``past``, as a rule one: ``[rows, len, d_model]`` -> the same, and the new past."""
+        (c,) = past
+        # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
+        forget, new = torch.sigmoid(self.forget(x)).to(c.dtype), self.input(x).to(c.dtype)
+        states = []
+        for f, candidate in zip(forget.unbind(1), new.unbind(1), strict=True):
+            c = torch.lerp(candidate, c, f)
+            states.append(c)
+        return torch.relu(torch.stack(states, dim=1)), (c,)
 
 
 class DecoderLayer(nn.Module):
@@ -123,24 +156,18 @@ class DecoderLayer(nn.Module):
         return x, present, alignments
 
 
-class _Embedded(nn.Module):
-    """What encoder and decoder begin with: scaled embeddings plus positions, then dropout (section 3.4, 3.5)."""
+def _embed(embedding: nn.Embedding, tokens: Tensor, position: Tensor) -> Tensor:
+    """Scaled embeddings of ``tokens`` plus their position, of the same shape or broadcastable (sections 3.4, 3.5)."""
+    dim = embedding.embedding_dim
+    return embedding(tokens) * dim**0.5 + sinusoids(position, dim)
 
-    def __init__(self, embedding: nn.Embedding, num_heads: int, dropout: float) -> None:
-        super().__init__()
-        if embedding.embedding_dim % (2 * num_heads):
-            raise ConfigError(
-                f"model.embeddings.dim={embedding.embedding_dim} with num_heads={num_heads}: expected an even width "
-                "for each head; change one of them"
-            )
-        self.tokens = embedding
-        self.dropout = Dropout(dropout)
 
-    def forward(self, tokens: Tensor, position: Tensor) -> Tensor:
-        """Embeds ``tokens`` that stand at ``position`` (same shape or broadcastable)."""
-        dim = self.tokens.embedding_dim
-        embedded: Tensor = self.dropout(self.tokens(tokens) * dim**0.5 + sinusoids(position, dim))
-        return embedded
+def _check_heads(d_model: int, num_heads: int) -> None:
+    if d_model % (2 * num_heads):
+        raise ConfigError(
+            f"model.embeddings.dim={d_model} with num_heads={num_heads}: expected an even width for each head; "
+            "change one of them"
+        )
 
 
 class TransformerEncoder(Encoder):
@@ -153,6 +180,9 @@ class TransformerEncoder(Encoder):
         num_heads: attention heads.
         dropout: on the embeddings and on each sublayer's output (section 5.4).
         pre_norm: normalise before each sublayer instead of after, and once more at the end.
+
+    Raises:
+        ConfigError: the width does not divide into heads of even width.
     """
 
     def __init__(
@@ -166,38 +196,51 @@ class TransformerEncoder(Encoder):
         pre_norm: bool = True,
     ) -> None:
         super().__init__()
-        self.output_dim = embedding.embedding_dim
-        self.embedded = _Embedded(embedding, num_heads, dropout)
+        d_model = embedding.embedding_dim
+        _check_heads(d_model, num_heads)
+        self.description = EncoderDescription(d_model)
+        self.embedding: nn.Embedding = embedding
+        self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
-            EncoderLayer(self.output_dim, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
+            EncoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
         )
-        self.norm = nn.LayerNorm(self.output_dim) if pre_norm else nn.Identity()
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`."""
-        x = self.embedded(src_tokens, torch.arange(src_tokens.shape[1], device=src_tokens.device))
+        position = torch.arange(src_tokens.shape[1], device=src_tokens.device)
+        x = self.dropout(_embed(self.embedding, src_tokens, position))
         for layer in self.layers:
             x = layer(x, src_mask[:, None, None])
         return EncoderOutput(self.norm(x), src_mask, ())
 
 
 class TransformerDecoder(Decoder):
-    """A stack of :class:`DecoderLayer`; arguments as in :class:`TransformerEncoder`.
+    """A stack of :class:`DecoderLayer`.
 
     The cache holds keys and values of each layer, ``[rows, heads, position, d_model / heads]``, or with
     ``self_attention=ssru`` one :class:`SSRU` state, ``[rows, d_model]``; alignments are those of the last layer,
     averaged over its heads.
-    """
 
-    has_attention = True
+    Args:
+        embeddings: the target's width is d_model.
+        encoder: of the states, which must have the same width.
+        num_layers: see :class:`TransformerEncoder`, as for all below.
+        d_ff: width of the feed-forward blocks.
+        num_heads: attention heads.
+        dropout: on the embeddings and on each sublayer's output.
+        pre_norm: where to normalise.
+        self_attention: attention, or an :class:`SSRU` in its place.
+
+    Raises:
+        ConfigError: the widths do not fit.
+    """
 
     def __init__(
         self,
         *,
-        embedding: nn.Embedding,
-        make_output: Callable[[int], nn.Linear],
-        memory_dim: int,
-        final_shapes: tuple[LayerShape, ...],
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
         num_layers: Depth,
         d_ff: Size,
         num_heads: Size,
@@ -206,32 +249,37 @@ class TransformerDecoder(Decoder):
         self_attention: Kind = "attention",
     ) -> None:
         super().__init__()
-        d_model = embedding.embedding_dim
-        if memory_dim != d_model:
+        d_model = embeddings.dim
+        if encoder.output_dim != d_model:
             raise ConfigError(
-                f"the encoder's states have {memory_dim} units, expected "
+                f"the encoder's states have {encoder.output_dim} units, expected "
                 f"model.embeddings.dim={d_model}; make both equal"
             )
-        del final_shapes  # a Transformer starts from nothing but the memory
-        self.embedded = _Embedded(embedding, num_heads, dropout)
+        _check_heads(d_model, num_heads)
+        self.embedding = embeddings.tgt
+        self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, self_attention=self_attention)
             for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-        self.output = make_output(d_model)
+        self.output = embeddings.make_output(d_model)
+
+    def source_attention(self) -> list[nn.Module]:
+        """See :class:`Decoder`."""
+        return [layer.cross_attention for layer in cast(list[DecoderLayer], self.layers)]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Keys and values of the source for each layer, and an empty past."""
         layers = cast(list[DecoderLayer], self.layers)
         projected = tuple(t for layer in layers for t in layer.cross_attention.keys_values(encoded.states))
         past = tuple(t for layer in layers for t in layer.self_attention.start(encoded.states))
-        position = encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64)
-        return DecoderState(Memory(encoded.states, encoded.mask, projected), past, position)
+        return DecoderState.initial(encoded, past, projected)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`."""
-        x = self.embedded(tgt_tokens, torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device))
+        position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
+        x = self.dropout(_embed(self.embedding, tgt_tokens, position))
         mask = state.memory.mask[:, None, None]
         for layer, (keys, values) in zip(self.layers, self._by_layer(state.memory.projected), strict=True):
             x = layer(x, keys, values, mask)
@@ -240,7 +288,7 @@ class TransformerDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        x = self.embedded(tokens, state.position)[:, None]  # [rows, 1, d_model]
+        x = self.dropout(_embed(self.embedding, tokens, state.position))[:, None]  # [rows, 1, d_model]
         mask = state.memory.mask[:, None, None]
         cache: list[Tensor] = []
         alignments = x
@@ -248,9 +296,8 @@ class TransformerDecoder(Decoder):
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
             x, present, alignments = layer.step(x, past, source, mask)
             cache.extend(present)
-        logits = self.output(self.norm(x[:, 0]))
-        return StepOutput(logits, alignments, DecoderState(state.memory, tuple(cache), state.position + 1))
+        return StepOutput(self.output(self.norm(x[:, 0])), alignments, state.next(tuple(cache)))
 
     def _by_layer(self, tensors: Past) -> list[Past]:
-        each = len(tensors) // len(self.layers)
-        return [tensors[i : i + each] for i in range(0, len(tensors), each)]
+        size = len(tensors) // len(self.layers)
+        return [tensors[i : i + size] for i in range(0, len(tensors), size)]

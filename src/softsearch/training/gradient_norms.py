@@ -2,28 +2,25 @@
 
 import torch
 from lightning.pytorch.strategies import FSDPStrategy, Strategy
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils import get_total_norm
+
+from softsearch.models.interface import Seq2Seq
 
 TOTAL = "total"
 
 
-def gradient_norms(model: nn.Module, strategy: Strategy) -> dict[str, Tensor]:
+def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
     """The L2 norm of the gradients of each part, and of all; under FSDP a collective of all processes.
 
     Args:
-        model: has ``encoder`` and ``decoder``, and gradients.
+        model: its parts are :meth:`Seq2Seq.parts`.
         strategy: under FSDP, which cuts gradients into shares, the squares of all processes are added.
     """
-    gradients: dict[str, list[Tensor]] = {}
-    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    for name, parameter in model.named_parameters():
-        gradient = parameter.grad
-        group = gradients.setdefault("embeddings" if id(parameter) in embeddings else _part(name), [])
-        if gradient is not None:
-            # A row may be in a sparse gradient several times.
-            dense = gradient.coalesce().values() if gradient.is_sparse else gradient
-            group.append(dense.detach())
+    gradients = {
+        part: [_values(parameter.grad) for parameter in parameters if parameter.grad is not None]
+        for part, parameters in model.parts().items()
+    }
     if not isinstance(strategy, FSDPStrategy):  # there a part may be none of this process's, but all must add the same
         gradients = {part: group for part, group in gradients.items() if group}
     if not gradients:
@@ -38,11 +35,6 @@ def gradient_norms(model: nn.Module, strategy: Strategy) -> dict[str, Tensor]:
     return dict(zip((*gradients, TOTAL), norms.unbind(), strict=True))
 
 
-def _part(name: str) -> str:
-    """The part that a parameter belongs to, by its name in a :class:`softsearch.models.interface.Seq2Seq`."""
-    if name.startswith("encoder."):
-        return "encoder"
-    if name.startswith("decoder.output."):
-        return "output"
-    # The decoder's attention to the source, whether it is one module or one in each layer.
-    return "attention" if ".attention." in name or ".cross_attention." in name else "decoder"
+def _values(gradient: Tensor) -> Tensor:
+    """All numbers of a gradient; a row may be in a sparse one several times."""
+    return (gradient.coalesce().values() if gradient.is_sparse else gradient).detach()

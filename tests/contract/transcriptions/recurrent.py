@@ -146,9 +146,9 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        s = gru(w.at("read"), w.affine("read.input", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
+        s = gru(w.at("cell"), w.affine("cell.input", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
         c = additive_attention(w.at("attention"), s, encoded.annotations)
-        s = gru(w.at("update"), w.affine("update.input", c), s)  # s_j = GRU_2(c_j, s'_j)
+        s = gru(w.at("context_cell"), w.affine("context_cell.input", c), s)  # s_j = GRU_2(c_j, s'_j)
         t = np.tanh(w.affine("readout_state", s) + w.product("readout_embedding", y) + w.product("readout_context", c))
         logits.append(w.affine("output", t))
     return logits
@@ -184,10 +184,10 @@ def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], 
         query = w.product("query", h_t)
         scores = [w["energy"] @ np.tanh(query + w.product("memory", h_s)) for h_s in h]
     else:  # location, equation 8: one weight for each position that it knows
-        scores = list(w.product("query", h_t))[:S]
+        scores = list(w.product("location", h_t))[:S]
     p_t = float(min(t, S - 1))  # local-m
     if options["window"] == "local-p":  # equation 9
-        p_t = S * float(sigmoid(w["place_energy"] @ np.tanh(w.product("place", h_t))))
+        p_t = S * float(sigmoid(w["centre_energy"] @ np.tanh(w.product("centre", h_t))))
     inside = [s for s in range(len(scores)) if options["window"] == "global" or abs(s - p_t) <= D]
     weights = softmax(np.array([scores[s] for s in inside]))
     if options["window"] == "local-p":  # equation 10, sigma = D / 2

@@ -36,7 +36,7 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
 
 def embedded(w: Weights, ids: Sequence[int]) -> list[Array]:
     """Sections 3.4 and 3.5: sqrt(d_model) E, and PE."""
-    E = w.at("embedded")["tokens.weight"]
+    E = w["embedding.weight"]
     d_model = E.shape[1]
     rows = []
     for position, token in enumerate(ids):

@@ -123,5 +123,4 @@ def test_every_experiment_builds(experiment: str) -> None:
     build(config.batching)
     build(config.loss)
     assert all(build(callback) for callback in config.callbacks.values() if callback is not None)
-    embedded = model.decoder.embedding if hasattr(model.decoder, "embedding") else model.decoder.embedded.tokens
-    assert embedded.num_embeddings == tokenizer.vocab_size
+    assert model.decoder.embedding.num_embeddings == tokenizer.vocab_size

@@ -87,7 +87,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "encoder instantiate_class": {"model.encoder": RUN},
     "encoder partial": {"model.encoder": {**MKDIR, "_partial_": True}},
     "encoder embeds": {"model.encoder.embedding": RUN},
-    "decoder output": {"model.decoder.make_output": {**MKDIR, "_partial_": True}},
+    "decoder embeds": {"model.decoder.embeddings": {**MKDIR, "_partial_": True}},
     "decoder unknown key": {"model.decoder.extra": YAML},
     "decoder deep": {"model.decoder.dropout": [[[{"a": {"b": RUN}}]]]},
     "embeddings load": {"model.embeddings": {**PICKLE, "_partial_": True}},

@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, LSTMCell, Reset, gru, make_cell
 
 Array = NDArray[np.float64]
@@ -233,8 +232,3 @@ def test_recurrent_matrices_start_orthogonal() -> None:
     for square in (*gru_cell.gates.chunk(2, dim=1), gru_cell.candidate, *lstm_cell.recurrent.chunk(4, dim=1)):
         torch.testing.assert_close(square @ square.T, torch.eye(HIDDEN), rtol=0, atol=1e-5)
     assert lstm_cell.input.bias.chunk(4)[1].tolist() == [1.0] * HIDDEN  # of the forget gate
-
-
-def test_unknown_cells_are_refused() -> None:
-    with pytest.raises(ConfigError, match="'elman', expected rnn, lstm or gru"):
-        make_cell("elman", INPUT, HIDDEN)  # type: ignore[arg-type]

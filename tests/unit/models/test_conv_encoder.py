@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.models.conv_encoder import ConvolutionalEncoder
-from softsearch.models.interface import LayerShape
 
 Array = NDArray[np.float64]
 DIM, VOCAB = 3, 11
@@ -83,7 +82,7 @@ def test_each_length_takes_the_papers_layers(length: int, columns: list[int]) ->
     tokens, mask = batch(length)
     layers = paper_layers(encoder, encoder.embedding(tokens[0]).detach().numpy(), widest=4)
     assert [layer.shape[1] for layer in layers] == columns
-    vector = encoder(tokens, mask).final[0].forward.h
+    vector = encoder(tokens, mask).final[0].forward[0]
     np.testing.assert_allclose(vector[0].detach().numpy(), layers[-1][:, 0], atol=1e-12)
 
 
@@ -92,12 +91,11 @@ def test_sentences_of_all_lengths_side_by_side() -> None:
     encoder = encoder_of(21)
     tokens, mask = batch(*lengths, width=25)
     encoded = encoder(tokens, mask)
-    assert encoded.states.shape == (21, 25, encoder.output_dim)
-    assert encoder.final_shapes == (LayerShape(encoder.output_dim),)
+    assert encoded.states.shape == (21, 25, DIM)
     for row, length in enumerate(lengths):
         words = encoder.embedding(tokens[row, :length]).detach().numpy()
         expected = paper_layers(encoder, words, widest=6)[-1][:, 0]
-        np.testing.assert_allclose(encoded.final[0].forward.h[row].detach().numpy(), expected, atol=1e-12)
+        np.testing.assert_allclose(encoded.final[0].forward[0][row].detach().numpy(), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(("max_src_len", "widest"), [(8, 4), (10, 4), (11, 5), (15, 5), (16, 6), (120, 15), (128, 16)])
@@ -112,7 +110,7 @@ def test_gradients() -> None:
 
     def vectors(*values: Tensor) -> Tensor:
         replaced = dict(zip(names, values, strict=True))
-        vector = torch.func.functional_call(encoder, replaced, (tokens, mask)).final[0].forward.h
+        vector = torch.func.functional_call(encoder, replaced, (tokens, mask)).final[0].forward[0]
         assert isinstance(vector, Tensor)
         return vector
 
@@ -121,7 +119,7 @@ def test_gradients() -> None:
 
 def test_kernels_without_a_sentence_have_a_gradient_of_zero() -> None:
     encoder = encoder_of(21)
-    encoder(*batch(2, 3)).final[0].forward.h.sum().backward()  # K^2; K^2 and L^2
+    encoder(*batch(2, 3)).final[0].forward[0].sum().backward()  # K^2; K^2 and L^2
     for packed in (encoder.kernels, encoder.last_kernels):
         assert packed.grad is not None
         assert packed.grad[:, :2].abs().min() > 0

@@ -61,7 +61,7 @@ def test_nematus_is_that_of_its_code() -> None:
     nematus(model, std=0.01)
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
     assert_orthogonal(parameters.pop("decoder.attention.memory.weight"))  # Wc_att
-    gates, candidate = parameters.pop("decoder.update.input.weight").split([32, 16])  # Wc, Wcx
+    gates, candidate = parameters.pop("decoder.context_cell.input.weight").split([32, 16])  # Wc, Wcx
     assert_orthogonal(gates)
     assert_normal(candidate, 0.01)
     recurrent = [parameters.pop(name) for name in list(parameters) if name.endswith((".gates", ".candidate"))]

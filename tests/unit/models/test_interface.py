@@ -1,8 +1,10 @@
 """The explicit state: what belongs to a sentence is never copied, what belongs to a hypothesis moves with it."""
 
+import pytest
 import torch
 
-from softsearch.models.interface import DecoderState, Memory
+from softsearch.errors import ConfigError
+from softsearch.models.interface import DecoderState, EncoderDescription, Memory
 from softsearch.text.vocabulary import EOS, PAD
 from tests.contract.models import small_model
 
@@ -36,3 +38,33 @@ def test_keep_takes_all_rows_of_a_sentence() -> None:
 def test_encode_masks_padding() -> None:
     src = torch.tensor([[4, 5, EOS], [6, EOS, PAD]])
     assert small_model("rnnsearch").encode(src).memory.mask.tolist() == [[True, True, True], [True, True, False]]
+
+
+@pytest.mark.parametrize("name", ["rnnsearch", "nematus", "rnnencdec", "kalchbrenner2013", "gru", "lstm", "rnn"])
+def test_recurrent_states_stay_precise_under_autocast(name: str) -> None:
+    """In bfloat16 a state would round its small changes away."""
+    model = small_model(name).float()
+    src, tokens = torch.tensor([[4, 5, EOS], [6, EOS, PAD]]), torch.tensor([4, 9])
+    (exact, *_) = model.decoder.step(tokens, model.encode(src)).state.cache
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        state = model.encode(src)
+        after = model.decoder.step(tokens, state).state
+    assert {tensor.dtype for tensor in (*state.cache, *after.cache)} == {torch.float32}
+    torch.testing.assert_close(after.cache[0], exact, rtol=0, atol=0.05)
+
+
+def test_a_decoder_that_needs_a_final_state_refuses_an_encoder_without() -> None:
+    with pytest.raises(ConfigError, match=r"model\.decoder starts from the encoder's last state, but model\.encoder"):
+        EncoderDescription(4).top_layer()
+
+
+@pytest.mark.parametrize(
+    ("name", "attends"), [("rnnsearch", True), ("transformer_tiny", True), ("luong2015", True), ("gru", False)]
+)
+def test_each_parameter_is_in_one_part(name: str, attends: bool) -> None:
+    for tie in ("none", "all"):
+        model = small_model(name, f"model.embeddings.tie={tie}")
+        parts = model.parts()
+        assert sorted(id(p) for part in parts.values() for p in part) == sorted(id(p) for p in model.parameters())
+        assert ("attention" in parts) == attends == model.decoder.has_attention
+        assert len(parts["embeddings"]) == (1 if tie == "all" else 2)

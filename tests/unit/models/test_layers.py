@@ -1,10 +1,9 @@
-"""Dropout and maxout."""
+"""Dropout, maxout and the start of a layer."""
 
 import pytest
 import torch
 
-from softsearch.errors import ConfigError
-from softsearch.models.layers import Dropout, Maxout
+from softsearch.models.layers import Dropout, maxout, xavier
 
 COUNT = 200_000
 
@@ -56,12 +55,6 @@ def test_dropout_keeps_shape_and_dtype(dtype: torch.dtype) -> None:
     assert Dropout(0.5)(x[:0]).shape == (0, 5)
 
 
-@pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
-def test_wrong_rate_is_refused(rate: float) -> None:
-    with pytest.raises(ConfigError, match=f"dropout is {rate}"):
-        Dropout(rate)
-
-
 def test_rate_close_to_one_keeps_something() -> None:
     torch.manual_seed(0)
     dropped = Dropout(0.999)(torch.ones(COUNT))
@@ -71,4 +64,13 @@ def test_rate_close_to_one_keeps_something() -> None:
 
 def test_maxout_takes_the_larger_neighbour() -> None:
     x = torch.tensor([[1.0, 2.0, -3.0, -4.0, 5.0, 5.0]])
-    assert Maxout()(x).tolist() == [[2.0, -3.0, 5.0]]
+    assert maxout(x).tolist() == [[2.0, -3.0, 5.0]]
+
+
+def test_xavier_counts_each_block_by_itself() -> None:
+    torch.manual_seed(0)
+    layer = xavier(torch.nn.Linear(100, 300), blocks=3)
+    bound = (6 / (100 + 100)) ** 0.5
+    for block in layer.weight.detach().chunk(3):
+        assert 0.95 * bound < float(block.abs().max()) <= bound
+    assert layer.bias.eq(0).all()

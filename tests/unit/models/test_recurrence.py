@@ -55,11 +55,11 @@ def test_equals_the_cells(kind: Any, reset: Reset, bidirectional: bool, x: Tenso
         words = x[sentence, :length]
         outputs, last = scan(layer.cell, words)
         torch.testing.assert_close(found.states[sentence, :length, :HIDDEN], outputs)
-        assert_last(found.last[0], sentence, last)
+        assert_last(found.final[0], sentence, last)
         if bidirectional:
             outputs, last = scan(cast(Cell, layer.cells[1]), words.flip(0))
             torch.testing.assert_close(found.states[sentence, :length, HIDDEN:], outputs.flip(0))
-            assert_last(found.last[1], sentence, last)
+            assert_last(found.final[1], sentence, last)
 
 
 def assert_last(found: tuple[Tensor, ...], sentence: int, expected: tuple[Tensor, ...]) -> None:
@@ -75,7 +75,7 @@ def test_starts_from_a_given_state(kind: Any, reset: Reset, x: Tensor) -> None:
     for sentence in range(len(LENGTHS)):
         outputs, last = scan(layer.cell, x[sentence], tuple(s[sentence] for s in start))
         torch.testing.assert_close(found.states[sentence], outputs)
-        assert_last(found.last[0], sentence, last)
+        assert_last(found.final[0], sentence, last)
 
 
 @pytest.mark.parametrize(("kind", "reset"), KINDS)
@@ -94,4 +94,4 @@ def test_states_keep_their_precision_under_autocast(kind: Any, reset: Reset, x: 
     layer = make(kind, reset, bidirectional=True).float()
     with torch.autocast("cpu", torch.bfloat16):
         found = layer(x.bfloat16(), mask)
-    assert {t.dtype for t in (found.states, *found.last[0])} == {torch.float32}
+    assert {t.dtype for t in (found.states, *found.final[0])} == {torch.float32}

@@ -9,9 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
-from softsearch.models.loss import CrossEntropy
-from softsearch.models.sampled_softmax import SampledSoftmax
+from softsearch.models.loss import CrossEntropy, SampledSoftmax
 
 DIM, VOCAB, TAU = 5, 40, 9
 BATCHES = [[12, 30, 12, 3], [7], [30, 31, 32, 33], [3, 39], [12, 20, 21]]
@@ -140,8 +138,3 @@ def test_evaluation_and_small_vocabularies_take_the_whole_softmax(training: bool
     assert torch.equal(found.smoothed, expected.smoothed)
     assert torch.equal(found.nll, expected.nll)
     assert torch.equal(loss.recent, before)
-
-
-def test_no_words_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"loss\.tau is 0, expected at least 1"):
-        SampledSoftmax(tau=0)

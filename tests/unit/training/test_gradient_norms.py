@@ -7,6 +7,7 @@ import torch
 from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 
+from softsearch.models.interface import Seq2Seq
 from softsearch.training.gradient_norms import gradient_norms
 from tests.contract.models import small_model
 
@@ -14,7 +15,7 @@ ALONE = SingleDeviceStrategy()
 SRC, TGT = torch.tensor([[4, 5, 2], [6, 2, 0]]), torch.tensor([[1, 7, 8], [1, 5, 2]])
 
 
-def trained(name: str, *options: str) -> nn.Module:
+def trained(name: str, *options: str) -> Seq2Seq:
     model = small_model(name, *options).float()
     model(SRC, TGT).square().sum().backward()
     return model

@@ -11,8 +11,7 @@ from lightning.pytorch.accelerators import CPUAccelerator
 from lightning.pytorch.callbacks import Callback, EarlyStopping
 from lightning.pytorch.strategies import SingleDeviceStrategy
 
-from softsearch.models.loss import CrossEntropy
-from softsearch.models.sampled_softmax import SampledSoftmax
+from softsearch.models.loss import CrossEntropy, SampledSoftmax
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.ema import Ema

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from omegaconf import DictConfig
-from torch import Tensor, nn
+from torch import Tensor
 
 from softsearch.app.config.allowed_classes import model_from_file, source_from_file
 from softsearch.app.config.instantiate import build
@@ -13,7 +13,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import Decoder, Encoder, Seq2Seq
 from softsearch.search.interface import SearchOptions, SearchStrategy
 from softsearch.text.id_mapping import same_pieces
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizer
@@ -48,8 +48,7 @@ def build_model(model: DictConfig, tokenizers: tuple[SentencePieceTokenizer, Sen
 def _check_one_vocabulary(model: Seq2Seq, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> None:
     """Refuses a matrix whose rows are the words of two vocabularies at once."""
     src, tgt = tokenizers
-    shared = {id(weight) for weight in _matrices(model.encoder)} & {id(weight) for weight in _matrices(model.decoder)}
-    if shared and not same_pieces(src, tgt):
+    if model.encoder.embedding is model.decoder.embedding and not same_pieces(src, tgt):
         rows = enumerate(zip(_pieces(src), _pieces(tgt), strict=True))
         token, one, other = next((token, one, other) for token, (one, other) in rows if one != other)
         raise ConfigError(
@@ -66,9 +65,10 @@ def load_vectors(vectors: DictConfig, model: Seq2Seq, tokenizers: tuple[Tokenize
         ConfigError: there is no such matrix, or one for both sides and a file for each.
         CorpusError: a file is not what it should be (see :func:`fill_vectors`).
     """
+    parts: tuple[Encoder | Decoder, ...] = (model.encoder, model.decoder)
     sides = [
-        (f"vectors.{side}", Path(vectors[side]).expanduser(), _embeddings(part, f"vectors.{side}"), tokenizer)
-        for side, part, tokenizer in zip(("src", "tgt"), (model.encoder, model.decoder), tokenizers, strict=True)
+        (f"vectors.{side}", Path(vectors[side]).expanduser(), _matrix(part, f"vectors.{side}"), tokenizer)
+        for side, part, tokenizer in zip(("src", "tgt"), parts, tokenizers, strict=True)
         if vectors[side] is not None
     ]
     if len({id(matrix) for _, _, matrix, _ in sides}) < len(sides):
@@ -80,11 +80,10 @@ def load_vectors(vectors: DictConfig, model: Seq2Seq, tokenizers: tuple[Tokenize
         log.info("%s: %s", key, fill_vectors(matrix.detach().numpy(), _pieces(tokenizer), path).summary())
 
 
-def _embeddings(part: nn.Module, key: str) -> Tensor:
-    found = _matrices(part)
-    if len(found) != 1:
+def _matrix(part: Encoder | Decoder, key: str) -> Tensor:
+    if part.embedding is None:
         raise ConfigError(f"{key} is set, but the model has no such embeddings; set {key}=null")
-    return found[0]
+    return part.embedding.weight
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
@@ -99,10 +98,6 @@ def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
             "search.coverage_penalty=0 or choose a model with attention"
         )
     return search
-
-
-def _matrices(part: nn.Module) -> list[Tensor]:
-    return [module.weight for module in part.modules() if isinstance(module, nn.Embedding)]
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:

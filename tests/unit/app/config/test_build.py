@@ -82,7 +82,7 @@ def test_each_side_gets_its_vectors(tmp_path: Path, sides: tuple[str, ...], capl
     files = {side: write(tmp_path, words[side], 5) if side in sides else None for side in words}
     before = {name: value.clone() for name, value in model.state_dict().items()}
     load(model, files["src"], files["tgt"])
-    matrices = {"src": "encoder.embedded.tokens.weight", "tgt": "decoder.embedded.tokens.weight"}
+    matrices = {"src": "encoder.embedding.weight", "tgt": "decoder.embedding.weight"}
     for side, tokenizer in zip(matrices, pair(), strict=True):
         row = tokenizer.encode(words[side])[0]
         after = model.state_dict()[matrices[side]]

@@ -13,7 +13,7 @@ from lightning.pytorch.strategies import FSDPStrategy
 from torch import Tensor
 
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.sampled_softmax import SampledSoftmax
+from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.ema import Ema
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
