@@ -1,4 +1,4 @@
-"""What every source of parallel text offers."""
+"""The interface of all sources of parallel text."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -9,7 +9,6 @@ from typing import Literal
 
 from softsearch.errors import CorpusError
 from softsearch.text.filters import Filters
-from softsearch.text.option_checks import require_bool, require_choice
 
 Split = Literal["train", "val", "test"]
 TextForm = Literal["plain", "lc_tok"]
@@ -22,25 +21,16 @@ class ParallelSource(ABC):
     """Parallel text in files, by split.
 
     Args:
-        src_lang: the source language's code.
-        tgt_lang: the target language's code.
+        src_lang: code of the source language.
+        tgt_lang: code of the target language.
         reverse_source: the model reads the source from its end to its start (Sutskever et al. 2014, section 3.3).
-        target_direction: ``r2l``: the model writes the target from its end to its start.
+        target_direction: with ``r2l`` the model writes the target from its end to its start.
     """
 
     src_lang: str
     tgt_lang: str
     reverse_source: bool = False
     target_direction: Direction = "l2r"
-
-    def __post_init__(self) -> None:
-        """Checks the options.
-
-        Raises:
-            ConfigError: a value is of the wrong type or not one of its choices.
-        """
-        require_bool("data.reverse_source", self.reverse_source)
-        require_choice("data.target_direction", self.target_direction, ("l2r", "r2l"))
 
     @property
     def reversed_sides(self) -> tuple[bool, bool]:
@@ -49,39 +39,38 @@ class ParallelSource(ABC):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Words at the start of source lines that must be one piece each."""
+        """Tags at the start of source lines, each one piece of the vocabulary."""
         return ()
 
     @property
     def text_form(self) -> TextForm:
-        """``plain`` text, or lower-cased and tokenised ``lc_tok`` text, whose BLEU is computed without tokenising."""
+        """``plain``, or ``lc_tok``: lower-cased and tokenised already, so that BLEU is computed without tokenising."""
         return "plain"
 
     @property
     def dropped(self) -> Filters:
-        """Which training pairs are dropped."""
+        """The filters of training pairs."""
         return Filters()
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """How often a pair of each training corpus is seen in an epoch, where they have so many pairs."""
+        """How often a pair of each training corpus is seen in an epoch; ``sizes`` are their numbers of pairs."""
         return [1.0] * len(sizes)
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the training corpora, which are read one after the other; raises as :meth:`files`."""
+        """Returns the files of each training corpus; raises as :meth:`files`."""
         return [self.files(cache_dir)["train"]]
 
     @abstractmethod
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the source and the target file of each split, and makes or downloads what is missing.
+        """Returns the source and the target file of each split, generated or downloaded if need be.
 
         Of several training corpora this is the first; :meth:`train_files` has them all.
 
         Args:
-            cache_dir: where made and downloaded files are kept; the same options find them there again.
+            cache_dir: folder for generated and downloaded files, which are used again with the same options.
 
         Raises:
-            ConfigError: the options do not fit together.
-            CorpusError: a file is missing or cannot be made.
+            CorpusError: a file is missing or cannot be written.
         """
 
 

@@ -1,4 +1,4 @@
-"""Several parallel corpora for one model, which is told by a tag what language to write (Johnson et al. 2017)."""
+"""Multilingual training: several corpora, with a tag for the target language (Johnson et al. 2017)."""
 
 import hashlib
 import logging
@@ -22,15 +22,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Multilingual(ParallelSource):
-    """Corpora one after the other, each source line beginning with the tag of its target language: ``<2de> a man``.
+    """Several corpora, whose source lines begin with the tag of their target language: ``<2de> a man``.
 
-    The tag is one piece of the vocabulary. Whoever translates with the model writes the tag before the line (Johnson et
-    al. 2017, arXiv:1611.04558, section 3).
+    A tag is one piece of the vocabulary, and lines to translate begin with it too (arXiv:1611.04558, section 3).
 
     Args:
-        pairs: the corpora, sources of any kind, by names of your choice.
-        src_lang: the source languages, to be shown.
-        tgt_lang: the target languages, to be shown.
+        pairs: the corpora by name, sources of any kind.
+        src_lang: the source languages, for tables.
+        tgt_lang: the target languages, for tables.
 
     Raises:
         ConfigError: there is no corpus, or the corpora do not go together.
@@ -40,13 +39,9 @@ class Multilingual(ParallelSource):
 
     def __post_init__(self) -> None:
         """Checks the options."""
-        super().__post_init__()
-        pairs: object = self.pairs
-        if not isinstance(pairs, Mapping) or not pairs:
-            raise ConfigError(
-                f"data.pairs is {pairs!r}, expected sources by name, as in configs/data/multilingual.yaml"
-            )
-        for name, source in pairs.items():
+        if not self.pairs:
+            raise ConfigError("data.pairs is empty, expected sources by name, as in configs/data/multilingual.yaml")
+        for name, source in self.pairs.items():
             _check(f"data.pairs.{name}", source)
         forms = {name: source.text_form for name, source in self.pairs.items()}
         if len(set(forms.values())) > 1:
@@ -54,16 +49,16 @@ class Multilingual(ParallelSource):
 
     @property
     def text_form(self) -> TextForm:
-        """That of the pairs."""
+        """See ParallelSource."""
         return next(iter(self.pairs.values())).text_form
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The target languages' tags."""
+        """See ParallelSource."""
         return tuple(dict.fromkeys(language_tag(source.tgt_lang) for source in self.pairs.values()))
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the joined files in ``cache_dir``, written there if need be; a split joins the pairs that have it.
+        """Returns the joined files in ``cache_dir``, written if need be; a split joins the pairs that have it.
 
         Raises:
             CorpusError: a pair's file cannot be read, or ``cache_dir`` cannot be written.
@@ -101,7 +96,7 @@ def _check(key: str, source: object) -> None:
 
 
 def _join(folder: Path, split: str, parts: list[tuple[str, FilePair]]) -> None:
-    """Writes the files of a split; training drops pairs with an empty side, the other splits keep all lines."""
+    """Writes the files of a split; training drops pairs with an empty side."""
     with (folder / f"{split}.src").open("wb") as src, (folder / f"{split}.tgt").open("wb") as tgt:
         for tag, pair in parts:
             corpus = read_parallel(*pair, keep_empty=split != "train")

@@ -1,14 +1,15 @@
-"""The user's own files."""
+"""Parallel text in the user's own files."""
 
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.ranges import Positive, Range
 from softsearch.text.filters import Filters
-from softsearch.text.option_checks import require_choice
 
 _PACKED = (".gz", ".xz")
 _log = logging.getLogger(__name__)
@@ -16,25 +17,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Parallel(ParallelSource):
-    """Files that are there already: plain, gzip or xz, one sentence per line.
+    """Existing files: plain, gzip or xz, one sentence per line.
 
     Args:
-        train: the source and the target file to train on, or a list of such pairs: several corpora, read one after the
-            other.
-        val: the files to validate on.
-        test: the files to test on, if any; without them :meth:`files` has no split ``test``.
+        train: the source and the target training file, or a list of such pairs for several corpora.
+        val: the validation files.
+        test: the test files, if any.
         src_lang: the source language; by default the suffix of the source training file (``news.en.gz`` is ``en``).
         tgt_lang: the target language; by default the suffix of the target training file.
-        text_form: ``lc_tok`` when the files are lower-cased and tokenised already, else ``plain``.
-        filters: which training pairs are dropped.
-        weights: how often a pair of each corpus is seen in an epoch: with 2.5 every other pair twice and the others
-            three times, with 0.5 every other pair never.
+        text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
+        filters: the filters of training pairs.
+        weights: how often a pair of each corpus is seen in an epoch: with 2.5 half of the pairs twice and the others
+            three times, with 0.5 half of them never.
         temperature: instead of weights. A corpus of n pairs gets a share of each epoch in proportion to n^(1/T)
-            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2), the largest being seen once: with 1 every pair is
-            seen once, the higher T the more often those of small corpora.
+            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2). The largest corpus is seen once; the higher T, the
+            more often pairs of small corpora are repeated, with 1 not at all.
 
     Raises:
-        ConfigError: a value is of the wrong type or out of range, or a language is neither given nor a suffix.
+        ConfigError: a value does not name two files, the weights do not fit, or a language is unknown.
     """
 
     train: Sequence[str | Path] | Sequence[Sequence[str | Path]]
@@ -44,13 +44,11 @@ class Parallel(ParallelSource):
     tgt_lang: str = ""
     text_form: TextForm = "plain"
     filters: Filters = field(default_factory=Filters)
-    weights: Sequence[float] | None = None
-    temperature: float | None = None
+    weights: Sequence[Positive] | None = None
+    temperature: Annotated[float, Range(1)] | None = None
 
     def __post_init__(self) -> None:
-        """Checks the options and fills the languages in."""
-        super().__post_init__()
-        require_choice("data.text_form", self.text_form, ("plain", "lc_tok"))
+        """Checks the options and fills in the languages."""
         for split, pair in self._named():
             if not _is_pair(pair):
                 raise ConfigError(
@@ -66,11 +64,11 @@ class Parallel(ParallelSource):
 
     @property
     def dropped(self) -> Filters:
-        """As ``filters`` says."""
+        """See ParallelSource."""
         return self.filters
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """As ``weights`` or ``temperature`` say."""
+        """See ParallelSource."""
         if self.weights is not None:
             return [float(weight) for weight in self.weights]
         return [(size / max(sizes)) ** (1 / (self.temperature or 1) - 1) for size in sizes]
@@ -109,22 +107,13 @@ class Parallel(ParallelSource):
 
     def _check_mix(self) -> None:
         corpora = len(self.corpora())
-        if self.weights is not None:
-            if self.temperature is not None:
-                raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
-            weights: object = self.weights
-            fit = isinstance(weights, list | tuple) and len(weights) == corpora and all(map(_is_positive, weights))
-            if corpora == 1 or not fit:
-                raise ConfigError(
-                    f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
-                    f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
-                )
-        if self.temperature is not None and not (_is_positive(self.temperature) and self.temperature >= 1):
-            raise ConfigError(f"data.temperature is {self.temperature!r}, expected at least 1; change data.temperature")
-
-
-def _is_positive(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+        if self.weights is not None and self.temperature is not None:
+            raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
+        if self.weights is not None and (corpora == 1 or len(self.weights) != corpora):
+            raise ConfigError(
+                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
+                f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
+            )
 
 
 def _existing(split: str, pair: Sequence[str | Path]) -> FilePair:

@@ -1,4 +1,4 @@
-"""The corpus that needs no download: dates, times, amounts and numbers written out as words in two languages."""
+"""A generated corpus, without a download: dates, times, amounts and numbers written out in two languages."""
 
 import datetime as dt
 import hashlib
@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Annotated, TypeVar, get_args
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, Split
-from softsearch.data.corpora.speller import CURRENCIES, MAX_ORDINAL, UNITS, WITH_CENTS, RelativeUnit, Speller
+from softsearch.data.corpora.speller import CURRENCIES_WITH_CENTS, UNITS, Language, RelativeUnit, Speller
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
 from softsearch.ranges import Count, Range
-from softsearch.text.option_checks import require_int
 
-_FORMAT = 1
-_FIRST_DAY = dt.date(1900, 1, 1).toordinal()
-_LAST_DAY = dt.date(2049, 12, 31).toordinal()
+_FORMAT = 1  # other lines need another number
+_FIRST_DAY, _LAST_DAY = dt.date(1900, 1, 1).toordinal(), dt.date(2049, 12, 31).toordinal()
 _NUMBER_LIMITS = (100, 100, 1_000, 1_000, 10_000, 10_000, 10_000, 1_000_000)
+_MAX_ORDINAL = 999
+_NAMED = ("JPY", "CHF", "SEK", "CAD", *UNITS)  # of quantities without cents
+_HOURS = [hour for hour in range(24) if hour % 12 != 1]
+_MINUTES = (0, *range(10, 60))
 
 Option = TypeVar("Option")
 _Pairs = Annotated[int, Range(1, 10_000_000)]
@@ -36,31 +38,26 @@ class Spellout(ParallelSource):
     num2words) give the same bytes. Word order differs as it does between the languages.
 
     Args:
-        src_lang: any language that Babel and num2words both have.
+        src_lang: the source language.
         tgt_lang: another one.
         train_size: pairs in ``train``.
         val_size: pairs in ``val``; with the same seed they stay the same when ``train_size`` changes, as ``test`` does.
         test_size: pairs in ``test``.
-        seed: what the sentences are drawn by.
+        seed: of the generator.
 
     Raises:
-        ConfigError: a value is of the wrong type or out of range, or a language is not supported.
+        ConfigError: the languages are the same.
     """
 
-    src_lang: str = "en"
-    tgt_lang: str = "de"
+    src_lang: Language = "en"
+    tgt_lang: Language = "de"
     train_size: _Pairs = 20_000
     val_size: _Pairs = 1_000
     test_size: _Pairs = 1_000
     seed: Count = 1
 
     def __post_init__(self) -> None:
-        """Checks the options."""
-        super().__post_init__()
-        for key in ("train_size", "val_size", "test_size"):
-            require_int(f"data.{key}", getattr(self, key), at_least=1)
-        require_int("data.seed", self.seed, at_least=0)
-        self._spellers()
+        """Checks the languages."""
         if self.src_lang == self.tgt_lang:
             raise ConfigError(f"data.src_lang and data.tgt_lang are both {self.src_lang!r}; choose two languages")
 
@@ -70,36 +67,31 @@ class Spellout(ParallelSource):
         Raises:
             CorpusError: ``cache_dir`` cannot be written.
         """
-        folder = cache_dir / f"spellout-{self._key()}"
-        langs = self.src_lang, self.tgt_lang
-        make_folder(folder, self._write)
-        return {split: (folder / f"{split}.{langs[0]}", folder / f"{split}.{langs[1]}") for split in get_args(Split)}
-
-    def _key(self) -> str:
         libraries = {name: version(name) for name in ("babel", "num2words")}
         options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
         identity = json.dumps({**options, **libraries, "format": _FORMAT}, sort_keys=True)
-        return hashlib.sha256(identity.encode()).hexdigest()[:16]
-
-    def _spellers(self) -> tuple[Speller, Speller]:
-        return Speller(self.src_lang, "data.src_lang"), Speller(self.tgt_lang, "data.tgt_lang")
+        folder = cache_dir / f"spellout-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+        make_folder(folder, self._write)
+        return {
+            split: (folder / f"{split}.{self.src_lang}", folder / f"{split}.{self.tgt_lang}")
+            for split in get_args(Split)
+        }
 
     def _write(self, folder: Path) -> None:
-        sizes: dict[str, int] = {"test": self.test_size, "val": self.val_size, "train": self.train_size}
-        pairs = _pairs(*self._spellers(), self.seed)
-        for split, size in sizes.items():
+        pairs = _pairs(Speller(self.src_lang), Speller(self.tgt_lang), self.seed)
+        for split, size in (("test", self.test_size), ("val", self.val_size), ("train", self.train_size)):
             sides = zip(*islice(pairs, size), strict=True)
             for lang, side in zip((self.src_lang, self.tgt_lang), sides, strict=True):
                 (folder / f"{split}.{lang}").write_bytes("".join(f"{line}\n" for line in side).encode())
 
 
 def _pairs(src: Speller, tgt: Speller, seed: int) -> Iterator[tuple[str, str]]:
-    """Yields pairs whose source and target were not yielded before, without end."""
-    draw = _Draw(src, tgt, seed)
+    """Yields endless pairs, no side of which has been yielded before."""
+    generator = _Generator(seed)
     seen_src: set[str] = set()
     seen_tgt: set[str] = set()
     while True:
-        render = draw.sentence()
+        render = generator.sentence()
         pair = render(src), render(tgt)
         if pair[0] not in seen_src and pair[1] not in seen_tgt:
             seen_src.add(pair[0])
@@ -107,23 +99,16 @@ def _pairs(src: Speller, tgt: Speller, seed: int) -> Iterator[tuple[str, str]]:
             yield pair
 
 
-class _Draw:
-    """Draws what a sentence says, as a function that says it in a language; only what both languages can say.
+class _Generator:
+    """Draws what a sentence says, as a function that says it in a language.
 
     Nothing is counted in ones: a one agrees with its noun, which num2words does not know.
     """
 
-    def __init__(self, src: Speller, tgt: Speller, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._with_cents = [name for name in WITH_CENTS if name in src.with_cents & tgt.with_cents]
-        whole = [currency for currency in CURRENCIES if currency not in self._with_cents]
-        self._named = [*whole, *(unit for unit in UNITS if unit in src.units & tgt.units)]
         self._kinds = [self._date, self._date, self._date_at_time, self._weekday_at_time, self._relative_at_time]
-        self._kinds += [self._numbers, self._quantities, self._quantities]
-        if self._with_cents:
-            self._kinds += [self._amount, self._amount]
-        if src.has_ordinals and tgt.has_ordinals:
-            self._kinds += [self._ordinals]
+        self._kinds += [self._numbers, self._quantities, self._quantities, self._amount, self._amount, self._ordinals]
 
     def sentence(self) -> Render:
         return self._choice(self._kinds)()
@@ -147,31 +132,28 @@ class _Draw:
 
     def _numbers(self) -> Render:
         numbers = self._number(), self._number()
-        return lambda speller: speller.both([speller.cardinal(number) for number in numbers])
+        return lambda speller: speller.joined([speller.cardinal(number) for number in numbers])
 
     def _ordinals(self) -> Render:
-        numbers = [1 + self._below(self._choice((99, MAX_ORDINAL))) for _ in range(2)]
-        return lambda speller: speller.either([speller.ordinal(number) for number in numbers])
+        numbers = [1 + self._below(self._choice((99, _MAX_ORDINAL))) for _ in range(2)]
+        return lambda speller: speller.joined([speller.ordinal(number) for number in numbers], "or")
 
     def _amount(self) -> Render:
-        units, cents, currency = self._number(), 2 + self._below(98), self._choice(self._with_cents)
+        units, cents, currency = self._number(), 2 + self._below(98), self._choice(CURRENCIES_WITH_CENTS)
         return lambda speller: speller.amount(units, cents, currency)
 
     def _quantities(self) -> Render:
-        quantities = [(self._number(), self._choice(self._named)) for _ in range(2)]
-        return lambda speller: speller.both([speller.quantity(*quantity) for quantity in quantities])
+        quantities = [(self._number(), self._choice(_NAMED)) for _ in range(2)]
+        return lambda speller: speller.joined([speller.quantity(*quantity) for quantity in quantities])
 
     def _number(self) -> int:
-        limit = self._choice(_NUMBER_LIMITS)
-        return 2 + self._below(limit - 2)
+        return 2 + self._below(self._choice(_NUMBER_LIMITS) - 2)
 
     def _day(self) -> dt.date:
         return dt.date.fromordinal(_FIRST_DAY + self._below(_LAST_DAY - _FIRST_DAY + 1))
 
     def _time(self) -> dt.time:
-        """A time of the twelve-hour clock but for its first hour; minutes are none or at least ten."""
-        hour = self._choice([hour for hour in range(24) if hour % 12 != 1])
-        return dt.time(hour, self._choice((0, *range(10, 60))))
+        return dt.time(self._choice(_HOURS), self._choice(_MINUTES))
 
     def _below(self, limit: int) -> int:
         # random() alone is promised to stay the same in every version of Python.

@@ -45,7 +45,6 @@ BAD_OPTIONS = [
     ({"train": "a.en"}, r"data.train is 'a.en', expected two file names; write data.train='\[text.en,text.de\]'"),
     ({"train": "ab"}, "data.train is 'ab'"),
     ({"val": ["a.en"]}, "data.val is "),
-    ({"val": None}, "data.val is None"),
     ({"test": ["a.en", "a.de", "a.fr"]}, "data.test is "),
     ({"test": ["a.en", 7]}, "data.test is "),
     ({"train": {"en": "a", "de": "b"}}, "data.train is "),
@@ -53,19 +52,12 @@ BAD_OPTIONS = [
         {"train": ["src", "a.de"]},
         "data.src_lang is '' and the training file has no suffix .*; set data.src_lang=CODE",
     ),
-    ({"tgt_lang": 7}, "data.tgt_lang is 7"),
     ({"train": [PAIR, ["b.en"]]}, r"data.train is \['b.en'\], expected two file names"),
     ({"train": []}, r"data.train is \[\], expected two file names"),
     ({"weights": [1, 2]}, r"data.weights is \[1, 2\], expected a positive number for each .* data.train has 1"),
     ({"weights": [2]}, r"data.weights is \[2\]"),
     ({"train": [PAIR, PAIR], "weights": [1]}, r"data.weights is \[1\], .* data.train has 2"),
-    ({"train": [PAIR, PAIR], "weights": [1, 0]}, r"data.weights is \[1, 0\]"),
-    ({"train": [PAIR, PAIR], "weights": [1, "2"]}, "data.weights is "),
-    ({"train": [PAIR, PAIR], "weights": 3}, "data.weights is 3"),
     ({"train": [PAIR, PAIR], "weights": [1, 2], "temperature": 2}, "data.weights and data.temperature are both set"),
-    ({"temperature": 0.5}, "data.temperature is 0.5, expected at least 1"),
-    ({"temperature": True}, "data.temperature is True"),
-    ({"text_form": "lctok"}, "data.text_form is 'lctok', expected one of lc_tok, plain; did you mean 'lc_tok'"),
 ]
 
 

@@ -1,5 +1,6 @@
 """The generated corpus: right sentences, disjoint splits, the same bytes each time."""
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -31,7 +32,7 @@ def test_sizes_and_clean_text(tmp_path: Path) -> None:
         assert text.replace(" ", "").replace("-", "").isalpha(), text
 
 
-@pytest.mark.parametrize(("src_lang", "tgt_lang"), [("en", "de"), ("ja", "fr")])
+@pytest.mark.parametrize(("src_lang", "tgt_lang"), [("en", "de"), ("es", "fr")])
 def test_no_sentence_occurs_twice(tmp_path: Path, src_lang: str, tgt_lang: str) -> None:
     splits = lines(Spellout(src_lang=src_lang, tgt_lang=tgt_lang, **SMALL), tmp_path)
     pairs = list(chain.from_iterable(splits.values()))
@@ -85,37 +86,26 @@ def test_every_kind_of_sentence_is_frequent(tmp_path: Path) -> None:
     assert 6 < sum(len(src.split()) for src in sources) / len(sources) < 12
 
 
-@pytest.mark.parametrize("pair", ["en-fr", "de-es", "en-ja", "cs-ko", "tg-vi", "pt_BR-ru"])
+@pytest.mark.parametrize("pair", ["en-fr", "de-es"])
 def test_other_languages(tmp_path: Path, pair: str) -> None:
     src_lang, tgt_lang = pair.split("-")
     splits = lines(Spellout(src_lang=src_lang, tgt_lang=tgt_lang, **SMALL), tmp_path)
     for src, tgt in splits["train"]:
         assert src
         assert tgt
-        assert not any(char.isdigit() and char.isascii() for char in src + tgt)
+        assert not any(char.isdigit() for char in src + tgt)
 
 
-BAD_OPTIONS = [
-    (
-        {"src_lang": "xx"},
-        "data.src_lang is 'xx', which Babel and num2words do not both .*; expected one of ar, ",
-    ),
-    ({"tgt_lang": "DE"}, "data.tgt_lang is 'DE', .*; did you mean 'de'"),
-    ({"tgt_lang": "../de"}, "data.tgt_lang is '../de'"),
-    ({"tgt_lang": False}, "data.tgt_lang is False"),
-    ({"tgt_lang": ["de"]}, "data.tgt_lang is \\['de'\\]"),
-    ({"tgt_lang": "en"}, "data.src_lang and data.tgt_lang are both 'en'"),
-    ({"train_size": 0}, "data.train_size is 0, expected an integer of at least 1"),
-    ({"val_size": 10.5}, "data.val_size is 10.5"),
-    ({"test_size": "many"}, "data.test_size is 'many'"),
-    ({"seed": None}, "data.seed is None"),
-]
+def test_the_lines_of_the_default_pair(tmp_path: Path) -> None:
+    """The figures in the documentation are those of this corpus."""
+    files = Spellout(train_size=10, val_size=10, test_size=100).files(tmp_path)
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest()[:8] for path in files["test"]]
+    assert digests == ["2f855c18", "1cc795e1"]
 
 
-@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
-def test_bad_options(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Spellout(**options)
+def test_one_language_is_no_pair() -> None:
+    with pytest.raises(ConfigError, match=r"data\.src_lang and data\.tgt_lang are both 'en'"):
+        Spellout(tgt_lang="en")
 
 
 def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
