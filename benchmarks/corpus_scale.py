@@ -100,9 +100,9 @@ def _resident(pid: int) -> tuple[float, float]:
 
 def iterate(options: dict[str, list[str]], cache_dir: str) -> dict[str, float]:
     """Open prepared data, start two epochs and read the second, in this process; times in seconds."""
-    from softsearch.data.batch import Batching
     from softsearch.data.corpora.parallel import Parallel
     from softsearch.data.datamodule import ParallelDataModule
+    from softsearch.data.sampler import Batching
     from softsearch.text.filters import Filters
     from softsearch.text.tokenizer import TokenizerTrainer
 

@@ -1,4 +1,4 @@
-"""The one LightningDataModule: any parallel source, bucketed batches, a position from which training can resume."""
+"""The one LightningDataModule: prepares any parallel source, serves token-budget batches, and resumes anywhere."""
 
 import logging
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from lightning import LightningDataModule, Trainer
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from softsearch.data.batch import Batch, Batching, Indices, padding_efficiency
+from softsearch.data.batch import Batch
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import ParallelDataset
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.resampler import ROOM, Resampler
-from softsearch.data.sampler import BucketBatchSampler, divide
+from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.sampling import SubwordSampler
@@ -30,9 +30,9 @@ class ParallelDataModule(LightningDataModule):
     """Prepares a parallel corpus and serves it in batches.
 
     Args:
-        source: where the text comes from.
-        tokenizer: how it becomes token ids.
-        batching: how ids become batches.
+        source: the text.
+        tokenizer: trains the tokenizers.
+        batching: the budget of a batch.
         cache_dir: folder for downloads, generated text and token ids.
         seed: of the order of training batches.
     """
@@ -50,13 +50,13 @@ class ParallelDataModule(LightningDataModule):
         self.source, self.trainer_of_tokenizer, self.batching = source, tokenizer, batching
         self.cache_dir, self.seed = Path(cache_dir), seed
         self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
-        self.epoch_batches = 0  # of each rank; known when there is a loader
-        self._epochs_trained: int | None = None  # by another number of processes, whose epochs had other batches
+        self.epoch_batches = 0  # of each rank; set by train_dataloader
+        self._epochs_trained: int | None = None  # with another number of processes, whose epochs had other batches
         self._prepared: PreparedData | None = None
 
     def prepare_data(self) -> None:
         """Downloads, generates and encodes what is missing; Lightning calls it in one process only."""
-        self._prepared = self.prepared  # once in a process: to see that a large corpus is the same takes its time
+        self._prepared = self.prepared  # once in a process: hashing a large corpus takes time
 
     @property
     def prepared(self) -> PreparedData:
@@ -80,7 +80,7 @@ class ParallelDataModule(LightningDataModule):
         return list(read_lines(src)), list(read_lines(tgt))
 
     def check(self, world_size: int) -> None:
-        """Checks that every process will have something to train and validate on, before the others are started.
+        """Checks that every process will have training and validation batches, before the others are started.
 
         Raises:
             CorpusError: there are fewer sentences than processes, or one does not fit into a batch.
@@ -95,10 +95,10 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the training batches, from where training stands.
+        """This rank's share of the remaining training batches.
 
         Raises:
-            ConfigError: an epoch, in which validations are counted, has fewer batches than there are between two.
+            ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``.
         """
         dataset = self.prepared.dataset("train", self._resampler())
         src_lengths, tgt_lengths = dataset.src.lengths(), dataset.tgt.lengths()
@@ -137,7 +137,7 @@ class ParallelDataModule(LightningDataModule):
         return self._loader(dataset, [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]])
 
     def state_dict(self) -> dict[str, Any]:
-        """Where training stands, and on what data and how many processes."""
+        """The position in training, the data and the number of processes."""
         return {
             "batches_trained": self.batches_trained,
             "epoch_batches": self.epoch_batches,
@@ -149,7 +149,7 @@ class ParallelDataModule(LightningDataModule):
         """Continues from a checkpoint; with another number of processes only from the end of an epoch.
 
         Raises:
-            CheckpointError: the data or the number of processes is not what the run was trained with.
+            CheckpointError: the data or the number of processes has changed.
         """
         here = self.state_dict()
         self.batches_trained = state_dict["batches_trained"]
@@ -160,7 +160,7 @@ class ParallelDataModule(LightningDataModule):
                 f"{state_dict['data_fingerprint']}; {advice}"
             )
         if state_dict["world_size"] != here["world_size"]:
-            epoch = state_dict.get("epoch_batches") or self.batches_trained + 1  # not known to an older checkpoint
+            epoch = state_dict["epoch_batches"]
             self._epochs_trained, begun = divmod(self.batches_trained, epoch)
             if begun:
                 raise CheckpointError(
@@ -170,7 +170,7 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def _train_batches(self, src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]) -> list[Indices]:
-        """Cuts the training side, without what is longer than ``batching.max_length``, with room for longer samples."""
+        """Batches of the pairs within ``batching.max_length``, with room for longer segmentations."""
         chosen = self._chosen(np.maximum(src_lengths, tgt_lengths))
         batching = self.batching
         if batching.max_length is not None:
@@ -180,7 +180,10 @@ class ParallelDataModule(LightningDataModule):
         return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
 
     def _chosen(self, longest: NDArray[np.int32]) -> Indices:
-        """The training pairs that are within ``batching.max_length``, by the length of their longer side.
+        """The indices of the training pairs within ``batching.max_length``.
+
+        Args:
+            longest: [pairs] length of the longer side.
 
         Raises:
             CorpusError: a sentence does not fit into a batch, or none is left.
@@ -199,7 +202,7 @@ class ParallelDataModule(LightningDataModule):
         return chosen
 
     def _resampler(self) -> Resampler | None:
-        """What segments the training side afresh at each epoch, where the tokenizer is to be sampled from."""
+        """Draws new segmentations of the training side at each epoch, if the tokenizer is sampled."""
         trainer = self.trainer_of_tokenizer
         if not trainer.sampling:
             return None
@@ -210,22 +213,22 @@ class ParallelDataModule(LightningDataModule):
         return Resampler((src, tgt), tokens=self.batching.tokens, seed=self.seed)
 
     def _where(self, index: int) -> str:
-        """The file and line of a training pair, found by its number among the pairs of an epoch."""
+        """The source file and line of a training pair."""
         corpus, line = self.prepared.place("train", index)
         return f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line}"
 
     def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
-        # A list or our own sampler: nothing that Lightning would rebuild for several processes.
+        # Lightning rebuilds neither a list nor our own sampler for several processes.
         return DataLoader(
-            dataset,  # type: ignore[arg-type]  # asked for whole batches, through __getitems__
+            dataset,  # type: ignore[arg-type]  # returns whole batches, through __getitems__
             batch_sampler=batches,
-            collate_fn=_as_it_is,
+            collate_fn=_identity,
             num_workers=self.batching.num_workers,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
 
 
-def _as_it_is(batch: Any) -> Any:
+def _identity(batch: Any) -> Any:
     return batch
 
 

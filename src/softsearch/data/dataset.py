@@ -1,4 +1,4 @@
-"""Token ids on disk: written once, memory-mapped ever after."""
+"""Sentence pairs as token ids, memory-mapped from disk."""
 
 from pathlib import Path
 
@@ -6,20 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.batch import Batch, pad
+from softsearch.data.preparation.encode import read_array
 from softsearch.data.resampler import Resampler
 
 
 class TokenStore:
-    """The token ids of many sentences in two files: all ids in one row, and where each sentence begins.
+    """The token ids of many sentences.
 
     Args:
-        path: of the files that :func:`softsearch.data.preparation.npy_writer.token_writer` has written.
-        rows: the sentences that there are, by their places in the files, in any order and any number of times.
+        path: of the files of a :class:`softsearch.data.preparation.encode.TokenWriter`.
+        dtype: of the ids.
+        rows: sentences of the files in any order, any number of times; by default each once.
     """
 
-    def __init__(self, path: Path, rows: NDArray[np.integer] | None = None) -> None:
-        self.offsets: NDArray[np.int64] = np.load(f"{path}.offsets.npy", mmap_mode="r")
-        self.ids: NDArray[np.integer] = np.load(f"{path}.ids.npy", mmap_mode="r")
+    def __init__(self, path: Path, dtype: type[np.integer], rows: NDArray[np.integer] | None = None) -> None:
+        self.offsets = read_array(Path(f"{path}.offsets"), np.int64)
+        self.ids = read_array(Path(f"{path}.ids"), dtype)
         self.rows = rows
 
     def __len__(self) -> int:
@@ -33,7 +35,7 @@ class TokenStore:
 
     def lengths(self) -> NDArray[np.int32]:
         """Tokens of each sentence, EOS included."""
-        # Computed in 32 bits, which the offsets may exceed and no difference of two does: without a copy in 64.
+        # In 32 bits, without a copy in 64: offsets may exceed them, differences of two do not.
         lengths = np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
         lengths += 1
         return lengths if self.rows is None else lengths[self.rows]
@@ -47,7 +49,7 @@ class ParallelDataset:
     Args:
         src: the source side.
         tgt: the target side.
-        resampler: what segments the text afresh at each epoch, if anything does.
+        resampler: draws new segmentations at each epoch.
     """
 
     def __init__(self, src: TokenStore, tgt: TokenStore, resampler: Resampler | None = None) -> None:

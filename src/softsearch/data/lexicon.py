@@ -1,4 +1,4 @@
-"""A dictionary from parallel token ids: IBM Model 1 (Brown et al. 1993, section 4.1), for vocabulary shortlists."""
+"""IBM Model 1 (Brown et al. 1993, section 4.1) on parallel token ids, for vocabulary shortlists."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from softsearch.text.option_checks import require_int
 
 Ids = Sequence[NDArray[np.integer]]  # the token ids of each sentence, without specials
 ITERATIONS = 5
-CHUNK = 10_000  # sentence pairs looked at together
+CHUNK = 10_000  # sentence pairs at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lexicon:
-    """t(y | x) of the pairs that occur together, sorted by (x, y)."""
+    """t(y | x) of the co-occurring tokens x and y, sorted by (x, y)."""
 
     src: NDArray[np.int64]  # x
     tgt: NDArray[np.int64]  # y
@@ -35,12 +35,12 @@ class Lexicon:
 def train_lexicon(src: Ids, tgt: Ids, iterations: int = ITERATIONS) -> Lexicon:
     """Expectation maximisation from equal probabilities, without the empty source word.
 
-    In each iteration a target token y shares itself out over the x of its source sentence, t(y | x) / sum_x' t(y | x')
-    to each, and t(y | x) becomes x's share of y among all that x got (equations 17, 18 and 20). Memory is a few numbers
-    for each pair of words that occur together.
+    In each iteration a target token y counts t(y | x) / sum_x' t(y | x') for each x of its source sentence, and the
+    normalised counts of x become t(y | x) (equations 17, 18 and 20). Memory is a few numbers for each pair of tokens
+    that occur in a sentence pair together.
     """
     width = 1 + max((int(ids.max()) for ids in tgt if len(ids)), default=0)
-    codes = np.empty(0, dtype=np.int64)  # x * width + y of each pair of words that occur together
+    codes = np.empty(0, dtype=np.int64)  # x * width + y of each co-occurring pair
     for links, _ in _links(src, tgt, width):
         codes = np.union1d(codes, links)
     x = codes // width
@@ -49,9 +49,9 @@ def train_lexicon(src: Ids, tgt: Ids, iterations: int = ITERATIONS) -> Lexicon:
         shares = np.zeros(len(codes))
         for links, tokens in _links(src, tgt, width):
             pairs = np.searchsorted(codes, links)
-            each = probs[pairs]
-            each /= np.bincount(tokens, each)[tokens]
-            shares += np.bincount(pairs, each, minlength=len(codes))
+            posterior = probs[pairs]
+            posterior /= np.bincount(tokens, posterior)[tokens]
+            shares += np.bincount(pairs, posterior, minlength=len(codes))
         probs = shares / np.bincount(x, shares)[x]
     return Lexicon(src=x, tgt=codes % width, probs=probs)
 
@@ -59,14 +59,14 @@ def train_lexicon(src: Ids, tgt: Ids, iterations: int = ITERATIONS) -> Lexicon:
 def shortlist_tables(
     src: Ids, tgt: Ids, *, src_vocab_size: int, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """What a shortlist is made of: frequent target ids ``[K]``, and likely ones by source id ``[src_vocab, K']``.
+    """The tables of a shortlist: frequent target ids ``[K]``, and likely ones by source id ``[src_vocab, K']``.
 
     Args:
         src: the source sides.
         tgt: the target sides.
-        src_vocab_size: the size of the source vocabulary.
-        frequent: K, how many of the most frequent target tokens are always allowed.
-        translations: K', how many of the likeliest translations of each source token.
+        src_vocab_size: size of the source vocabulary.
+        frequent: K, the number of most frequent target tokens.
+        translations: K', the number of most likely translations of each source token.
 
     Raises:
         ConfigError: a number is of the wrong type or below 1.
@@ -79,7 +79,7 @@ def shortlist_tables(
 
 
 def _links(src: Ids, tgt: Ids, width: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For chunks of sentences: the code of each pair of a source and a target token, and a number for the latter."""
+    """For chunks of sentences: the code of each pair of a source and a target token, and the latter's number."""
     for begin in range(0, len(src), CHUNK):
         links, tokens, count = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], 0
         for index in range(begin, min(begin + CHUNK, len(src))):

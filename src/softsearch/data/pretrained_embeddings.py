@@ -1,4 +1,4 @@
-"""Pretrained embeddings in the text format of word2vec and fastText, read strictly and one line at a time."""
+"""Pretrained embeddings in the text format of word2vec and fastText, read line by line and strictly."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _SPACE = "\u2581"  # begins a piece that begins a word
 
 @dataclass(frozen=True)
 class VectorsReport:
-    """How much of a vocabulary a file of vectors knows."""
+    """How much of a vocabulary has a vector in a file."""
 
     path: Path
     tokens: int  # vectors in the file
-    pieces: int  # of the vocabulary, the special ones not counted
-    exact: int  # found in the file as they are
+    pieces: int  # of the vocabulary, without special ones
+    exact: int  # found under their own names
     stripped: int  # found without their leading U+2581
 
     def summary(self) -> str:
@@ -32,36 +32,14 @@ class VectorsReport:
         )
 
 
-class _Wanted:
-    """The rows of a vocabulary that each token of a file belongs to."""
-
-    def __init__(self, pieces: Sequence[str]) -> None:
-        named = list(enumerate(pieces))[len(SPECIALS) :]
-        self.exact = {piece: row for row, piece in named}
-        self.stripped = {piece[1:]: row for row, piece in named if piece.startswith(_SPACE) and len(piece) > 1}
-        self.lines: dict[str, int] = {}  # where each token that was found stands
-        self.found: dict[int, bool] = {}  # row -> as it is
-
-    def rows(self, token: str) -> list[int]:
-        """The rows that take this token's vector; an exact match takes precedence, wherever it stands."""
-        rows = []
-        if (row := self.exact.get(token)) is not None:
-            self.found[row] = True
-            rows.append(row)
-        if (row := self.stripped.get(token)) is not None and row not in self.found:
-            self.found[row] = False
-            rows.append(row)
-        return rows
-
-
 def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> VectorsReport:
-    """Puts the vectors of ``path`` into the rows of ``matrix`` whose pieces it knows, as they are; others stay.
+    """Copies the vectors of ``path`` into the rows of ``matrix`` with their pieces; other rows stay.
 
-    Each line is ``token v1 ... vd``; a first line ``count d`` may say how many there are. A piece takes the vector of
-    the token of its name, else of its name without a leading U+2581. Values of unknown tokens are only counted.
+    Each line is ``token v1 ... vd``; a first line ``count d`` is optional. A piece takes the vector of the token of its
+    name, else of its name without a leading U+2581. Values of unknown tokens are only counted.
 
     Args:
-        matrix: ``[vocab, dim]``, changed in place; beyond it, memory is that of the vocabulary's names and a line.
+        matrix: ``[vocab, dim]``, changed in place.
         pieces: the name of each row, the special ones first.
         path: a UTF-8 file, plain, gzip or xz.
 
@@ -70,7 +48,11 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
             number, a token of the vocabulary twice, or none of them.
     """
     dim = matrix.shape[1]
-    wanted = _Wanted(pieces)
+    rows = dict(list(enumerate(pieces))[len(SPECIALS) :])
+    exact = {piece: row for row, piece in rows.items()}
+    stripped = {piece[1:]: row for row, piece in rows.items() if piece.startswith(_SPACE) and len(piece) > 1}
+    lines: dict[str, int] = {}  # token of the vocabulary -> its line
+    is_exact: dict[int, bool] = {}  # row with a vector -> whether it is that of its own name
     number, header = 0, None
     for number, line in enumerate(read_lines(path), start=1):
         token, _, values = line.rstrip(" ").partition(" ")
@@ -79,17 +61,20 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
             _check_width(int(values), dim, f"{path}:1")
             continue
         _check_width(values.count(" ") + bool(values), dim, f"{path}:{number}")
-        for row in wanted.rows(token):
-            if wanted.lines.setdefault(token, number) != number:
-                raise CorpusError(f"{path}:{number} is the second vector of {token!r}, the first is on line "
-                                  f"{wanted.lines[token]}; expected one for each token, remove one")  # fmt: skip
-            matrix[row] = _parse(values, f"{path}:{number}")
+        matches = [(table[token], table is exact) for table in (exact, stripped) if token in table]
+        if matches and lines.setdefault(token, number) != number:
+            raise CorpusError(f"{path}:{number} is the second vector of {token!r}, the first is on line "
+                              f"{lines[token]}; expected one for each token, remove one")  # fmt: skip
+        for row, own_name in matches:
+            if own_name or row not in is_exact:
+                matrix[row] = _parse(values, f"{path}:{number}")
+                is_exact[row] = own_name
     tokens = number - (header is not None)
     if header is not None and tokens != header:
         raise CorpusError(f"{path} has {tokens:,} vectors, its first line says {header:,}; download it again")
-    exact = sum(wanted.found.values())
-    report = VectorsReport(path, tokens, len(pieces) - len(SPECIALS), exact, len(wanted.found) - exact)
-    if not wanted.found:
+    count = sum(is_exact.values())
+    report = VectorsReport(path, tokens, len(rows), count, len(is_exact) - count)
+    if not is_exact:
         raise CorpusError(f"{report.summary()}; expected words of the training text, look at language and letter case")
     return report
 

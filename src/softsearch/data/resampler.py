@@ -1,4 +1,4 @@
-"""Subword regularisation: each pair in a fresh segmentation at each epoch, made where batches are made."""
+"""Subword regularisation: a new segmentation of each pair at each epoch."""
 
 import random
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from softsearch.text.sampling import SubwordSampler
 
-# Batches are cut as if sentences grew so much. Those of Multi30k grow by a fifth with BPE-dropout of 0.1 and by a third
-# with unigram and 0.2, the longest of a batch by nearly 2: few samples do not fit.
+# Batches are cut as if sentences grew by this factor. On Multi30k they grow by a fifth with BPE-dropout of 0.1 and by a
+# third with unigram and 0.2, the longest of a batch by nearly 2, so that few do not fit.
 ROOM = 2.0
 
 Ids = NDArray[np.integer]
@@ -18,11 +18,11 @@ Ids = NDArray[np.integer]
 class Resampler:
     """Draws segmentations as a pure function of the seed and the draw, which is a pair at an epoch.
 
-    So they do not depend on the number of workers or processes, nor on where a run was interrupted. The text comes from
-    the ids themselves, which tell it without loss: nothing else is stored or read.
+    So they do not depend on the number of workers or processes, nor on interruptions. The text is decoded from the
+    stored ids.
 
-    A sample is mostly longer than the segmentation that the batches were cut by. Where one would take its batch beyond
-    the budget, that side of the pair keeps its one segmentation for this epoch; ``ROOM`` makes that rare.
+    Sampled segmentations are mostly longer than the ones that the batches were cut by. A side whose sample would take
+    its batch beyond the budget keeps the stored segmentation in this epoch; ``ROOM`` makes that rare.
 
     Args:
         samplers: of the source and of the target.

@@ -1,22 +1,84 @@
-"""The order of training batches: a pure function of (seed, batches trained so far), so that any run can be resumed."""
+"""Token-budget batches, and their order: a pure function of (seed, batches trained), so that any run can be resumed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.batch import Indices
 from softsearch.errors import CorpusError
+from softsearch.ranges import AtLeastOne, Range
 
 _AT_ONCE = 1 << 20  # sentences shuffled together
+Indices = NDArray[np.integer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batching:
+    """Batches of sentences of similar length within a budget of tokens.
+
+    Args:
+        tokens: most tokens on either side of a batch, padding included.
+        sentences: most sentences in a batch; no limit by default.
+        max_length: most tokens on a side of a training pair, EOS included; longer pairs are left out and counted.
+        num_workers: processes that collate batches; 0 does it in the training process, which is enough for most runs.
+    """
+
+    tokens: AtLeastOne = 4096
+    sentences: AtLeastOne | None = None
+    max_length: Annotated[int, Range(2)] | None = None
+    num_workers: Annotated[int, Range(0, 1024)] = 0
+
+    def cut(self, src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> list[Indices]:
+        """Sorts sentences by (target, source) length and cuts the sequence where a budget is full.
+
+        Source lengths rise and fall in turn, so that a batch that spans two target lengths has similar source lengths.
+
+        Returns:
+            The indices of each batch; target lengths never decrease from one batch to the next.
+        """
+        order = _snake(src_lengths, tgt_lengths)
+        longest = np.maximum(src_lengths, tgt_lengths)[order]
+        changes = [0, *(np.flatnonzero(np.diff(longest)) + 1).tolist(), len(order)]  # bounds of runs of equal length
+        most = len(order) if self.sentences is None else self.sentences
+        cuts, width = [0], 0
+        for index, end in pairwise(changes):
+            while index < end:
+                wider = max(width, int(longest[index]))
+                room = cuts[-1] + min(self.tokens // wider, most) - index
+                if room <= 0 and index > cuts[-1]:
+                    cuts.append(index)
+                    width = 0
+                else:  # a sentence over the budget is a batch of its own
+                    index, width = min(end, index + max(room, 1)), wider
+        return [order[begin:end] for begin, end in pairwise([*cuts, len(order)])] if len(order) else []
+
+
+def _snake(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> Indices:
+    """Sentences by target length, then by source length: ascending for even target lengths, descending for odd."""
+    small = max(int(src_lengths.max(initial=0)), int(tgt_lengths.max(initial=0))) < 2**15
+    dtype = np.int16 if small else np.int64  # 16 bits are sorted by counting: ten times as fast
+    src, tgt = src_lengths.astype(dtype), tgt_lengths.astype(dtype)
+    np.negative(src, out=src, where=tgt % 2 == 1)
+    order = np.lexsort((src, tgt))
+    return order.astype(np.int32) if len(order) < 2**31 else order
+
+
+def padding_efficiency(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> float:
+    """Share of real tokens among all tokens of one side of the padded batches."""
+    sizes = np.array([len(batch) for batch in batches])
+    sorted_lengths = lengths[np.concatenate(batches)]
+    widest = np.maximum.reduceat(sorted_lengths, np.cumsum(sizes) - sizes)
+    return float(sorted_lengths.sum(dtype=np.int64) / (sizes * widest).sum())
 
 
 def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
-    """Halves the largest batches until their number divides by ``world_size``: no sentence is dropped or repeated.
+    """Halves the largest batches until their number is divisible by ``world_size``: nothing is dropped or repeated.
 
     Raises:
-        CorpusError: that cannot be, for nearly all batches have one sentence.
+        CorpusError: nearly all batches have one sentence.
     """
     batches = list(batches)
     while len(batches) % world_size:
@@ -34,18 +96,18 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
 
 
 class BucketBatchSampler:
-    """Yields this rank's batches of the running epoch, from wherever training stands, as lists of draws.
+    """Yields this rank's remaining batches of the running epoch, as lists of draws.
 
-    A draw is ``epoch * sentences + index``: whoever gets it needs to know nothing else to make a fresh epoch of it.
+    A draw is ``epoch * sentences + index``, so that each epoch of a pair can have another segmentation.
 
-    Each epoch has the same batch shapes in a fresh order; sentences of equal lengths trade places. The ranks take
-    neighbouring batches at the same time, which are of similar size, so that none waits long for another.
+    Each epoch has the same batch shapes in a new order; sentences of equal lengths trade places. The ranks take
+    neighbouring batches at the same time, whose sizes are similar, so that none waits long for another.
 
     Args:
-        batches: the batches of :meth:`Batching.cut`, in order of length.
+        batches: of :meth:`Batching.cut`, in order of length.
         src_lengths: of all sentences.
         tgt_lengths: of all sentences.
-        position: tells how many batches this rank has trained so far in the whole run.
+        position: returns the number of batches that this rank has trained in the whole run.
         seed: of the order.
         rank: of this process.
         world_size: number of processes.
@@ -68,18 +130,18 @@ class BucketBatchSampler:
         self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
         other = np.diff(src_lengths[self.order]) != 0
         other |= np.diff(tgt_lengths[self.order]) != 0
-        self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # begins of equal pairs of lengths
+        self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # where equal pairs of lengths begin
         self.position, self.seed, self.rank, self.world_size = position, seed, rank, world_size
 
     def __len__(self) -> int:
-        """Batches of one epoch for each rank; the same on all ranks and in all epochs."""
+        """Batches in an epoch of a rank, the same on all ranks and in all epochs."""
         return len(self.batches) // self.world_size
 
     def plan(self, epoch: int) -> list[Indices]:
-        """All ranks' batches of an epoch; rank r takes every ``world_size``-th from r on."""
+        """The batches of all ranks in an epoch; rank r takes every ``world_size``-th from r on."""
         rng = np.random.default_rng((self.seed, epoch))
         shuffled = np.empty_like(self.order)
-        for groups in self._stretches():
+        for groups in self._blocks():
             begin, end = int(groups[0]), int(groups[-1])
             group = np.repeat(np.arange(len(groups) - 1, dtype=np.min_scalar_type(len(groups))), np.diff(groups))
             shuffled[begin:end] = self.order[begin:end][np.lexsort((rng.random(end - begin), group))]
@@ -93,8 +155,8 @@ class BucketBatchSampler:
         for batch in self.plan(epoch)[self.rank :: self.world_size][start:]:
             yield (batch.astype(np.int64) + epoch * self.sentences).tolist()
 
-    def _stretches(self) -> Iterator[NDArray[np.int64]]:
-        """The bounds of neighbouring groups, of about a million sentences together, which bounds what sorting needs."""
+    def _blocks(self) -> Iterator[NDArray[np.int64]]:
+        """The bounds of neighbouring groups, about a million sentences at a time, to bound the memory for sorting."""
         ends = np.searchsorted(self.groups, np.arange(_AT_ONCE, len(self.order), _AT_ONCE))
         for first, last in pairwise(np.unique([0, *ends, len(self.groups) - 1])):
             yield self.groups[first : last + 1]

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 import torch.distributed
 
-from softsearch.data.batch import Batch, Batching, pad
+from softsearch.data.batch import Batch, pad
 from softsearch.data.corpora.base import TextForm
+from softsearch.data.sampler import Batching
 from softsearch.evaluation.metrics import Scores, corpus_scores, language_scores
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq

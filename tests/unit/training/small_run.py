@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.optim import Adam
 
 from softsearch.app.config.instantiate import build
-from softsearch.data.batch import Batching
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint

@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from torch.optim import Adam
 
 from softsearch.app.config.instantiate import build
-from softsearch.data.batch import Batching
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.models.loss import CrossEntropy

@@ -1,4 +1,4 @@
-"""Folders in the cache: made by one process while others wait for it, whole or absent, and checked when opened."""
+"""Cache folders: made by one process while others wait, whole or absent, and checked when opened."""
 
 import fcntl
 import hashlib
@@ -18,7 +18,7 @@ import numpy as np
 from softsearch.errors import CorpusError
 
 INDEX = "files.json"
-OLD = 86_400.0  # seconds without a change after which an unfinished folder of another host is nobody's
+OLD = 86_400.0  # seconds without a change after which another host's unfinished folder is abandoned
 _WHOLE = 64 << 20  # bytes up to which a file is hashed as a whole
 _BLOCK, _BLOCKS = 64 << 10, 64  # of a larger file: bytes of a block, and how many blocks are hashed
 log = logging.getLogger(__name__)
@@ -27,33 +27,33 @@ log = logging.getLogger(__name__)
 def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Makes ``folder`` with ``write`` unless it is there and undamaged; a damaged one is made again, with a warning.
 
-    Of several processes that want it one makes it and the others wait. Where the file system has no locks each of them
-    makes it, and the first to finish wins.
+    Of several processes one makes it and the others wait. On a file system without locks each of them makes it, and the
+    first to finish wins.
 
     Args:
-        folder: the place; what it will hold depends on its name alone.
-        write: fills the empty folder that it is given.
+        folder: its name must identify its content.
+        write: fills an empty folder.
 
     Raises:
-        CorpusError: the disk is full or the place is not writable.
+        CorpusError: the disk is full or the folder is not writable.
     """
     if damage(folder) is None:
         return
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _turn(folder) as alone:
-            wrong = damage(folder)  # not the same as before if another process has made it meanwhile
-            if wrong is None:
+        with _lock(folder) as locked:
+            problem = damage(folder)
+            if problem is None:  # another process has made it meanwhile
                 return
             if folder.exists():
-                log.warning("%s is damaged and is made again: %s", folder, wrong)
+                log.warning("%s is damaged and is made again: %s", folder, problem)
             unfinished = f".unfinished-{platform.node()}-{folder.name}-"
-            _remove_leftovers(folder.parent, unfinished if alone else None)
+            _remove_leftovers(folder.parent, unfinished if locked else None)
             with tempfile.TemporaryDirectory(prefix=unfinished, dir=folder.parent) as scratch:
                 new = Path(scratch, "new")
                 new.mkdir()
                 write(new)
-                (new / INDEX).write_text(_index(new), encoding="utf-8")
+                (new / INDEX).write_text(json.dumps(_describe_files(new), indent=1), encoding="utf-8")
                 _publish(new, folder, Path(scratch, "old"))
     except OSError as error:
         raise CorpusError(
@@ -63,18 +63,15 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """What is wrong with a folder that :func:`make_folder` has made; None if nothing is.
+    """What is wrong with a folder made by :func:`make_folder`; None if nothing is.
 
     Missing, additional and resized files are found, and every change in files of up to 64 MiB. Of larger files 64
     blocks of 64 KiB at equal distances are read, the first and the last bytes among them. Hidden files, which file
-    systems and file browsers leave behind, do not count.
+    systems and file browsers leave behind, are ignored.
     """
     try:
-        written = (folder / INDEX).read_text(encoding="utf-8")
-        found = _index(folder)
-        if found == written:
-            return None
-        expected = json.loads(written)
+        expected = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        actual = _describe_files(folder)
     except FileNotFoundError:
         return f"it has no {INDEX}"
     except OSError as error:
@@ -83,20 +80,18 @@ def damage(folder: Path) -> str | None:
         expected = None
     if not isinstance(expected, dict):
         return f"{INDEX} cannot be read"
-    here = json.loads(found)
-    wrong = [
-        f"{name}: found {here.get(name, 'no such file')}, expected {expected.get(name, 'no such file')}"
-        for name in sorted({*here, *expected})
-        if here.get(name) != expected.get(name)
-    ]
-    more = [f"and {len(wrong) - 3} more"] if len(wrong) > 3 else []
-    return "; ".join([*wrong[:3], *more]) or f"{INDEX} was changed"
+    different = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
+    if not different:
+        return None
+    name, *more = different
+    sizes = f"found {actual.get(name, 'no such file')}, expected {expected.get(name, 'no such file')}"
+    return f"{name}: {sizes}" + (f"; and {len(more)} more files" if more else "")
 
 
-def _index(folder: Path) -> str:
-    """The sizes and digests of the files, as they stand in the folder's index."""
+def _describe_files(folder: Path) -> dict[str, str]:
+    """The sizes and digests of the files, by name."""
     files = sorted(path for path in folder.iterdir() if path.name != INDEX and not path.name.startswith("."))
-    return json.dumps({path.name: _describe(path) for path in files}, indent=1)
+    return {path.name: _describe(path) for path in files}
 
 
 def _describe(path: Path) -> str:
@@ -113,60 +108,40 @@ def _describe(path: Path) -> str:
 
 
 @contextmanager
-def _turn(folder: Path) -> Iterator[bool]:
-    """Waits until no other process makes ``folder``; yields False where the file system cannot tell.
+def _lock(folder: Path) -> Iterator[bool]:
+    """Waits until no other process makes ``folder``; yields False where the file system has no locks.
 
-    The kernel holds the lock, so it ends with the process, however that ends. The lock's file is removed by its holder:
-    who has waited for a file that is gone tries again with the one that is there.
+    The kernel holds the lock, so that it ends with the process, however that ends; the lock's file stays.
     """
-    path = folder.with_name(f".{folder.name}.lock")
-    while True:
-        with path.open("ab") as file:  # network file systems lock for writing what is open for writing
-            alone = _lock(file.fileno(), folder)
-            if not _is_at(path, file.fileno()):
-                continue
-            try:
-                yield alone
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _lock(descriptor: int, folder: Path) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        log.info("waiting for another process, which makes %s", folder)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError as error:
-        log.warning(
-            "%s: its file system has no locks (%s), so each process makes this folder for itself; "
-            "run src/prepare.py before processes that start together",
-            folder,
-            error.strerror,
-        )
-        return False
-    return True
+    locked = True
+    with folder.with_name(f".{folder.name}.lock").open("ab") as file:  # network file systems want it open for writing
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("waiting for another process, which makes %s", folder)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            locked = False
+            log.warning(
+                "%s: its file system has no locks (%s), so each process makes this folder for itself; "
+                "run src/prepare.py before processes that start together",
+                folder,
+                error.strerror,
+            )
+        yield locked
 
 
 def _remove_leftovers(parent: Path, own: str | None) -> None:
-    """Removes what killed processes have begun.
+    """Removes the unfinished folders of killed processes.
 
     Args:
         parent: of the unfinished folders.
-        own: how the names of this folder's begin that were made on this host, where none but the holder of the lock
-            can be at work; of the others those are removed that are old.
+        own: prefix of those made of this folder on this host, where only the holder of the lock can be at work; others
+            are removed when they are old.
     """
     for path in parent.glob(".unfinished-*"):
         if (own and path.name.startswith(own)) or time.time() - _last_change(path) > OLD:
-            log.info("removing %s, which was left by a process that is gone", path)
+            log.info("removing %s, left by a killed process", path)
             shutil.rmtree(path, ignore_errors=True)
 
 

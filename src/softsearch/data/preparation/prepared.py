@@ -1,4 +1,4 @@
-"""A folder of prepared data, and how its training corpora are mixed."""
+"""A folder of prepared data, and the mix of its training corpora."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.dataset import ParallelDataset, TokenStore
+from softsearch.data.preparation.encode import id_type, read_array
 from softsearch.data.resampler import Resampler
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -18,12 +19,12 @@ REPORT = "report.json"
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A folder of prepared data, named after the content that it was made of.
+    """A folder of prepared data.
 
     Args:
-        folder: the folder.
-        src_tokenizer: the source's tokenizer.
-        tgt_tokenizer: the target's.
+        folder: named after the content that it was made of.
+        src_tokenizer: of the source.
+        tgt_tokenizer: of the target.
         repeats: how often a pair of each training corpus is seen in an epoch.
     """
 
@@ -34,53 +35,61 @@ class PreparedData:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when a text, the tokenizer's options, how corpora are mixed or the format changes."""
+        """Changes with the text, the tokenizer's options, the mix of corpora and the format."""
         if not self._mixed:
             return self.folder.name
         return f"{self.folder.name}-{hashlib.sha256(json.dumps(self.repeats).encode()).hexdigest()[:8]}"
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """What there is: train, val and perhaps test."""
-        return tuple(json.loads((self.folder / "splits.json").read_text()))
+        """``train``, ``val`` and perhaps ``test``."""
+        return tuple(self.report()["corpora"])
 
     def report(self) -> dict[str, Any]:
         """What was found in the text."""
-        report: dict[str, Any] = json.loads((self.folder / REPORT).read_text(encoding="utf-8"))
-        return report
+        return read_report(self.folder)
 
     def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:
-        """The pairs of ``split``, in fresh segmentations where there is a ``resampler``."""
+        """The pairs of ``split``, in new segmentations at each epoch if there is a ``resampler``."""
         rows = self._rows(split)
-        src, tgt = (TokenStore(self.folder / f"{split}.{side}", rows) for side in ("src", "tgt"))
+        src, tgt = (
+            TokenStore(self.folder / f"{split}.{side}", id_type(tokenizer.vocab_size), rows)
+            for side, tokenizer in (("src", self.src_tokenizer), ("tgt", self.tgt_tokenizer))
+        )
         return ParallelDataset(src, tgt, resampler)
 
     def place(self, split: str, index: int) -> tuple[int, int]:
-        """Where the pair ``index`` of a dataset stands in the text: its corpus, from 0, and its line, from 1."""
+        """The corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""
         rows = self._rows(split)
         row = index if rows is None else int(rows[index])
-        several = split == "train" and len(self.repeats) > 1
-        corpus = int(np.searchsorted(np.cumsum(kept_pairs(self.folder)), row, side="right")) if several else 0
-        return corpus, int(np.load(self.folder / f"{split}.lines.npy", mmap_mode="r")[row])
+        ends = np.cumsum(kept_pairs(self.report(), split))
+        return int(np.searchsorted(ends, row, side="right")), int(
+            read_array(self.folder / f"{split}.lines", np.int64)[row]
+        )
 
     @property
     def _mixed(self) -> bool:
         return any(repeat != 1 for repeat in self.repeats)
 
     def _rows(self, split: str) -> NDArray[np.integer] | None:
-        """The pairs of an epoch, where they are not those of the files, each once."""
+        """The rows of an epoch; None for each row of the files once."""
         if split != "train" or not self._mixed:
             return None
         parts, begin = [], 0
-        for size, repeat in zip(kept_pairs(self.folder), self.repeats, strict=True):
-            # Place k of an epoch has the pair k / repeat: what is left out or comes once more lies at equal distances.
-            places = np.arange(max(1, int(size * repeat)))
-            parts.append(begin + np.minimum(places / repeat, size - 1).astype(np.int64))
+        for size, repeat in zip(kept_pairs(self.report(), "train"), self.repeats, strict=True):
+            # Index k of an epoch has the pair k / repeat: what is left out or repeated lies at equal distances.
+            indices = np.arange(max(1, int(size * repeat)))
+            parts.append(begin + np.minimum(indices / repeat, size - 1).astype(np.int64))
             begin += size
         return np.concatenate(parts).astype(np.int32 if begin < 2**31 else np.int64)
 
 
-def kept_pairs(folder: Path) -> list[int]:
-    """How many pairs each training corpus has in a folder of prepared data."""
-    report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    return [corpus["kept"] for corpus in report["corpora"]["train"]]
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report in a folder of prepared data."""
+    report: dict[str, Any] = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    return report
+
+
+def kept_pairs(report: dict[str, Any], split: str) -> list[int]:
+    """The number of pairs of each corpus of ``split``."""
+    return [corpus["kept"] for corpus in report["corpora"][split]]

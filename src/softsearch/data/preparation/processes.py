@@ -1,4 +1,4 @@
-"""One function over many items in several processes, in order and with bounded memory."""
+"""A process pool that maps a function over many items, in order and with bounded memory."""
 
 import signal
 from collections import deque
@@ -12,19 +12,19 @@ from softsearch.errors import CorpusError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_WAITING = 4  # items on their way for each process: none of them waits, and memory stays small
+_WAITING = 4  # items under way for each process
 _task: list[Callable[[Any], Any]] = []  # of a worker process
 
 
 def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    """Yields ``task(item)`` for each item in order: the same whatever the number of processes.
+    """Yields ``task(item)`` for each item in order, whatever the number of processes.
 
-    Unlike the standard library's, it does not read ``items`` far ahead of what was asked for.
+    Unlike ``Executor.map``, it does not read ``items`` far ahead.
 
     Args:
-        task: travels to each process once, so it may be large.
-        items: travel one by one.
-        processes: 1 does the work here.
+        task: sent to each process once, so it may be large.
+        items: sent one by one.
+        processes: with 1 the work is done here.
 
     Raises:
         CorpusError: a process was killed.
@@ -33,7 +33,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
         yield from map(task, items)
         return
     waiting: deque[Any] = deque()
-    # Not forked: this process may have threads, of PyTorch or of a logger, that a copy of it would wait for.
+    # Not forked: this process may have threads of PyTorch or a logger, and a copy of it would wait for them.
     context = get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_start, initargs=(task,)) as pool:
         try:
@@ -45,8 +45,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
             raise CorpusError(
-                f"one of {processes} processes ended before its time, perhaps for want of memory; "
-                "use fewer (processes=N)"
+                f"one of {processes} processes was killed, perhaps because memory ran out; use fewer (processes=N)"
             ) from error
         finally:
             for future in waiting:
@@ -54,7 +53,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
 
 
 def _start(task: Callable[[Any], Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the first process ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process ends the others
     _task.append(task)
 
 

@@ -11,11 +11,11 @@ from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Average, Evaluate, Shortlist
 from softsearch.app.config.validation import check, nearest, plain, read_options
-from softsearch.data.batch import Batching
+from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 
-BATCHING = "softsearch.data.batch.Batching"
+BATCHING = "softsearch.data.sampler.Batching"
 SEARCH = {"_target_": "softsearch.search.greedy.Greedy"}
 TRANSLATE = {
     "_target_": "softsearch.training.callbacks.translate.TranslateValidation",
@@ -85,11 +85,11 @@ def test_a_misspelt_key_is_answered_with_the_nearest(node: Any, message: str) ->
         (BATCHING, "tokens", 4.5, "a whole number"),
         (BATCHING, "tokens", True, "a whole number"),
         (BATCHING, "tokens", None, "a whole number"),
-        (BATCHING, "sentences", "all", "a whole number or null"),
+        (BATCHING, "sentences", "all", "a whole number of at least 1 or null"),
         ("softsearch.models.loss.CrossEntropy", "smoothing", "none", "a number"),
         ("softsearch.text.tokenizer.TokenizerTrainer", "joint", "yes", "true or false"),
         ("softsearch.text.tokenizer.TokenizerTrainer", "kind", "bppe", "one of 'word', 'char', 'bpe', 'unigram'"),
-        ("softsearch.data.corpora.multi30k.Multi30k", "src_lang", 1, "text"),
+        ("softsearch.data.corpora.multi30k.Multi30k", "mirror", 1, "text"),
         ("softsearch.training.loggers.metrics_csv.MetricsFile", "path", 3, "text"),
         ("torch.optim.Adam", "lr", "abc", "a number"),
         ("torch.optim.Adam", "fused", "abc", "true or false"),
@@ -122,7 +122,7 @@ def test_every_value_that_fits_passes(target: str, key: str, value: object) -> N
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        ({"_target_": BATCHING, "tokens": 0}, "batching.tokens is 0, expected at least 1"),
+        ({"_target_": BATCHING, "tokens": 0}, r"tokens is 0 .*of at least 1"),
         ({"_target_": "softsearch.search.beam.BeamSearch", "beam": 0}, "search.beam is 0, expected 1 to 1000"),
         ({"_target_": "softsearch.models.loss.CrossEntropy", "smoothing": 1.5}, "smoothing is 1.5"),
         (

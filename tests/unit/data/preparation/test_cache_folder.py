@@ -57,6 +57,11 @@ def no_locks(*_: object) -> None:
     raise OSError(errno.ENOLCK, "No locks available")
 
 
+def visible(parent: Path) -> list[Path]:
+    """What is there besides the files of locks."""
+    return [path for path in parent.iterdir() if path.suffix != ".lock"]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "cache" / "corpus"
@@ -81,7 +86,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "index empty": (lambda f: os.truncate(f / INDEX, 0), f"{INDEX} cannot be read"),
     "index not UTF-8": (lambda f: (f / INDEX).write_bytes(b"\xff"), f"{INDEX} cannot be read"),
     "index of another kind": (lambda f: (f / INDEX).write_text("[]"), f"{INDEX} cannot be read"),
-    "index with another space": (lambda f: (f / INDEX).write_text(f"{(f / INDEX).read_text()} "), "was changed"),
     "no folder": (
         lambda f: ([path.unlink() for path in f.iterdir()], f.rmdir(), f.write_text("a file")),
         r"cannot be read \(Not a directory\)",
@@ -103,16 +107,16 @@ def test_a_damaged_folder_is_made_again_with_a_warning(
     assert re.search(message, warning), warning
     assert damage(folder) is None
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b", INDEX]
-    assert list(folder.parent.iterdir()) == [folder]
+    assert visible(folder.parent) == [folder]
 
 
 def test_every_byte_of_the_index_counts(folder: Path) -> None:
     make_folder(folder, write)
     whole = (folder / INDEX).read_bytes()
     for place, byte in enumerate(whole):
-        flipped = byte ^ 1 << place % 8
-        (folder / INDEX).write_bytes(whole[:place] + bytes([flipped]) + whole[place + 1 :])
-        assert damage(folder), place
+        flipped = bytes([byte ^ 1 << place % 8])
+        (folder / INDEX).write_bytes(whole[:place] + flipped + whole[place + 1 :])
+        assert damage(folder) or flipped.isspace(), place
 
 
 def test_much_damage_is_told_shortly(folder: Path) -> None:
@@ -121,8 +125,8 @@ def test_much_damage_is_told_shortly(folder: Path) -> None:
         path.write_text("y")
     message = damage(folder)
     assert message is not None
-    assert message.count("found") == 3
-    assert message.endswith("; and 6 more")
+    assert message.startswith("0: found 1 bytes")
+    assert message.endswith("; and 8 more files")
 
 
 def test_a_whole_folder_is_left_alone_and_hidden_files_do_not_count(folder: Path) -> None:
@@ -158,7 +162,7 @@ def test_a_failed_writer_leaves_nothing(folder: Path) -> None:
 
     with pytest.raises(RuntimeError, match="interrupted"):
         make_folder(folder, fail)
-    assert list(folder.parent.iterdir()) == []
+    assert visible(folder.parent) == []
 
 
 def test_a_full_disk_is_an_error_with_advice(folder: Path) -> None:
@@ -167,7 +171,7 @@ def test_a_full_disk_is_an_error_with_advice(folder: Path) -> None:
 
     with pytest.raises(CorpusError, match=r"cannot write .*/corpus \(No space left on device\); make room there or"):
         make_folder(folder, full)
-    assert list(folder.parent.iterdir()) == []
+    assert visible(folder.parent) == []
 
 
 def test_one_process_writes_and_the_others_wait(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -180,7 +184,7 @@ def test_one_process_writes_and_the_others_wait(folder: Path, caplog: pytest.Log
         other.communicate()
     make_folder(folder, lambda _: pytest.fail("made again"))
     assert (folder / "b").read_text() == str(first.pid)
-    assert list(folder.parent.iterdir()) == [folder]
+    assert visible(folder.parent) == [folder]
 
 
 def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path) -> None:
@@ -193,7 +197,7 @@ def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path
     assert len(list(folder.parent.glob(".unfinished-*"))) == 1
     waiting.communicate("go on\n")
     assert (folder / "b").read_text() == str(waiting.pid)
-    assert list(folder.parent.iterdir()) == [folder]
+    assert visible(folder.parent) == [folder]
 
 
 @pytest.mark.parametrize("locks", [True, False])
@@ -231,7 +235,7 @@ def test_without_locks_the_first_to_finish_wins(
 
     make_folder(folder, slow)
     assert (folder / "a").read_text() == "text"
-    assert list(folder.parent.iterdir()) == [folder]
+    assert visible(folder.parent) == [folder]
     assert "its file system has no locks (No locks available)" in caplog.text
     assert "is damaged" not in caplog.text
 

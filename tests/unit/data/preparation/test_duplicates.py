@@ -13,11 +13,11 @@ HASHES = st.lists(st.integers(0, 20) | st.integers(2**64 - 5, 2**64 - 1), max_si
 
 @given(HASHES, st.integers(1, 70))
 def test_the_first_of_equal_ones_is_kept(values: list[int], at_once: int) -> None:
-    hashes, kept = np.array(values, dtype=np.uint64), np.ones(len(values), dtype=np.bool_)
+    hashes, dropped = np.array(values, dtype=np.uint64), np.zeros(len(values), dtype=np.bool_)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(duplicates, "AT_ONCE", at_once)
-        mark_repeated(hashes, kept)
-    assert kept.tolist() == [value not in values[:i] for i, value in enumerate(values)]
+        mark_repeated(hashes, dropped)
+    assert dropped.tolist() == [value in values[:i] for i, value in enumerate(values)]
 
 
 @given(HASHES, st.lists(st.integers(0, 30), min_size=1, max_size=9), st.integers(1, 70))

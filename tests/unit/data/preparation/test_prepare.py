@@ -1,25 +1,24 @@
 """From files to token ids: once for each content, whole or not at all."""
 
-import hashlib
-import json
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from softsearch.data.batch import Batching, padding_efficiency
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.parallel import Parallel
-from softsearch.data.preparation import cleaned_corpus as spool_module
+from softsearch.data.preparation import clean as clean_module
 from softsearch.data.preparation import prepare as prepare_module
-from softsearch.data.preparation.npy_writer import TokenWriter
-from softsearch.data.preparation.prepare import FORMAT, prepare
+from softsearch.data.preparation.encode import TokenWriter, read_array
+from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
+from softsearch.data.sampler import Batching, padding_efficiency
 from softsearch.errors import CorpusError
 from softsearch.text import corpus as corpus_module
 from softsearch.text.filters import Filters
@@ -38,6 +37,11 @@ def source(tmp_path: Path) -> Parallel:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
+
+
+def visible(cache: Path) -> list[Path]:
+    """What is there of prepared data, besides the files of locks."""
+    return [path for path in (cache / "prepared").iterdir() if path.suffix != ".lock"]
 
 
 def test_ids_are_those_of_the_text(source: Parallel, cache: Path) -> None:
@@ -81,23 +85,6 @@ def test_reversed_sides(source: Parallel, cache: Path, joint: bool) -> None:
                     assert ids == (straight[::-1] if reverse else straight)
     assert len(found) == 4
     assert plain.fingerprint in found
-
-
-def test_what_was_prepared_before_there_were_directions_is_found(source: Parallel, cache: Path) -> None:
-    """The name of the folder is in checkpoints, and a resumed run insists on it."""
-    files = source.files(cache)
-    digest = hashlib.sha256(
-        json.dumps(
-            [
-                FORMAT,
-                {"kind": "char", "vocab_size": 60, "src_vocab_size": None, "joint": True},
-                ["train", "val", "test"],
-            ]
-        ).encode()
-    )
-    for path in (path for pair in files.values() for path in pair):
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    assert prepare(source, TRAINER, cache).fingerprint == digest.hexdigest()[:16]
 
 
 def test_training_drops_empty_pairs_and_the_rest_stays_aligned(tmp_path: Path, cache: Path) -> None:
@@ -162,7 +149,7 @@ def test_an_interrupted_preparation_leaves_nothing(
     monkeypatch.setattr(TokenWriter, "append", interrupted)
     with pytest.raises(KeyboardInterrupt):
         prepare(source, TRAINER, cache)
-    assert list((cache / "prepared").iterdir()) == []
+    assert visible(cache) == []
     monkeypatch.undo()
     assert len(prepare(source, TRAINER, cache).dataset("train")) == 60
 
@@ -172,7 +159,7 @@ def test_files_are_those_of_one_chunk_and_one_process(
 ) -> None:
     whole = prepare(source, TRAINER, cache).folder
     monkeypatch.setattr(corpus_module, "_CHUNK_PAIRS", 7)
-    monkeypatch.setattr(spool_module, "_CHUNK_PAIRS", 11)
+    monkeypatch.setattr(clean_module, "_CHUNK_PAIRS", 11)
     pieces = prepare(source, TRAINER, tmp_path / "pieces", processes=2).folder
     assert pieces.name == whole.name
     names = sorted(path.name for path in whole.iterdir())
@@ -181,20 +168,16 @@ def test_files_are_those_of_one_chunk_and_one_process(
         assert (pieces / name).read_bytes() == (whole / name).read_bytes(), name
 
 
-def test_files_are_those_of_earlier_versions(source: Parallel, cache: Path) -> None:
-    """What was written when all was in memory, written again here as it was then."""
+def test_files_are_the_text_in_pieces(source: Parallel, cache: Path) -> None:
     prepared = prepare(source, TRAINER, cache)
-    src, tgt = source.files(cache)["train"]
-    sides = [path.read_text(encoding="utf-8").splitlines() for path in (src, tgt)]
+    sides = [path.read_text(encoding="utf-8").splitlines() for path in source.files(cache)["train"]]
     assert TRAINER.train(*sides)[0].model == prepared.src_tokenizer.model
     for side, lines in zip(("src", "tgt"), sides, strict=True):
-        arrays = [np.asarray(prepared.src_tokenizer.encode(line), dtype=np.uint16) for line in lines]
-        np.save(cache / "offsets.npy", np.cumsum([0, *map(len, arrays)], dtype=np.int64))
-        np.save(cache / "ids.npy", np.concatenate(arrays))
-        for name in ("offsets", "ids"):
-            assert (prepared.folder / f"train.{side}.{name}.npy").read_bytes() == (cache / f"{name}.npy").read_bytes()
-    np.save(cache / "lines.npy", np.arange(1, 61))
-    assert (prepared.folder / "train.lines.npy").read_bytes() == (cache / "lines.npy").read_bytes()
+        ids = [prepared.src_tokenizer.encode(line) for line in lines]
+        assert read_array(prepared.folder / f"train.{side}.ids", np.uint16).tolist() == [*chain.from_iterable(ids)]
+        offsets = np.cumsum([0, *map(len, ids)]).tolist()
+        assert read_array(prepared.folder / f"train.{side}.offsets", np.int64).tolist() == offsets
+    assert read_array(prepared.folder / "train.lines", np.int64).tolist() == [*range(1, 61)]
 
 
 def mixed(folder: Path, **options: object) -> Parallel:
@@ -322,7 +305,7 @@ def test_a_full_disk_is_an_error_with_advice(source: Parallel, cache: Path, monk
     monkeypatch.setattr(TokenWriter, "append", full)
     with pytest.raises(CorpusError, match=r"cannot write .*/prepared/.* \(No space left on device\); make room"):
         prepare(source, TRAINER, cache)
-    assert list((cache / "prepared").iterdir()) == []
+    assert visible(cache) == []
 
 
 def test_a_file_that_cannot_be_read_is_named(source: Parallel, cache: Path) -> None:
@@ -338,7 +321,7 @@ def test_a_bad_corpus_leaves_nothing(source: Parallel, cache: Path) -> None:
     src.write_bytes(src.read_bytes() + b"one more\n")
     with pytest.raises(CorpusError):
         prepare(source, TRAINER, cache)
-    assert list((cache / "prepared").iterdir()) == []
+    assert visible(cache) == []
 
 
 def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,7 +330,7 @@ def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch
     monkeypatch.setattr(TokenizerTrainer, "train", lambda *args: trained.append(args) or train(*args))
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: prepare(source, TRAINER, cache), range(4)))
-    assert {prepared.folder for prepared in found} == set((cache / "prepared").iterdir())
+    assert {prepared.folder for prepared in found} == set(visible(cache))
     assert len(trained) == 1
 
 
@@ -357,8 +340,8 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: path.unlink(),
     "flipped": lambda path: path.write_bytes(path.read_bytes()[:-2] + bytes([path.read_bytes()[-2] ^ 1, 0])),
 }
-FILES = ["splits.json", "report.json", "files.json", "src.model", "tgt.model", "train.lines.npy", "val.src.ids.npy"]
-FILES += ["train.tgt.ids.npy", "train.src.offsets.npy"]
+FILES = ["report.json", "files.json", "src.model", "tgt.model", "train.lines", "val.src.ids"]
+FILES += ["train.tgt.ids", "train.src.offsets"]
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -375,7 +358,7 @@ def test_damaged_data_is_prepared_again(
         assert f"{folder} is damaged and is made again: " in caplog.text
         assert name in caplog.text
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
-    assert list(folder.parent.iterdir()) == [folder]
+    assert visible(cache) == [folder]
 
 
 FILTERED = [

@@ -50,5 +50,5 @@ def test_an_error_comes_in_its_turn(processes: int) -> None:
 
 
 def test_a_killed_process_is_an_error_and_no_hang() -> None:
-    with pytest.raises(CorpusError, match="one of 2 processes ended before its time"):
+    with pytest.raises(CorpusError, match="one of 2 processes was killed"):
         list(ordered_map(die, range(50), 2))

@@ -1,0 +1,145 @@
+"""Cleaning: pairs to keep, written to files so that memory does not grow with the corpus."""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import compress, islice, pairwise
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.data.preparation.duplicates import Hashes, mark_repeated
+from softsearch.data.preparation.encode import read_array
+from softsearch.text.corpus import Cleaner, RawPairs
+
+_CHUNK_PAIRS = 4096
+_log = logging.getLogger(__name__)
+
+Corpus = tuple[str, int]  # the split, and the number among its corpora
+Words = tuple[set[bytes], set[bytes]]  # of the source and of the target
+
+
+class CleanChunk(NamedTuple):
+    """Some pairs of a corpus, as they are written to files."""
+
+    corpus: Corpus
+    src: bytes  # lines with their newlines
+    tgt: bytes
+    numbers: NDArray[np.int64]  # [pairs] line in the corpus, from 1
+    hashes: Hashes  # [pairs] of both sides together
+    counts: Counter[str]
+
+    def words(self) -> Words:
+        """The distinct words of both sides, separated by white space."""
+        return set(self.src.split()), set(self.tgt.split())
+
+
+@dataclass(frozen=True)
+class CleanTask:
+    """Cleans a chunk, in any process; starts at once, without PyTorch."""
+
+    cleaners: Mapping[Corpus, Cleaner]
+
+    def __call__(self, item: tuple[Corpus, RawPairs]) -> CleanChunk:
+        """Raises CorpusError as :class:`Cleaner` does."""
+        corpus, raw = item
+        clean = self.cleaners[corpus](raw)
+        src, tgt = ([f"{line}\n".encode() for line in side] for side in (clean.src, clean.tgt))
+        digests = (hashlib.blake2b(s + t, digest_size=8).digest() for s, t in zip(src, tgt, strict=True))
+        hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
+        numbers = np.asarray(clean.numbers, dtype=np.int64)
+        return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, clean.counts)
+
+
+class CleanedCorpus:
+    """The cleaned pairs of a split, its corpora one after the other.
+
+    Args:
+        folder: for its files; must not exist.
+        corpora: number of corpora.
+    """
+
+    def __init__(self, folder: Path, corpora: int) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._open = ExitStack()
+        self._files = [
+            self._open.enter_context((folder / name).open("wb")) for name in ("src", "tgt", "numbers", "hashes")
+        ]
+        self.written = [0] * corpora
+        self._dropped: NDArray[np.bool_] | None = None
+
+    def append(self, chunk: CleanChunk) -> None:
+        """Writes the next pairs."""
+        contents = chunk.src, chunk.tgt, chunk.numbers.tobytes(), chunk.hashes.tobytes()
+        for file, content in zip(self._files, contents, strict=True):
+            file.write(content)
+        self.written[chunk.corpus[1]] += len(chunk.numbers)
+
+    def close(self) -> None:
+        """Ends writing; reading begins after it."""
+        self._open.close()
+
+    def hashes(self) -> Hashes:
+        """The hash of each pair, repeated ones included."""
+        return read_array(self._folder / "hashes", np.uint64)
+
+    def drop_repeated(self) -> None:
+        """Leaves out pairs that have come before."""
+        hashes = self.hashes()
+        if len(hashes):
+            self._dropped = np.memmap(self._folder / "dropped", np.bool_, "w+", shape=hashes.shape)  # all false
+            mark_repeated(hashes, self._dropped)
+
+    def sizes(self) -> list[int]:
+        """The number of pairs left in each corpus."""
+        if self._dropped is None:
+            return list(self.written)
+        begins = np.cumsum([0, *self.written])
+        return [int(end - begin - np.count_nonzero(self._dropped[begin:end])) for begin, end in pairwise(begins)]
+
+    def chunks(self) -> Iterator[tuple[list[bytes], list[bytes], NDArray[np.int64]]]:
+        """Yields source lines, target lines (both with newlines) and line numbers, some thousand pairs at a time."""
+        numbers = read_array(self._folder / "numbers", np.int64)
+        with (self._folder / "src").open("rb") as src, (self._folder / "tgt").open("rb") as tgt:
+            for begin in range(0, len(numbers), _CHUNK_PAIRS):
+                chunk = slice(begin, begin + _CHUNK_PAIRS)
+                src_lines, tgt_lines = list(islice(src, _CHUNK_PAIRS)), list(islice(tgt, _CHUNK_PAIRS))
+                if self._dropped is None:
+                    yield src_lines, tgt_lines, numbers[chunk]
+                else:
+                    kept = ~self._dropped[chunk]
+                    yield list(compress(src_lines, kept)), list(compress(tgt_lines, kept)), numbers[chunk][kept]
+
+    def sample(self, side: Literal[0, 1], most: int) -> Iterator[str]:
+        """Yields the lines of a side: all, or ``most`` at equal distances."""
+        total, index = sum(self.sizes()), 0
+        for chunk in self.chunks():
+            for line in chunk[side]:
+                if total <= most or index * most // total < (index + 1) * most // total:
+                    yield line.rstrip(b"\n").decode()
+                index += 1
+
+
+def warn_of_swapped_sides(words: Mapping[Corpus, Words]) -> None:
+    """Warns of corpora of which both sides have more words in common with the other side of the training corpus.
+
+    Languages without spaces have few words to compare and are not noticed.
+
+    Args:
+        words: the words at the start of each corpus.
+    """
+    src, tgt = words["train", 0]
+    for (split, number), (other_src, other_tgt) in words.items():
+        if len(other_src & tgt) > len(other_src & src) and len(other_tgt & src) > len(other_tgt & tgt):
+            _log.warning(
+                "source and target of data.%s%s look swapped: their words are those of the other side of the training "
+                "data; check the order of its files",
+                split,
+                f"[{number}]" if number else "",
+            )

@@ -1,0 +1,81 @@
+"""Encoding: lines to token ids, and the files that hold them."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+Number = TypeVar("Number", bound=np.generic)
+Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the length of each sentence
+
+
+@dataclass(frozen=True)
+class EncodeTask:
+    """Turns the lines of a chunk into token ids, in any process; starts at once, without PyTorch."""
+
+    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+
+    def __call__(
+        self, item: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]
+    ) -> tuple[str, Tokens, Tokens, NDArray[np.int64]]:
+        """The split, both sides' lines and their numbers -> the split, both sides' ids and the numbers."""
+        split, *sides, numbers = item
+        src, tgt = (
+            flat([tokenizer.encode(line.rstrip(b"\n").decode()) for line in side], tokenizer.vocab_size)
+            for tokenizer, side in zip(self.tokenizers, sides, strict=True)
+        )
+        return split, src, tgt, numbers
+
+
+def id_type(vocab_size: int) -> type[np.integer]:
+    """The smallest NumPy type that holds all ids."""
+    return np.uint16 if vocab_size <= 2**16 else np.int32
+
+
+def flat(sentences: Sequence[Sequence[int]], vocab_size: int) -> Tokens:
+    """All ids in one row, and the length of each sentence."""
+    lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
+    return np.fromiter(chain.from_iterable(sentences), id_type(vocab_size), int(lengths.sum())), lengths
+
+
+class TokenWriter:
+    """Writes ``path.ids``, all ids in one row, and ``path.offsets``, int64: 0 and the end of each sentence."""
+
+    def __init__(self, path: Path) -> None:
+        self.tokens = 0
+        with ExitStack() as stack:
+            self._ids, self._offsets = (
+                stack.enter_context(Path(f"{path}.{name}").open("wb")) for name in ("ids", "offsets")
+            )
+            self._files = stack.pop_all()
+        self._offsets.write(np.int64(0).tobytes())
+
+    def __enter__(self) -> "TokenWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._files.close()
+
+    def append(self, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> None:
+        """Writes the next sentences, as :func:`flat` returns them."""
+        self._ids.write(ids.tobytes())
+        self._offsets.write((self.tokens + np.cumsum(lengths, dtype=np.int64)).tobytes())
+        self.tokens += len(ids)
+
+
+def read_array(path: Path, dtype: type[Number]) -> NDArray[Number]:
+    """Maps a file of numbers into memory."""
+    if not path.stat().st_size:
+        return np.empty(0, dtype)  # an empty file cannot be mapped
+    mapped: NDArray[Any] = np.memmap(path, dtype, "r")
+    return mapped

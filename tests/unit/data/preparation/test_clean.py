@@ -1,0 +1,64 @@
+"""Cleaned pairs in files, with and without repetitions."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from softsearch.data.preparation import clean as clean_module
+from softsearch.data.preparation.clean import CleanChunk, CleanedCorpus
+
+
+def chunk(number: int, first: int, pairs: list[str]) -> CleanChunk:
+    src, tgt = (b"".join(f"{side}{pair}\n".encode() for pair in pairs) for side in ("s", "t"))
+    numbers = np.arange(first, first + len(pairs))
+    hashes = np.array([hash(pair) % 2**64 for pair in pairs], dtype=np.uint64)
+    return CleanChunk(("train", number), src, tgt, numbers, hashes, Counter())
+
+
+@pytest.fixture(params=[2, 4096], ids=["small-chunks", "one-chunk"])
+def corpus(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CleanedCorpus:
+    monkeypatch.setattr(clean_module, "_CHUNK_PAIRS", request.param)
+    made = CleanedCorpus(tmp_path / "train", corpora=2)
+    made.append(chunk(0, 1, ["a", "b", "a"]))
+    made.append(chunk(0, 5, ["c"]))
+    made.append(chunk(1, 1, ["d", "b", "e"]))
+    made.close()
+    return made
+
+
+def contents(corpus: CleanedCorpus) -> tuple[list[str], list[str], list[int]]:
+    sides: tuple[list[str], list[str]] = [], []
+    lines: list[int] = []
+    for src, tgt, numbers in corpus.chunks():
+        for side, part in zip(sides, (src, tgt), strict=True):
+            side.extend(line.decode().removesuffix("\n") for line in part)
+        lines.extend(numbers.tolist())
+    return *sides, lines
+
+
+def test_everything_comes_back(corpus: CleanedCorpus) -> None:
+    assert contents(corpus) == (
+        ["sa", "sb", "sa", "sc", "sd", "sb", "se"],
+        ["ta", "tb", "ta", "tc", "td", "tb", "te"],
+        [1, 2, 3, 5, 1, 2, 3],
+    )
+    assert corpus.sizes() == [4, 3]
+
+
+def test_repetitions_are_left_out_within_and_between_corpora(corpus: CleanedCorpus) -> None:
+    corpus.drop_repeated()
+    assert contents(corpus) == (["sa", "sb", "sc", "sd", "se"], ["ta", "tb", "tc", "td", "te"], [1, 2, 5, 1, 3])
+    assert corpus.sizes() == [3, 2]
+    assert list(corpus.sample(1, most=9)) == ["ta", "tb", "tc", "td", "te"]
+
+
+@pytest.mark.parametrize("most", range(1, 9))
+def test_a_sample_is_spread_evenly(corpus: CleanedCorpus, most: int) -> None:
+    everything = contents(corpus)[0]
+    sample = list(corpus.sample(0, most))
+    assert len(sample) == min(most, 7)
+    rest = iter(everything)
+    assert all(line in rest for line in sample)  # in order
+    assert sample == everything or len(set(sample) & set(everything[:4])) == pytest.approx(most * 4 / 7, abs=1.5)
