@@ -1,1 +1,1 @@
-"""``compare``: many runs side by side."""
+"""The command ``compare``."""

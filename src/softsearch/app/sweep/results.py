@@ -14,7 +14,8 @@ from rich.table import Table
 from softsearch.app.console import plain_console
 from softsearch.app.sweep.study import Plan
 from softsearch.report.folder import all_or_nothing
-from softsearch.report.sweep import draw_importances, draw_pareto, write_rows
+from softsearch.report.pareto import draw_pareto
+from softsearch.report.sweep import draw_importances, write_rows
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen

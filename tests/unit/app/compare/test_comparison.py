@@ -1,14 +1,13 @@
 """Runs side by side: who is best at what, and files that say it."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from softsearch.report.comparison import Run, compare_runs, objectives, pareto_front, write_comparison
-from tests.unit.report.page.pages import Page
+from softsearch.app.compare.compare import print_comparison, write_comparison
+from softsearch.app.compare.comparison import Run, compare_runs, pareto_front
 
 SIGNATURE = "nrefs:1|tok:none"
 
@@ -40,25 +39,34 @@ def test_the_front_is_that_of_the_definition(seed: int) -> None:
     points = np.random.default_rng(seed).integers(0, 5, size=(40, 3)).astype(float)
     signed = points * [1, 1, -1]
     expected = [not any((q >= p).all() and (q > p).any() for q in signed) for p in signed]
-    assert pareto_front(points, objectives("training")).tolist() == expected
+    assert pareto_front(points, {"a": "maximize", "b": "maximize", "c": "minimize"}).tolist() == expected
     assert 0 < sum(expected) < 40
 
 
 def test_runs_are_ordered_and_the_best_are_starred() -> None:
-    found = compare_runs(RUNS)
-    assert [run.name for run in found.scored] == ["large", "good", "unknown", "beaten", "small"]
-    assert found.best == [True, True, False, False, True]
-    assert [run.name for run in found.unscored] == ["dead"]
-    assert found.warnings == ["not in the plot, for speed while training or parameters are not known: unknown"]
-    assert found.columns == ["no.", "run", "model", "BLEU", "training, tokens/s", "parameters"]
-    assert found.rows[1] == ["2*", "good", "rnn", "41.0", "12,100", "2,400,000"]
+    comparison = compare_runs(RUNS)
+    assert [run.name for run in comparison.scored] == ["large", "good", "unknown", "beaten", "small"]
+    assert comparison.front == [True, True, False, False, True]
+    assert [run.name for run in comparison.unscored] == ["dead"]
+    assert comparison.warnings == [
+        "not in the picture, because speed while training or parameters are missing: unknown"
+    ]
+
+
+def test_the_table_has_the_metrics_that_any_run_has(capsys: pytest.CaptureFixture[str]) -> None:
+    print_comparison(compare_runs(RUNS))
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[cell.strip() for cell in line.replace("┃", "│").strip("│").split("│")] for line in lines]
+    assert rows[2] == ["no.", "run", "model", "BLEU", "training, tokens/s", "parameters"]
+    assert rows[5] == ["2*", "good", "rnn", "41.0", "12,100", "2,400,000"]
+    assert lines[-1] == "no scores: dead: the run has not ended"
 
 
 def test_speed_is_the_kind_that_more_runs_have() -> None:
     evaluated = [Run(n, n, bleu=b, translating=s, parameters=7) for n, b, s in (("a", 1.0, 9.0), ("b", 2.0, 8.0))]
-    found = compare_runs([*evaluated, trained("c", 3.0, 99.0, 7)])
-    assert found.speed == "translating"
-    assert found.best == [False, True, True]  # c is not known to be fast
+    comparison = compare_runs([*evaluated, trained("c", 3.0, 99.0, 7)])
+    assert list(comparison.objectives) == ["BLEU", "tokens/s, translating", "parameters"]
+    assert comparison.front == [False, True, True]  # c has no speed while translating
 
 
 @pytest.mark.parametrize("key", ["test_set", "signature"])
@@ -72,26 +80,18 @@ def test_training_and_evaluation_may_have_the_same_test_set() -> None:
     evaluated = Run("b", "b", bleu=2.0, translating=1.0, parameters=1, test_set="t.en, t.de", signature=SIGNATURE)
     first, second = compare_runs([trained("a", 1.0, None, 1), evaluated]).warnings
     assert "(t; t.en, t.de): compare their scores only if that is the same text" in first
-    assert second.startswith("not in the plot")
+    assert second.startswith("not in the picture")
 
 
 def test_everything_is_written(tmp_path: Path) -> None:
-    written = write_comparison(compare_runs(RUNS), tmp_path / "new")
-    assert written == ["results.csv", "results.json", "pareto.png", "comparison.html"]
-    rows = json.loads((tmp_path / "new" / "results.json").read_text())
+    assert write_comparison(compare_runs(RUNS), tmp_path) == ["results.csv", "pareto.png"]
+    with (tmp_path / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
     assert [row["name"] for row in rows] == ["large", "good", "unknown", "beaten", "small", "dead"]
-    assert [row["pareto"] for row in rows] == [True, True, False, False, True, False]
-    with (tmp_path / "new" / "results.csv").open(newline="") as file:
-        assert [row["missing"] for row in csv.DictReader(file)][-1] == "the run has not ended"
-    page = Page(tmp_path / "new" / "comparison.html").root
-    runs, without = page.all("table")
-    assert [cell.text for cell in runs.all("th", scope="row")] == ["1*", "2*", "3", "4", "5*"]
-    assert [cell.text for cell in without.all("td")] == ["the run has not ended"]
-    assert len(page.all("img")) == 1
-    assert not page.all("script")
+    assert [row["pareto"] for row in rows] == ["True", "True", "False", "False", "True", "False"]
+    assert rows[-1]["missing"] == "the run has not ended"
+    assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "pareto.png"}
 
 
-def test_one_point_is_no_plot(tmp_path: Path) -> None:
-    written = write_comparison(compare_runs([RUNS[0], RUNS[4]]), tmp_path)
-    assert written == ["results.csv", "results.json", "comparison.html"]
-    assert not Page(tmp_path / "comparison.html").root.all("img")
+def test_one_point_is_no_picture(tmp_path: Path) -> None:
+    assert write_comparison(compare_runs([RUNS[0], RUNS[4]]), tmp_path) == ["results.csv"]
