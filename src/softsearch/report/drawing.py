@@ -1,12 +1,14 @@
-"""What all pictures share: a style that a user's matplotlibrc cannot change, text that can be drawn, pixels.
+"""Style, fonts and output formats of all pictures.
 
 Figures are made without pyplot, which would keep each of them until it is closed.
 """
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +18,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 FAMILY = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
-_OTHERS = (  # used for what it lacks, where they are installed
+_FALLBACKS = (  # used where they are installed, for characters that DejaVu lacks
     "Noto Sans CJK JP",
     "Noto Sans CJK SC",
     "Noto Sans SC",
@@ -28,18 +30,30 @@ _OTHERS = (  # used for what it lacks, where they are installed
 )
 _REPLACEMENT = "\ufffd"
 
+COLOURS = ("#1a56b0", "#c2410c", "#0f766e", "#8b2fb8", "#946200", "#be1856", "#4a7309", "#4b5768")
+SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # of text and axes, of the grid, of what lies behind
+# The same as variables of the page's style sheet, which follow the light or dark scheme.
+_VARIABLES = {colour: f"var(--s{number})" for number, colour in enumerate(COLOURS)} | {
+    SOFT: "var(--soft)",
+    LINE: "var(--line)",
+    GROUND: "var(--card)",
+}
+
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draws text as it is: a piece with dollar signs is no formula."""
+    """Draws text as it is: a piece with dollar signs is no formula. A user's matplotlibrc changes nothing."""
     options: Any = {  # matplotlib types each name
         "font.family": list(_families()),
         "text.parse_math": False,
         "text.usetex": False,
         "figure.dpi": 120,
         "savefig.dpi": 120,
+        "svg.fonttype": "none",
     }
-    with mpl.rc_context(options):
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(options)
         yield
 
 
@@ -55,10 +69,44 @@ def pixels(figure: Figure) -> NDArray[np.uint8]:
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
+def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
+    """Draws a figure, inside :func:`style`, as an SVG element for a page.
+
+    Its colours are variables of the page's style sheet, and it has no inline styles, which the page's policy forbids.
+
+    Args:
+        figure: in the colours of this module.
+        name: of the figure, unique in the page.
+        notes: for each marker of the line with the gid ``line-NUMBER``, what is shown when the pointer rests on it.
+    """
+    file = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": name}):  # ids that are unique in the page, and the same each time
+        figure.savefig(file, format="svg", transparent=True)
+    root = ET.fromstring(file.getvalue())  # noqa: S314 - matplotlib has just written it
+    for element in root.iter():
+        element.tag = _local_name(element.tag)
+        attributes = {_local_name(name): value for name, value in element.attrib.items()}
+        properties = (part.partition(": ") for part in attributes.pop("style", "").split("; ") if part)
+        attributes |= {name: _VARIABLES.get(value, value) for name, _, value in properties if name != "font-family"}
+        element.attrib = attributes
+    del root[:2]  # the file's metadata, and a style sheet that would be the page's
+    texts = {f"line-{number}": texts for number, texts in notes.items()}
+    for group in root.iter("g"):
+        for marker, text in zip(group.iter("use"), texts.get(group.attrib.pop("id", ""), ()), strict=False):
+            ET.SubElement(marker, "title").text = text
+    root.attrib = {"viewBox": root.attrib["viewBox"], "class": "chart"}
+    return ET.tostring(root, encoding="unicode", method="html")
+
+
+def _local_name(name: str) -> str:
+    """A name without its XML namespace, which HTML does without."""
+    return name.rpartition("}")[2]
+
+
 @cache
 def _families() -> tuple[str, ...]:
     installed = {font.name for font in font_manager.fontManager.ttflist}
-    return (FAMILY, *(name for name in _OTHERS if name in installed))
+    return (FAMILY, *(name for name in _FALLBACKS if name in installed))
 
 
 @cache

@@ -1,13 +1,30 @@
 """An evaluation report as one HTML file that a browser shows without a network."""
 
+import base64
+import hashlib
+import re
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from softsearch.errors import InputError
 from softsearch.evaluation.schema import Report
-from softsearch.report.page.document import figure, write_document
-from softsearch.report.page.figures import figures
-from softsearch.report.page.markup import Markup, join, tag
-from softsearch.report.page.tables import score_table, signature_list, system_table, table
-from softsearch.report.page.translations import translation_data, translations
+from softsearch.report.charts import MARKERS
+from softsearch.report.page.figures import draw_figures
+
+_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".svg": "image/svg+xml"}
+_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_METRICS = {
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "ter": "TER",
+    "bleu_lc": "BLEU, lower-cased, tokenised",
+    "bleu_no_unk": "BLEU, no UNK",
+    "exact_match": "exact match",
+}
 
 
 def write_page(report: Report, folder: Path) -> Path:
@@ -20,62 +37,74 @@ def write_page(report: Report, folder: Path) -> Path:
     Raises:
         InputError: a picture that the report names is not in the folder.
     """
-    sections = {
-        "Scores": join(score_table(report), signature_list(report)),
-        "Systems": system_table(report),
-        "Figures": figures(report),
-        "Alignments": _alignments(report, folder),
-        "Translations": translations(report),
-    }
-    kept = {title: content for title, content in sections.items() if content}
-    body = join(
-        _header(report, list(kept)),
-        tag("main", _warnings(report), *(_section(title, content) for title, content in kept.items())),
+    style, script, template = (
+        files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
     )
-    title = f"{report.test_set}: {', '.join(system.name for system in report.systems)}"
-    return write_document(folder / "report.html", title, body, data=translation_data(report))
-
-
-def _header(report: Report, titles: list[str]) -> Markup:
-    facts = {
-        "languages": f"{report.src_lang} to {report.tgt_lang}",
-        "sentences": f"{len(report.sources):,}",
-        "created": report.created,
-        "machine": report.machine,
-        "version": f"softsearch {report.softsearch_version}",
-    }
-    entries = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items()]
-    links = [tag("li", tag("a", title, href=f"#{title.lower()}")) for title in titles]
-    return tag(
-        "header",
-        tag("a", "Skip to the translations", href="#translations", class_="skip"),
-        tag("p", "Translation quality", class_="kind"),
-        tag("h1", report.test_set),
-        tag("dl", *entries, class_="facts"),
-        tag("nav", tag("ul", *links), aria_label="sections"),
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_clean
     )
+    environment.filters |= {"image": lambda file: _data_url(folder, file), "speed": _speed}
+    text = environment.from_string(template).render(
+        report=report,
+        systems=report.systems,
+        metrics={key: _metric(key) for system in report.systems for key in system.scores},
+        signatures=_signatures(report),
+        counts={r.name: r.sentences for system in report.systems for r in system.by_length},
+        comparisons={(c.system, c.metric): c for c in report.comparisons},
+        figures={name: Markup(_clean(drawing)) for name, drawing in draw_figures(report).items()},  # noqa: S704 - escaped
+        markers=list(MARKERS.values()),
+        style=Markup(style),  # noqa: S704 - files of this package
+        script=Markup(script),  # noqa: S704
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=_translations(report),
+    )
+    path = folder / "report.html"
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
 
 
-def _warnings(report: Report) -> Markup:
-    """What makes the scores doubtful; nothing where there is nothing."""
-    overlap = ""
-    if any(report.overlap.values()):
-        rows = [[kind, f"{count:,}", f"{count / len(report.sources):.1%}"] for kind, count in report.overlap.items()]
-        overlap = table("Test sentences that are in the training data.", ["kind", "sentences", "share"], rows)
-    if not report.warnings and not overlap:
-        return Markup()
-    messages = tag("ul", *(tag("li", warning) for warning in report.warnings)) if report.warnings else ""
-    return tag("aside", tag("h2", "Warnings"), messages, overlap, class_="warnings", id="warnings")
+def _clean(value: Any) -> Any:
+    """Text for a page: what no HTML file can hold becomes U+FFFD."""
+    return _NOT_TEXT.sub("\ufffd", value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _section(title: str, content: Markup) -> Markup:
-    name = title.lower()
-    return tag("section", tag("h2", title, id=f"{name}-title"), content, id=name, aria_labelledby=f"{name}-title")
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _alignments(report: Report, folder: Path) -> Markup:
-    parts = []
-    for system in report.systems:
-        pictures = [figure(folder, picture.file, picture.caption) for picture in system.heatmaps]
-        parts += [tag("h3", system.name), *pictures] if pictures else []
-    return join(*parts)
+def _data_url(folder: Path, file: str) -> str:
+    path = (folder / file).resolve()
+    if not path.is_relative_to(folder.resolve()) or path.suffix not in _TYPES or not path.is_file():
+        raise InputError(
+            f"the report's picture {file!r}: expected one of {', '.join(_TYPES)} inside {folder}; "
+            "write it there before the page"
+        )
+    return f"data:{_TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def _speed(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _metric(key: str) -> str:
+    return _METRICS.get(key, key.replace("_", " "))
+
+
+def _signatures(report: Report) -> dict[str, list[str]]:
+    """Of each signature, the metrics that were computed so."""
+    pairs = {(key, s.signature): None for system in report.systems for key, s in system.scores.items() if s.signature}
+    return {signature: [_metric(key) for key, other in pairs if other == signature] for _, signature in pairs}
+
+
+def _translations(report: Report) -> dict[str, Any]:
+    """What ``page.js`` reads."""
+    return {
+        "languages": [report.src_lang, report.tgt_lang],
+        "sources": report.sources,
+        "references": report.references,
+        "systems": [
+            {"name": s.name, "hypotheses": s.hypotheses, "chrf": [round(value, 1) for value in s.sentence_chrf]}
+            for s in report.systems
+        ],
+    }

@@ -11,7 +11,7 @@
   const searched = sources.map((text, at) =>
     [text, references[at], ...systems.map((system) => system.hypotheses[at])].join("\n").toLowerCase(),
   );
-  let found = [];
+  let matches = [];
   let page = 0;
 
   // Scripts without spaces are compared by character, all others by word, punctuation apart.
@@ -99,8 +99,8 @@
     const baseTokens = tokens(text);
     const matched = baseTokens.filter((token) => !isSpace(token)).map(() => false);
     const [from, to] = data.languages;
-    const shown = systems.map((system, place) => {
-      if (String(place) === base) return null;
+    const shown = systems.map((system, index) => {
+      if (String(index) === base) return null;
       const [inBase, inText] = common(baseTokens, tokens(system.hypotheses[at]));
       inBase.forEach((is, word) => (matched[word] ||= is));
       return marked(system.hypotheses[at], inText, "mark");
@@ -109,8 +109,8 @@
     const entries = element("dl", "");
     entries.append(...entry("source", null, sources[at], from));
     entries.append(...entry("reference", null, base === "reference" ? underlined : references[at], to));
-    systems.forEach((system, place) => {
-      entries.append(...entry(system.name, system.chrf[at], shown[place] ?? underlined, to));
+    systems.forEach((system, index) => {
+      entries.append(...entry(system.name, system.chrf[at], shown[index] ?? underlined, to));
     });
     const words = lengths[at] === 1 ? "1 word" : `${lengths[at]} words`;
     const item = element("li", element("h3", `Sentence ${at + 1}, ${words}`), "sentence");
@@ -118,10 +118,10 @@
     return item;
   }
 
-  const pages = () => Math.max(1, Math.ceil(found.length / PER_PAGE));
+  const pages = () => Math.max(1, Math.ceil(matches.length / PER_PAGE));
 
   function show() {
-    list.replaceChildren(...found.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map(sentence));
+    list.replaceChildren(...matches.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map(sentence));
     for (const pager of document.querySelectorAll(".pager")) {
       pager.querySelector(".where").textContent = `Page ${page + 1} of ${pages()}`;
       for (const button of pager.querySelectorAll("button")) {
@@ -132,10 +132,10 @@
   }
 
   function order() {
-    const [kind, place] = control("sort").value.split("-");
-    const gain = (at) => systems[place].chrf[at] - systems[0].chrf[at];
+    const [kind, index] = control("sort").value.split("-");
+    const gain = (at) => systems[index].chrf[at] - systems[0].chrf[at];
     const key = {
-      chrf: (at) => systems[place].chrf[at],
+      chrf: (at) => systems[index].chrf[at],
       worse: gain,
       better: (at) => -gain(at),
       long: (at) => -lengths[at],
@@ -149,11 +149,11 @@
     const wanted = control("filter").value.trim().toLowerCase();
     const differing = control("differing")?.checked;
     const differs = (at) => systems.some((system) => system.hypotheses[at] !== systems[0].hypotheses[at]);
-    found = [...sources.keys()].filter((at) => searched[at].includes(wanted) && (!differing || differs(at)));
-    found.sort(order());
+    matches = [...sources.keys()].filter((at) => searched[at].includes(wanted) && (!differing || differs(at)));
+    matches.sort(order());
     page = 0;
-    const [part, all] = [found.length, sources.length].map((count) => count.toLocaleString("en"));
-    control("found").textContent = part === all ? `${all} sentences` : `${part} of ${all} sentences`;
+    const [part, all] = [matches.length, sources.length].map((count) => count.toLocaleString("en"));
+    control("count").textContent = part === all ? `${all} sentences` : `${part} of ${all} sentences`;
     show();
   }
 
@@ -174,7 +174,7 @@
     pager.addEventListener("click", (event) => {
       if (!event.target.dataset.go || event.target.ariaDisabled === "true") return;
       go(event.target.dataset.go);
-      if (pager !== document.querySelector(".pager")) control("found").scrollIntoView();
+      if (pager !== document.querySelector(".pager")) control("count").scrollIntoView();
     });
   }
   choose();

@@ -84,7 +84,7 @@ class Dashboard(Callback):
             self._show(board, validation, step)
 
     def _show(self, board: MediaLogger, validation: TranslateValidation, step: int) -> None:
-        from softsearch.report.by_length_chart import length_chart  # Matplotlib takes a second to import
+        from softsearch.report.charts import length_chart  # Matplotlib takes a second to import
 
         assert self.by_length is not None
         chart = length_chart(*self.by_length, "BLEU")

@@ -1,0 +1,103 @@
+"""Line charts of an evaluation: BLEU and length ratio by source length, BLEU by the time of a search."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from numpy.typing import NDArray
+
+from softsearch.evaluation.schema import SearchPoint
+from softsearch.report.drawing import COLOURS, GROUND, LINE, SOFT, drawable, pixels, style
+
+MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # matplotlib's name: the character of a legend
+Interval = tuple[float, float, float]  # value, low, high
+
+
+def draw_by_length(
+    values: Mapping[int, Mapping[str, Interval]], counts: Mapping[str, int], label: str, *, level: float | None = None
+) -> Figure:
+    """A line for each system over the ranges of source lengths, with a band for its intervals; inside ``style``.
+
+    Args:
+        values: of each system, by its number, and each range.
+        counts: sentences of each range, in the order of the axis.
+        label: what the values are.
+        level: a value with a dashed line.
+    """
+    figure, axes = _axes("words of the source", label)
+    ranges = list(counts)
+    for number, by_range in values.items():
+        x = [ranges.index(name) for name in by_range]
+        y, low, high = (list(side) for side in zip(*by_range.values(), strict=True))
+        axes.fill_between(x, low, high, color=_colour(number), alpha=0.16, linewidth=0)
+        _line(axes, number, x, y)
+        if len(values) == 1:
+            for place in zip(x, y, strict=True):
+                _annotate(axes, f"{place[1]:.3g}", place, number, above=True)
+    if level is not None:
+        axes.axhline(level, color=SOFT, linewidth=0.8, linestyle="--")
+    axes.set_xticks(range(len(ranges)), [f"{name}\nn={count:,}" for name, count in counts.items()])
+    axes.margins(x=0.06, y=0.12)
+    axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
+    return figure
+
+
+def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: str) -> NDArray[np.uint8]:
+    """The chart of one system, without intervals, as pixels ``[height, width, 3]``.
+
+    Args:
+        scores: of each range, 0 to 100.
+        counts: sentences of each range.
+        metric: what the scores are.
+    """
+    with style():
+        return pixels(draw_by_length({0: {name: (score,) * 3 for name, score in scores.items()}}, counts, metric))
+
+
+def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
+    """BLEU over the seconds that each search takes, on a logarithmic axis; inside ``style``."""
+    figure, axes = _axes("seconds for the test set", "BLEU")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    for number, points in curves.items():
+        bleu = [point.bleu for point in points]
+        _line(axes, number, [point.seconds for point in points], bleu)
+        steep = 0.1 * (max(bleu) - min(bleu))
+        for index, (point, after) in enumerate(zip(points, [*bleu[1:], bleu[-1]], strict=True)):
+            above = index % 2 == 1 or point.bleu - after > steep  # neighbours take turns; a falling line is below
+            _annotate(axes, drawable(point.name), (point.seconds, point.bleu), number, above=above)
+    axes.margins(x=0.09, y=0.15)
+    return figure
+
+
+def _axes(x: str, y: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(4.8, 3.0), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_xlabel(x, color=SOFT, fontsize=9)
+    axes.set_ylabel(y, color=SOFT, fontsize=9)
+    axes.tick_params(which="both", length=0, labelsize=9, labelcolor=SOFT)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(SOFT)
+    axes.grid(axis="y", color=LINE)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _line(axes: Axes, number: int, x: Sequence[float], y: Sequence[float]) -> None:
+    marker = list(MARKERS)[number % len(MARKERS)]
+    axes.plot(x, y, color=_colour(number), marker=marker, markeredgecolor=GROUND, gid=f"line-{number}", clip_on=False)
+
+
+def _annotate(axes: Axes, text: str, place: tuple[float, float], number: int, *, above: bool) -> None:
+    offset, side = (6, "bottom") if above else (-6, "top")
+    axes.annotate(
+        text, place, (0, offset), textcoords="offset points", ha="center", va=side, color=_colour(number), fontsize=8
+    )
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
