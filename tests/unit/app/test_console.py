@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.compare.compare import compare
+from softsearch.app.config.options import Compare
 from softsearch.app.results import report, show_report
 from softsearch.app.sweep.results import report as report_sweep
 from softsearch.app.sweep.study import opened
@@ -39,8 +39,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "y").mkdir()
-    runs = [str(trained(folder / "x")), str(trained(folder.parent / "z")), str(folder / "y")]
-    compare(OmegaConf.create({"runs": runs, "split": "test", "run_dir": str(folder / "out")}))
+    runs = [trained(folder / "x"), trained(folder.parent / "z"), folder / "y"]
+    compare(Compare(runs=runs, split="test", run_dir=folder / "out"))
     printed = capsys.readouterr().out
     assert f" {NAME.partition('/')[2]}/x " in printed
     assert f"written to {folder}/out" in printed

@@ -5,13 +5,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-from omegaconf import DictConfig
 from rich.table import Table
 
 from softsearch.app.compare.comparison import Comparison, compare_runs
 from softsearch.app.compare.run_folders import find_folders, read_runs
-from softsearch.app.config.validation import plain
-from softsearch.app.console import plain_console
+from softsearch.app.config.options import Compare
+from softsearch.app.console import plain_console, say
 from softsearch.errors import ConfigError
 from softsearch.report.folder import all_or_nothing
 from softsearch.report.pareto import draw_pareto
@@ -28,22 +27,20 @@ _COLUMNS = {  # of the table: the field of a run and its format
 }
 
 
-def compare(config: DictConfig) -> None:
+def compare(options: Compare) -> None:
     """Prints a table of the runs and writes it with a Pareto picture to the command's folder.
 
     Raises:
         ConfigError: ``runs`` names no folder, or none of them has scores.
     """
-    resolved = plain(config)
-    comparison = compare_runs(read_runs(find_folders(resolved["runs"]), str(resolved["split"])))
+    comparison = compare_runs(read_runs(find_folders(options.runs), options.split))
     if not comparison.scored:
         reasons = "; ".join(f"{run.folder}: {run.missing}" for run in comparison.unscored)
         raise ConfigError(f"runs: no run has scores ({reasons}); name folders of finished runs")
-    folder = Path(resolved["run_dir"])
     print_comparison(comparison)
-    with all_or_nothing(folder) as new:
+    with all_or_nothing(options.run_dir) as new:
         names = ", ".join(write_comparison(comparison, new))
-    plain_console().print(f"written to {folder}: {names}", soft_wrap=True, highlight=False)
+    say(f"written to {options.run_dir}: {names}")
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
@@ -71,9 +68,9 @@ def print_comparison(comparison: Comparison) -> None:
         console = plain_console(width=_WIDE)
     console.print(_table(comparison))
     for warning in comparison.warnings:
-        console.print(f"warning: {warning}", soft_wrap=True, highlight=False)
+        say(f"warning: {warning}")
     for run in comparison.unscored:
-        console.print(f"no scores: {run.name}: {run.missing}", soft_wrap=True, highlight=False)
+        say(f"no scores: {run.name}: {run.missing}")
 
 
 def _table(comparison: Comparison) -> Table:

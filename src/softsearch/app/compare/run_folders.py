@@ -22,27 +22,27 @@ _SWEEP = "results.json"
 _RESAMPLING = ("bs:", "seed:")  # parts of a signature that tell how the interval was computed, not the score
 
 
-def find_folders(runs: object) -> list[Path]:
+def find_folders(runs: Path | list[Path]) -> list[Path]:
     """The folders that ``runs`` names: a path, a glob, or a list of both.
 
     Raises:
         ConfigError: it names none.
     """
-    patterns = [runs] if isinstance(runs, str) else runs
-    if not isinstance(patterns, list) or not patterns or not all(isinstance(name, str) for name in patterns):
-        raise ConfigError(f"runs is {runs!r}, expected folders, as in runs='[logs/a,logs/b]' or runs='logs/train/*'")
+    patterns = runs if isinstance(runs, list) else [runs]
+    if not patterns:
+        raise ConfigError("runs is [], expected folders, as in runs='[logs/a,logs/b]' or runs='logs/train/*'")
     return list(dict.fromkeys(folder for pattern in patterns for folder in _matching(pattern)))
 
 
-def _matching(name: str) -> list[Path]:
-    is_pattern = glob.has_magic(name) and not Path(name).exists()
-    matches = sorted(glob.glob(name)) if is_pattern else [name]  # noqa: PTH207 - it may be absolute
+def _matching(pattern: Path) -> list[Path]:
+    is_glob = glob.has_magic(str(pattern)) and not pattern.exists()
+    matches = sorted(map(Path, glob.glob(str(pattern)))) if is_glob else [pattern]  # noqa: PTH207 - it may be absolute
     if not matches:
-        raise ConfigError(f"runs: nothing matches {name!r}; name folders of runs")
-    folders = [Path(match) for match in matches if not Path(match).is_file()]
+        raise ConfigError(f"runs: nothing matches {str(pattern)!r}; name folders of runs")
+    folders = [path for path in matches if not path.is_file()]
     if not folders:
-        problem = "matches files only" if is_pattern else "is a file"
-        raise ConfigError(f"runs: {name!r} {problem}; name folders of runs")
+        problem = "matches files only" if is_glob else "is a file"
+        raise ConfigError(f"runs: {str(pattern)!r} {problem}; name folders of runs")
     return folders
 
 

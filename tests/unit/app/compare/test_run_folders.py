@@ -109,9 +109,9 @@ def test_a_folder_that_is_not_there_does_not_stop_the_others(tmp_path: Path) -> 
 def test_paths_and_globs_are_found_once(tmp_path: Path) -> None:
     a, b = trained(tmp_path / "a"), trained(tmp_path / "b")
     (tmp_path / "notes.txt").write_text("")
-    assert find_folders(f"{tmp_path}/*") == [a, b]
-    assert find_folders([str(b), f"{tmp_path}/*"]) == [b, a]
-    assert find_folders([str(a), f"{tmp_path}/missing"]) == [a, tmp_path / "missing"]
+    assert find_folders(tmp_path / "*") == [a, b]
+    assert find_folders([b, tmp_path / "*"]) == [b, a]
+    assert find_folders([a, tmp_path / "missing"]) == [a, tmp_path / "missing"]
 
 
 def test_files_are_no_folders_of_runs(tmp_path: Path) -> None:
@@ -119,17 +119,17 @@ def test_files_are_no_folders_of_runs(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     a = trained(tmp_path / "a")
     for runs, message in (("notes.txt", "is a file"), ("*.txt", "matches files only")):
-        for given in (f"{tmp_path}/{runs}", [str(a), f"{tmp_path}/{runs}"]):
+        for given in (tmp_path / runs, [a, tmp_path / runs]):
             with pytest.raises(ConfigError, match=f"runs: .* {message}; name folders of runs"):
                 find_folders(given)
 
 
 def test_a_folder_named_like_a_pattern(tmp_path: Path) -> None:
     folder = trained(tmp_path / "[red]")
-    assert find_folders(str(folder)) == [folder]
+    assert find_folders(folder) == [folder]
 
 
-@pytest.mark.parametrize("runs", [[], 3, [3], None, ["/nowhere/*"], "/nowhere/*"])
-def test_what_names_no_folder_is_refused(runs: object) -> None:
+@pytest.mark.parametrize("runs", [[], [Path("/nowhere/*")], Path("/nowhere/*")])
+def test_what_names_no_folder_is_refused(runs: Path | list[Path]) -> None:
     with pytest.raises(ConfigError, match="runs"):
         find_folders(runs)
