@@ -1,1 +1,1 @@
-"""Pictures and pages for people."""
+"""Drawing: the report page, charts, heatmaps, the model card."""

@@ -34,8 +34,8 @@ def draw_by_length(
         axes.fill_between(x, low, high, color=_colour(number), alpha=0.16, linewidth=0)
         _line(axes, number, x, y)
         if len(values) == 1:
-            for place in zip(x, y, strict=True):
-                _annotate(axes, f"{place[1]:.3g}", place, number, above=True)
+            for point in zip(x, y, strict=True):
+                _annotate(axes, f"{point[1]:#.3g}", point, number, above=True)
     if level is not None:
         axes.axhline(level, color=SOFT, linewidth=0.8, linestyle="--")
     axes.set_xticks(range(len(ranges)), [f"{name}\nn={count:,}" for name, count in counts.items()])
@@ -92,10 +92,10 @@ def _line(axes: Axes, number: int, x: Sequence[float], y: Sequence[float]) -> No
     axes.plot(x, y, color=_colour(number), marker=marker, markeredgecolor=GROUND, gid=f"line-{number}", clip_on=False)
 
 
-def _annotate(axes: Axes, text: str, place: tuple[float, float], number: int, *, above: bool) -> None:
+def _annotate(axes: Axes, text: str, point: tuple[float, float], number: int, *, above: bool) -> None:
     offset, side = (6, "bottom") if above else (-6, "top")
     axes.annotate(
-        text, place, (0, offset), textcoords="offset points", ha="center", va=side, color=_colour(number), fontsize=8
+        text, point, (0, offset), textcoords="offset points", ha="center", va=side, color=_colour(number), fontsize=8
     )
 
 

@@ -17,18 +17,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-FAMILY = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
-_FALLBACKS = (  # used where they are installed, for characters that DejaVu lacks
-    "Noto Sans CJK JP",
-    "Noto Sans CJK SC",
-    "Noto Sans SC",
-    "Source Han Sans",
-    "WenQuanYi Zen Hei",
-    "Arial Unicode MS",
-    "Noto Sans Devanagari",
-    "Noto Sans Thai",
-)
-_REPLACEMENT = "\ufffd"
+_FAMILY = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
+# Used where they are installed, for characters that DejaVu lacks.
+_CHINESE_JAPANESE = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans", "WenQuanYi Zen Hei")
+_FALLBACKS = (*_CHINESE_JAPANESE, "Arial Unicode MS", "Noto Sans Devanagari", "Noto Sans Thai")
 
 COLOURS = ("#1a56b0", "#c2410c", "#0f766e", "#8b2fb8", "#946200", "#be1856", "#4a7309", "#4b5768")
 SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # of text and axes, of the grid, of what lies behind
@@ -59,7 +51,7 @@ def style() -> Iterator[None]:
 
 def drawable(text: str) -> str:
     """``text`` in one line, with U+FFFD for each character that no font here has."""
-    return "".join(c if c.isprintable() and ord(c) in _characters() else _REPLACEMENT for c in text)
+    return "".join(c if c.isprintable() and ord(c) in _characters() else "\ufffd" for c in text)
 
 
 def pixels(figure: Figure) -> NDArray[np.uint8]:
@@ -84,8 +76,8 @@ def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
         figure.savefig(file, format="svg", transparent=True)
     root = ET.fromstring(file.getvalue())  # noqa: S314 - matplotlib has just written it
     for element in root.iter():
-        element.tag = _local_name(element.tag)
-        attributes = {_local_name(name): value for name, value in element.attrib.items()}
+        element.tag = element.tag.rpartition("}")[2]  # HTML has no namespaces
+        attributes = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
         properties = (part.partition(": ") for part in attributes.pop("style", "").split("; ") if part)
         attributes |= {name: _VARIABLES.get(value, value) for name, _, value in properties if name != "font-family"}
         element.attrib = attributes
@@ -98,15 +90,10 @@ def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
     return ET.tostring(root, encoding="unicode", method="html")
 
 
-def _local_name(name: str) -> str:
-    """A name without its XML namespace, which HTML does without."""
-    return name.rpartition("}")[2]
-
-
 @cache
 def _families() -> tuple[str, ...]:
     installed = {font.name for font in font_manager.fontManager.ttflist}
-    return (FAMILY, *(name for name in _FALLBACKS if name in installed))
+    return (_FAMILY, *(name for name in _FALLBACKS if name in installed))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Alignments as pictures (Bahdanau et al. 2015, figure 3)."""
+"""Heatmaps of alignments (Bahdanau et al. 2015, figure 3)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softsearch.report.drawing import drawable, pixels, style
 
-_MARGIN, _CHARACTER = 1.1, 0.09  # inches; of a label
+_MARGIN, _CHARACTER = 1.1, 0.09  # inches
 _LONGEST = 24  # characters of a label
 
 

@@ -38,20 +38,22 @@ def write_page(report: Report, folder: Path) -> Path:
         InputError: a picture that the report names is not in the folder.
     """
     style, script, template = (
-        files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
+        files(__package__).joinpath(name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js", "page.html.jinja")
     )
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_clean
     )
     environment.filters |= {"image": lambda file: _data_url(folder, file), "speed": _speed}
+    counts = dict(sorted({r.name: r.sentences for system in report.systems for r in system.by_length}.items()))
     text = environment.from_string(template).render(
         report=report,
         systems=report.systems,
         metrics={key: _metric(key) for system in report.systems for key in system.scores},
         signatures=_signatures(report),
-        counts={r.name: r.sentences for system in report.systems for r in system.by_length},
+        counts=counts,
         comparisons={(c.system, c.metric): c for c in report.comparisons},
-        figures={name: Markup(_clean(drawing)) for name, drawing in draw_figures(report).items()},  # noqa: S704 - escaped
+        figures={name: Markup(_clean(drawing)) for name, drawing in draw_figures(report, counts).items()},  # noqa: S704 - escaped
         markers=list(MARKERS.values()),
         style=Markup(style),  # noqa: S704 - files of this package
         script=Markup(script),  # noqa: S704
