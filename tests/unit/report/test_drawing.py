@@ -47,7 +47,7 @@ def test_a_users_settings_have_no_say() -> None:
             return pixels(figure)
 
     plain = draw()
-    with mpl.rc_context({"text.usetex": True, "font.family": ["no such font"], "figure.dpi": 30}):
+    with mpl.rc_context({"text.usetex": True, "text.color": "red", "font.family": ["no such font"], "figure.dpi": 30}):
         assert np.array_equal(draw(), plain)
         assert mpl.rcParams["figure.dpi"] == 30
 
