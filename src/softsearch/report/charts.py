@@ -38,7 +38,7 @@ def draw_by_length(
                 _annotate(axes, f"{point[1]:#.3g}", point, number, above=True)
     if level is not None:
         axes.axhline(level, color=SOFT, linewidth=0.8, linestyle="--")
-    axes.set_xticks(range(len(ranges)), [f"{name}\nn={count:,}" for name, count in counts.items()])
+    axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\nn={count:,}" for name, count in counts.items()])
     axes.margins(x=0.06, y=0.12)
     axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
     return figure

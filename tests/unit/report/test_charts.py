@@ -52,8 +52,9 @@ def test_a_level_is_a_dashed_line_from_side_to_side() -> None:
 
 def test_a_page_gets_variables_as_colours_and_no_inline_styles() -> None:
     with style():
-        figure = draw_by_length({0: {"01-05": (1.0, 0.0, 2.0)}}, {"01-05": 1}, "BLEU")
+        figure = draw_by_length({0: {"\x00$": (1.0, 0.0, 2.0)}}, {"\x00$": 1}, "BLEU")
         text = svg(figure, "chart", {})
+    assert ">\ufffd$<" in text
     assert not re.search(r"style|#[0-9a-f]{6}\b|xmlns", text)
     assert text.startswith('<svg viewBox="0 0 345.6 216" class="chart">')
 
