@@ -16,11 +16,9 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import EOS
-from softsearch.training.objectives.decay import Exponential
-from softsearch.training.objectives.interface import TrainingMethod
 from softsearch.training.objectives.r_drop import RDrop
-from softsearch.training.objectives.scheduled_sampling import ScheduledSampling
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.scheduled_sampling import Exponential, ScheduledSampling
+from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 from tests.contract.other_device import There, other_device
 

@@ -18,11 +18,9 @@ from softsearch.app.train.train import train
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
-from softsearch.training.objectives.decay import InverseSigmoid
-from softsearch.training.objectives.interface import TrainingMethod
 from softsearch.training.objectives.r_drop import RDrop
-from softsearch.training.objectives.scheduled_sampling import ScheduledSampling
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.scheduled_sampling import InverseSigmoid, ScheduledSampling
+from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.schedules import Plateau
 from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import SMALL

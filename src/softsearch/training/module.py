@@ -20,8 +20,7 @@ from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.training.faults.step_guard import StepGuard, StepRecord, describe, free_memory, out_of_memory, stand_in
-from softsearch.training.objectives.interface import TrainingMethod
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import check_takes_sparse, clip_by_norm
 from softsearch.training.optimizer.schedules import Plateau
 
@@ -31,15 +30,15 @@ Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 class TranslationModule(lightning.LightningModule):
     """Trains a :class:`Seq2Seq` on batches of sentence pairs.
 
-    An optimizer step with a loss or a gradient that is not finite, or for which memory does not suffice, is skipped on
-    all processes: the optimizer finds no gradients, and leaves weights and its own state alone.
+    An optimizer step with a non-finite loss or gradient, or in which memory runs out, is skipped on all processes: the
+    optimizer finds no gradients and changes neither weights nor its own state.
 
     Args:
         model: the architecture.
-        loss: what to minimise, for each target token.
+        loss: of a target token.
         optimizer: called with the parameters.
         scheduler: called with the optimizer, stepped after each optimizer step.
-        method: what the decoder reads while training, and what is made of the loss; validation is teacher forcing.
+        method: computes the training loss; validation is teacher forcing.
     """
 
     def __init__(
@@ -64,25 +63,24 @@ class TranslationModule(lightning.LightningModule):
         """The mean loss of a target token or a sentence (``loss.per``), over the batches of all processes."""
         self.step_started = perf_counter()
         smoothed, units, exhausted = self._forward(batch)
-        found = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
+        flags = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
         mean_units = units
         if self.trainer.world_size > 1:  # gradients are averaged over processes, so each counts by its units
-            reduced = self.trainer.strategy.reduce(torch.cat((units.float()[None], found)), reduce_op="mean")
+            reduced = self.trainer.strategy.reduce(torch.cat((units.float()[None], flags)), reduce_op="mean")
             assert isinstance(reduced, Tensor)
-            mean_units, found = reduced[0], reduced[1:]
+            mean_units, flags = reduced[0], reduced[1:]
         value = smoothed / mean_units
         # A callback writes it to the loggers, so that a step costs no synchronisation.
         self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
-        self.guard.note(
-            StepRecord(batch, self.last_loss.clone(), exhausted), found
-        )  # a reduction writes into its argument
+        # A clone, because a reduction writes into its argument.
+        self.guard.note(StepRecord(batch, self.last_loss.clone(), exhausted), flags)
         return value
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Lightning's backward pass; when memory runs out in it, the step will be skipped.
+        """Lightning's backward pass; if memory runs out, the step will be skipped.
 
         Raises:
-            SoftsearchError: it runs out and there are other processes, which already wait for this one's gradients.
+            SoftsearchError: memory runs out while other processes wait for this one's gradients.
         """
         try:
             super().backward(loss, *args, **kwargs)
@@ -90,15 +88,15 @@ class TranslationModule(lightning.LightningModule):
             if not out_of_memory(error):
                 raise
             if self.trainer.world_size > 1:
-                raise self._ends_all("backward", self.guard.seen[-1].batch) from error
+                raise self._ends_all("backward", self.guard.records[-1].batch) from error
         else:
             return
         self.guard.note_exhausted()
-        self.last_loss = self.guard.seen[-1].loss
+        self.last_loss = self.guard.records[-1].loss
         for parameter in self.model.parameters():
             parameter.grad = None
         free_memory()
-        for parameter in self.model.parameters():  # a scaler of gradients needs some
+        for parameter in self.model.parameters():  # a gradient scaler needs some
             parameter.grad = torch.zeros_like(parameter)
 
     def validation_step(self, batch: Batch, _: int) -> None:
@@ -117,10 +115,10 @@ class TranslationModule(lightning.LightningModule):
                     config.scheduler.observe(self.trainer.callback_metrics)
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
-        """The optimizer, and the schedule by steps.
+        """The optimizer and its schedule.
 
         Raises:
-            ConfigError: the optimizer refuses an option, or takes no sparse gradients and the model has such.
+            ConfigError: the optimizer refuses an option or the model's sparse gradients.
         """
         optimizer = make_optimizer(self.optimizer, self.model)
         check_takes_sparse(optimizer, self.model)
@@ -131,7 +129,7 @@ class TranslationModule(lightning.LightningModule):
         }
 
     def on_train_start(self) -> None:
-        """Gives the optimizer the options of this run, where a checkpoint has brought others."""
+        """Gives the optimizer the options of this run, which may differ from the checkpoint's."""
         for optimizer, config in zip(self.trainer.optimizers, self.trainer.lr_scheduler_configs, strict=True):
             config.scheduler.base_lrs = [options["lr"] for options in self.options]
             for group, options in zip(optimizer.param_groups, self.options, strict=True):
@@ -145,22 +143,22 @@ class TranslationModule(lightning.LightningModule):
         gradient_clip_val: int | float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Clips, or takes the gradients away if the step is to be skipped.
+        """Clips, or removes the gradients if the step is to be skipped.
 
-        Lightning's own clipping keeps the norm to itself and refuses fused optimizers, for fear of scaled gradients,
+        Lightning's own clipping does not return the norm and refuses fused optimizers because of scaled gradients,
         which only float16 has.
         """
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
         if scaler is not None and getattr(optimizer, "_step_supports_amp_scaling", False):
-            scaler.unscale_(optimizer)  # Lightning leaves it to such an optimizer
+            scaler.unscale_(optimizer)  # which Lightning leaves to such an optimizer
         norm = self._clip(gradient_clip_val, gradient_clip_algorithm)
         if scaler is not None and scaler.get_scale() > 1:
-            norm = torch.zeros_like(norm)  # an infinite gradient is how it finds its scale; it skips the step by itself
+            norm = torch.zeros_like(norm)  # it finds its scale by infinite gradients and skips these steps itself
         if not self.guard.may_step(norm):
             optimizer.zero_grad(set_to_none=True)
 
     def _clip(self, value: int | float | None, algorithm: str | None) -> Tensor:
-        """The norm of all gradients, which are clipped if there is a ``value``."""
+        """Clips if there is a ``value``; returns the norm of all gradients before."""
         parameters, strategy = list(self.model.parameters()), self.trainer.strategy
         limit = value if value and algorithm != "value" else math.inf
         if isinstance(strategy, FSDPStrategy):  # each process holds a share of the gradients
@@ -178,8 +176,8 @@ class TranslationModule(lightning.LightningModule):
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor, bool]:
         """The loss summed over the target tokens, the number of its units, and whether memory ran out.
 
-        If it did, a pass with the beginning of the batch takes the place of the failed one, and its loss is zero: the
-        gradients' reduction, in which all processes must take part, goes on as ever.
+        If it did, a pass with the beginning of the batch replaces the failed one, with a loss of zero, because all
+        processes must take part in the reduction of gradients.
 
         Raises:
             SoftsearchError: memory runs out while other processes wait for this one's share of the weights.
@@ -194,27 +192,27 @@ class TranslationModule(lightning.LightningModule):
                 raise self._ends_all("forward", batch) from error
         else:
             return loss.smoothed, self._units(batch, tokens), False
-        free_memory()  # here, for the error kept what the failed pass had computed
+        free_memory()  # not before: the error kept what the failed pass had computed
         beginning = stand_in(batch)
         loss, tokens = self.method(self.model, self.loss, beginning, step)
         return 0 * loss.smoothed, self._units(beginning, tokens), True
 
     def _units(self, batch: Batch, tokens: Tensor) -> Tensor:
-        """How many tokens or sentences the loss of ``batch`` is to be divided by."""
+        """The number of tokens or sentences that the loss of ``batch`` is divided by."""
         return tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
 
     def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
-        """The error for when the other processes wait for this one and cannot be told."""
+        """The error when other processes wait for this one and cannot be told."""
         trainer = self.trainer
         return SoftsearchError(
             f"memory ran out in the {which} pass of step {trainer.global_step + 1} on process {trainer.global_rank}, "
-            f"with {describe(batch)}; the other processes wait for it there, so that the run must end. Set "
+            f"with {describe(batch)}; the other processes wait for it there, so the run must end. Set "
             "batching.tokens to less; resume=auto continues from the last checkpoint"
         )
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Seeds PyTorch for one training step, so that dropout depends on nothing but these three numbers."""
+    """Seeds PyTorch for one training step: dropout depends on these three numbers alone."""
     mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) % 2**63
     torch.manual_seed(mixed)
 
@@ -228,4 +226,4 @@ def make_optimizer(make: Optimize, model: nn.Module) -> Optimizer:
     try:
         return make(model.parameters())
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ConfigError(f"optimizer: {error}; change the option of optimizer that this is about") from error
+        raise ConfigError(f"optimizer: {error}; change that option of optimizer") from error

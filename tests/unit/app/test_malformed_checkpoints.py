@@ -61,7 +61,10 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "format zero": (put(f"{ORIGIN}/format", 0), "format is 0, expected 1"),
     "format half": (put(f"{ORIGIN}/format", 1.5), "format is 1.5, expected 1"),
     "format tensor": (put(f"{ORIGIN}/format", torch.ones(2)), "format is a Tensor, expected 1"),
-    "format newer": (put(f"{ORIGIN}/format", 2), "checkpoint format 2, this version reads up to 1"),
+    "format newer": (
+        put(f"{ORIGIN}/format", 2),
+        "format is 2, expected 1; use the version of",
+    ),
     "no config": (put(CONFIG, MISSING), "config is missing, expected"),
     "config text": (put(CONFIG, "model: x"), "config is 'model: x', expected"),
     "config list": (put(CONFIG, [1]), "config is a list, expected"),

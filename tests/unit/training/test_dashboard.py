@@ -19,7 +19,6 @@ from torch.optim import Adam
 from softsearch.app.config.instantiate import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
-from softsearch.errors import ConfigError
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.greedy import Greedy
@@ -28,8 +27,8 @@ from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.loggers.media_loggers import log_folder
 from softsearch.training.loggers.metrics_csv import MetricsFile
+from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import WandbRun, closing_run, kept_id
 from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
@@ -279,8 +278,3 @@ def test_scalars_alone_draw_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("softsearch.training.callbacks.dashboard.align", None)  # calling it would fail
     fit(tmp_path, [MetricsFile(path=tmp_path / "metrics.csv")])
     assert set(read_csv(tmp_path / "metrics.csv")) >= TRAINING | VALIDATION
-
-
-def test_a_negative_number_of_heatmaps_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"callbacks.dashboard.heatmaps is -1, expected at least 0"):
-        Dashboard(heatmaps=-1)

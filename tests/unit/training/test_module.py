@@ -20,8 +20,7 @@ from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import Fault
 from softsearch.training.module import TranslationModule, seed_step
-from softsearch.training.objectives.interface import TrainingMethod
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.schedules import constant
 from tests.contract.models import small_model
 
@@ -122,7 +121,7 @@ def test_seeds_of_steps_depend_on_all_three_numbers() -> None:
 def test_a_refused_option_of_the_optimizer_is_our_own_error(rate: object) -> None:
     module = make_module()
     module.optimizer = partial(SGD, lr=rate)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"optimizer: .* change the option of optimizer"):
+    with pytest.raises(ConfigError, match=r"optimizer: .* change that option of optimizer"):
         module.configure_optimizers()
 
 

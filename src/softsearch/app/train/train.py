@@ -33,7 +33,7 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST, load_resumable, newest_resumable
 from softsearch.training.cpu_memory import keep_compiled_kernels, keep_freed_memory
 from softsearch.training.faults.faulty_steps import FaultySteps
-from softsearch.training.loggers.media_loggers import log_folder
+from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
 from softsearch.training.module import TranslationModule
 from softsearch.training.run_folder import read_metrics

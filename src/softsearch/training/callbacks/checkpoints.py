@@ -1,4 +1,4 @@
-"""Which checkpoints a run keeps: the best one, the last one, and the newest few."""
+"""The checkpoints that a run keeps: the best, the last and the newest few."""
 
 import logging
 from pathlib import Path
@@ -8,7 +8,8 @@ import lightning
 from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from softsearch.errors import CheckpointError, ConfigError
+from softsearch.errors import CheckpointError
+from softsearch.ranges import AtLeastOne
 from softsearch.training.checkpoints.checkpoint_io import check_hash
 from softsearch.training.checkpoints.folder import BEST, LAST, keep_steps
 
@@ -30,12 +31,12 @@ class BestCheckpoint(ModelCheckpoint):
             filename=Path(BEST).stem,
             monitor=monitor,
             mode=mode,
-            save_on_train_epoch_end=False,  # but at a validation at an epoch's end: a run resumes there
+            save_on_train_epoch_end=False,  # at validations only: a run resumes there
             enable_version_counter=False,
         )
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over the best score so far where its checkpoint is here and whole; else the next one is the best."""
+        """Continues with the best score so far if its checkpoint is here and undamaged."""
         if not state_dict["best_model_path"]:
             return
         best = Path(str(self.dirpath)) / BEST
@@ -56,28 +57,26 @@ class BestCheckpoint(ModelCheckpoint):
 class LastCheckpoint(Checkpoint):
     """Saves ``last.ckpt`` after each validation, and keeps the newest few as ``step-N.ckpt``.
 
-    In the middle of an accumulation window it waits for the optimizer's step, for gradients are not saved.
+    In the middle of an accumulation window it waits for the optimizer's step, because gradients are not saved.
 
     Args:
         dirpath: the run's checkpoints.
-        keep: how many; what to fall back to when one is damaged, and to average.
+        keep: number of the newest, to average, and to fall back to when one is damaged.
     """
 
-    def __init__(self, *, dirpath: str | Path, keep: int = 5) -> None:
-        if keep < 1:
-            raise ConfigError(f"callbacks.last.keep is {keep}, expected at least 1; change it")
+    def __init__(self, *, dirpath: str | Path, keep: AtLeastOne = 5) -> None:
         self.folder, self.keep = Path(dirpath), keep
-        self.steps: list[int] = []  # of this run alone: its folder may hold another's
+        self.steps: list[int] = []  # of this run; its folder may hold another's
         self.due = False
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Saves, or waits."""
+        """Saves, or waits for the optimizer's step."""
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
         self.due = fitting and not trainer.fast_dev_run  # type: ignore[attr-defined]  # set by a connector
         self.on_train_batch_end(trainer)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Saves what was put off, and the end of a run without validations."""
+        """Saves if it is due, and at the end of a run without validations."""
         self.due |= trainer.should_stop and not trainer.enable_validation
         if not self.due or trainer.fit_loop.epoch_loop._should_accumulate():
             return
@@ -89,9 +88,9 @@ class LastCheckpoint(Checkpoint):
             keep_steps(self.folder, self.steps)
 
     def state_dict(self) -> dict[str, Any]:
-        """The steps kept."""
+        """The steps of the kept checkpoints."""
         return {"steps": self.steps}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on with them."""
+        """Continues with them."""
         self.steps = list(state_dict["steps"])

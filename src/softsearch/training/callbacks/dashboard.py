@@ -1,73 +1,65 @@
-"""What a lab looks at while a model trains, in every logger at once."""
+"""The dashboard of a run: gradient norms, BLEU by length, sample translations and heatmaps in all loggers."""
 
 from typing import Any, NamedTuple
 
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.word_alignment import align, encode_sentences
 from softsearch.models.interface import Seq2Seq
-from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.fsdp import whole_weights
+from softsearch.ranges import Count
+from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
 from softsearch.training.gradient_norms import gradient_norms
-from softsearch.training.loggers.media_loggers import Image, MediaLogger, boards
+from softsearch.training.loggers.tables_and_images import Image, log_config, log_images, log_table, shows_images
 
-_LONGEST = 60  # pieces on a side of a heatmap that can be read
+_LONGEST = 60  # pieces on a side of a readable heatmap
 
 
 class _ByLength(NamedTuple):
-    """Of each range of source lengths."""
+    """By range of source lengths."""
 
     bleu: dict[str, float]
     counts: dict[str, int]
 
 
 class Dashboard(Callback):
-    """Adds to the figures of other callbacks: gradient norms, BLEU by length, sample translations, heatmaps.
+    """Logs the norms of unclipped gradients at logging steps, and the rest at validations.
 
-    Scalars go to all loggers; tables and pictures to W&B and TensorBoard. Gradient norms, of gradients that are not yet
-    clipped, cost one pass over them at logging steps; the rest belongs to validation. It stands after
-    :class:`TranslateValidation` in the list of callbacks, whose translations it shows.
+    Tables and images go to W&B and TensorBoard. It comes after :class:`TranslateValidation` in the list of callbacks,
+    whose translations it shows.
 
     Args:
-        heatmaps: how many of the sample translations are drawn with their alignments.
+        heatmaps: number of sample translations drawn with their alignments.
         bundle: after training, export the best checkpoint to the run's folder, and to W&B as an artifact.
-
-    Raises:
-        ConfigError: ``heatmaps`` is negative.
     """
 
-    def __init__(self, *, heatmaps: int = 4, bundle: bool = False) -> None:
-        if heatmaps < 0:
-            raise ConfigError(f"callbacks.dashboard.heatmaps is {heatmaps}, expected at least 0; change it")
+    def __init__(self, *, heatmaps: Count = 4, bundle: bool = False) -> None:
         self.heatmaps, self.bundle = heatmaps, bundle
         self.by_length: _ByLength | None = None
         self.drawn: list[tuple[str, Image]] = []  # translation and heatmap
 
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Shows the config and the state of the code."""
+        """Shows the config."""
         if trainer.is_global_zero:
-            for board in boards(trainer.loggers):
-                board.describe()
+            log_config(trainer.loggers)
 
     def on_before_optimizer_step(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """Logs how large the gradients are."""
+        """Logs the gradient norms."""
         if (trainer.global_step + 1) % trainer.log_every_n_steps:  # type: ignore[attr-defined]  # set by a connector
             return
         norms = gradient_norms(pl_module.model, trainer.strategy)
         pl_module.log_dict({f"grad_norm/{part}": norm for part, norm in norms.items()}, rank_zero_only=True)
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Scores each range of lengths, and looks at the samples on all processes, as sharded weights need."""
+        """Scores each range of lengths, and aligns the samples on all processes, as FSDP needs."""
         validation = _validation(trainer)
         if validation is None or trainer.sanity_checking:
             return
         self.drawn = []
-        if self.heatmaps and boards(trainer.loggers):
+        if self.heatmaps and shows_images(trainer.loggers):
             self.drawn = self._draw(trainer, pl_module.model, validation.sample_lines())
         if trainer.is_global_zero:
             self.by_length = _score_lengths(trainer, validation)
@@ -75,29 +67,26 @@ class Dashboard(Callback):
             pl_module.log_dict(scores, rank_zero_only=True)
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Shows tables and pictures."""
+        """Shows tables and images."""
         validation = _validation(trainer)
         if validation is None or self.by_length is None or trainer.sanity_checking or not trainer.is_global_zero:
             return
-        step = trainer.fit_loop.epoch_loop._batches_that_stepped  # where Lightning puts the scalars
-        for board in boards(trainer.loggers):
-            self._show(board, validation, step)
-
-    def _show(self, board: MediaLogger, validation: TranslateValidation, step: int) -> None:
+        if not shows_images(trainer.loggers):
+            return
         from softsearch.report.charts import length_chart  # Matplotlib takes a second to import
 
-        assert self.by_length is not None
-        chart = length_chart(*self.by_length, "BLEU")
-        board.table("samples/translations", ("source", "reference", "translation"), validation.sample_lines(), step)
-        board.images("bleu_by_length/chart", [chart], [f"step {step}"], step)
+        step, loggers = trainer.fit_loop.epoch_loop._batches_that_stepped, trainer.loggers  # the step of the scalars
+        samples = validation.sample_lines()
+        log_table(loggers, "samples/translations", ("source", "reference", "translation"), samples, step)
+        log_images(loggers, "bleu_by_length/chart", [length_chart(*self.by_length, "BLEU")], [f"step {step}"], step)
         if self.drawn:
             captions, images = zip(*self.drawn, strict=True)
-            board.images("samples/alignments", images, captions, step)
+            log_images(loggers, "samples/alignments", images, captions, step)
 
     def _draw(
         self, trainer: lightning.Trainer, model: Seq2Seq, lines: list[tuple[str, str, str]]
     ) -> list[tuple[str, Image]]:
-        """Heatmaps of the first samples that are short enough; only the first process draws."""
+        """Heatmaps of the first samples that are short enough, drawn by the first process."""
         prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # missing from Lightning's annotations
         tokenizers = (prepared.src_tokenizer, prepared.tgt_tokenizer)
         sides = [line[0] for line in lines], [line[2] for line in lines]
@@ -117,8 +106,8 @@ class Dashboard(Callback):
 
 
 def _validation(trainer: lightning.Trainer) -> TranslateValidation | None:
-    found = (callback for callback in trainer.callbacks if isinstance(callback, TranslateValidation))  # type: ignore[attr-defined]
-    return next((callback for callback in found if callback.translated is not None), None)
+    callbacks = (callback for callback in trainer.callbacks if isinstance(callback, TranslateValidation))  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if callback.translated is not None), None)
 
 
 def _score_lengths(trainer: lightning.Trainer, validation: TranslateValidation) -> _ByLength:
@@ -128,8 +117,8 @@ def _score_lengths(trainer: lightning.Trainer, validation: TranslateValidation) 
     sources, references, hypotheses = validation.translated
     source = trainer.datamodule.source  # type: ignore[attr-defined]
     bleu, counts = {}, {}
-    for name, places in length_ranges(sources).items():
-        sides = ([side[i] for i in places] for side in (hypotheses, references))
+    for name, indices in length_ranges(sources).items():
+        sides = ([side[i] for i in indices] for side in (hypotheses, references))
         scores = corpus_scores(*sides, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False)
-        bleu[name], counts[name] = scores.values["bleu"], len(places)
+        bleu[name], counts[name] = scores.values["bleu"], len(indices)
     return _ByLength(bleu, counts)

@@ -1,6 +1,6 @@
 """An exponential moving average of the weights."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import lightning
 import torch
@@ -9,23 +9,21 @@ from lightning.pytorch.strategies import FSDPStrategy
 from torch import Tensor
 
 from softsearch.errors import ConfigError
+from softsearch.ranges import Range
 
 
 class Ema(WeightAveraging):
-    """Validates, tests and saves an average of the weights in their place, as the model's; trains on as without it.
+    """Validates, tests and saves the average in place of the trained weights; training is the same as without it.
 
     After step t each averaged weight is d * average + (1 - d) * weight, with d = min(decay, (t + 1) / (t + 10)), so
-    that the random start is soon forgotten. Lightning's callback does the rest. Of its defaults two do not suit: the
-    trained weights would be back before the translations at the end of a validation, and word ids in buffers would be
-    averaged.
+    that the random start is soon forgotten. Two defaults of Lightning's callback are changed: it would restore the
+    trained weights before the translations at the end of a validation, and average word ids in buffers.
 
     Args:
         decay: 0.999 averages about the last thousand steps.
     """
 
-    def __init__(self, *, decay: float = 0.999) -> None:
-        if not 0 < decay < 1:
-            raise ConfigError(f"callbacks.ema.decay is {decay}, expected more than 0 and less than 1; change it")
+    def __init__(self, *, decay: Annotated[float, Range(0, 1, open_low=True, open_high=True)] = 0.999) -> None:
         super().__init__(use_buffers=False, avg_fn=self._average)
         self.decay = decay
         self.swapped = False
@@ -34,19 +32,19 @@ class Ema(WeightAveraging):
         """Copies the model.
 
         Raises:
-            ConfigError: the model is shared out over processes.
+            ConfigError: the strategy is FSDP.
         """
         if isinstance(trainer.strategy, FSDPStrategy):
             raise ConfigError("callbacks=ema averages whole models, trainer=fsdp splits them; leave out one of the two")
         super().setup(trainer, pl_module, stage)
 
     def on_fit_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """Moves the average to where the model has gone since it was copied."""
+        """Moves the average to the model's device."""
         assert self._average_model is not None
         self._average_model.to(pl_module.device)
 
     def on_validation_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """Puts the average in the model."""
+        """Puts the average into the model."""
         self._swap(pl_module, to_average=True)
 
     def on_validation_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
@@ -56,7 +54,7 @@ class Ema(WeightAveraging):
     def on_exception(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, exception: BaseException
     ) -> None:
-        """Puts them back when a validation ends in the middle, before anyone saves."""
+        """Puts them back when a validation is interrupted, before anyone saves."""
         self._swap(pl_module, to_average=False)
 
     def on_validation_epoch_start(self, *_: Any) -> None:

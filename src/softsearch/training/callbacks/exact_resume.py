@@ -1,4 +1,4 @@
-"""Makes a resumed run equal to one that was never interrupted."""
+"""Exact resume: a resumed run equals one that was never interrupted."""
 
 from typing import Any
 
@@ -12,8 +12,7 @@ from softsearch.training.module import seed_step
 class ExactResume(Callback):
     """Counts trained batches in the datamodule, and seeds each step from the seed, that count and the rank.
 
-    The count is all that the order of batches depends on, and the seed all that dropout depends on; the datamodule's
-    state carries the count into checkpoints.
+    The order of batches depends on the count alone, which the datamodule saves in checkpoints.
 
     Args:
         seed: the run's.
@@ -33,8 +32,8 @@ class ExactResume(Callback):
     def on_load_checkpoint(self, trainer: lightning.Trainer, _: Any, checkpoint: dict[str, Any]) -> None:
         """Makes Lightning resume at the end of a batch, from which it continues correctly at every step.
 
-        Where a validation was the last thing done, it expects one to be due at that step in this run too. It is not if
-        the run ended there or has another interval: rows of metrics and accumulation windows would be off by one.
+        After a validation it would expect one to be due at that step of this run too. It is not if the run ended there
+        or has another interval; rows of metrics and accumulation windows would be off by one.
         """
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
         for counts in (progress["total"], progress["current"]):

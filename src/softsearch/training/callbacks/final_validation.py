@@ -1,4 +1,4 @@
-"""A run ends with a validation of its last step, and so with a checkpoint of it."""
+"""A validation, and so a checkpoint, after the last step of a run."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from lightning.pytorch.callbacks import Checkpoint
 class FinalValidation(Checkpoint):
     """Validates after the last step, whichever limit ends the run: ``max_steps``, ``max_epochs`` or ``max_time``.
 
-    Lightning validates when it is asked to stop, so this asks after the last step; a validation that is due there
-    anyway is done once. A request to stop in the middle of an accumulation window, by the clock or by early stopping,
-    waits for the optimizer's step, because a checkpoint holds no gradients. It is a :class:`Checkpoint` so that
-    Lightning puts it after its own timer, and stands first among them, because the others act on the decision.
+    Lightning validates when it is asked to stop, so this asks after the last step. A request to stop in the middle of
+    an accumulation window, by the clock or by early stopping, waits for the optimizer's step, because a checkpoint
+    holds no gradients. It is a :class:`Checkpoint` so that Lightning puts it after its timer, and comes before the
+    others, which act on its decision.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class FinalValidation(Checkpoint):
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Early stopping has decided."""
+        """Puts off what early stopping asks for."""
         if trainer.fit_loop.epoch_loop._should_accumulate():
             self._put_off(trainer)
 

@@ -1,4 +1,4 @@
-"""How far training is: a bar on a terminal, a line now and then in a log."""
+"""Training progress: a bar on a terminal, else a line in the log now and then."""
 
 import logging
 import sys
@@ -7,20 +7,11 @@ from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import (
-    Progress as Bar,
-)
+from rich import progress
 
 log = logging.getLogger(__name__)
-_EVERY = 30.0  # seconds between lines in a log
-_SHOWN = {  # metric -> how it is shown
+_SECONDS = 30.0  # between lines in a log
+_FORMATS = {  # by metric
     "train/loss": "loss {:.3f}",
     "tokens/s": "{:,.0f} tokens/s",
     "lr": "lr {:.2e}",
@@ -33,35 +24,31 @@ class Progress(Callback):
     """Shows steps, loss, tokens/s, learning rate, and the last validation's loss and BLEU."""
 
     def __init__(self) -> None:
-        self.bar: Bar | None = None
+        self.bar: progress.Progress | None = None
         self.last_line = 0.0
 
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Opens the bar."""
-        if not trainer.is_global_zero:
-            return
         self.last_line = monotonic()
-        if sys.stderr.isatty():
-            columns = (
-                TextColumn("step"),
-                MofNCompleteColumn(),
-                BarColumn(20),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
+        if trainer.is_global_zero and sys.stderr.isatty():
+            self.bar = progress.Progress(
+                "step",
+                progress.MofNCompleteColumn(),
+                progress.BarColumn(20),
+                progress.TimeElapsedColumn(),
+                progress.TimeRemainingColumn(),
+                "{task.description}",
             )
-            self.bar = Bar(*columns, TextColumn("{task.description}"))
             self.bar.start()
             self.bar.add_task("", total=trainer.max_steps if trainer.max_steps > 0 else None)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Moves the bar."""
-        if not trainer.is_global_zero:
-            return
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=trainer.global_step, description=_figures(trainer))
-        elif monotonic() - self.last_line > _EVERY:
+            self.bar.update(self.bar.task_ids[0], completed=trainer.global_step, description=_metrics(trainer))
+        elif trainer.is_global_zero and monotonic() - self.last_line > _SECONDS:
             self.last_line = monotonic()
-            log.info("step %d of %d, %s", trainer.global_step, trainer.max_steps, _figures(trainer))
+            log.info("step %d of %d, %s", trainer.global_step, trainer.max_steps, _metrics(trainer))
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Closes the bar, also when training failed."""
@@ -70,6 +57,6 @@ class Progress(Callback):
             self.bar = None
 
 
-def _figures(trainer: lightning.Trainer) -> str:
+def _metrics(trainer: lightning.Trainer) -> str:
     metrics = trainer.callback_metrics | trainer.progress_bar_metrics
-    return ", ".join(form.format(float(metrics[name])) for name, form in _SHOWN.items() if name in metrics)
+    return ", ".join(form.format(float(metrics[name])) for name, form in _FORMATS.items() if name in metrics)

@@ -1,4 +1,4 @@
-"""How fast training is, and where the time goes."""
+"""Training speed, padding and memory."""
 
 import resource
 import sys
@@ -12,23 +12,21 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.data.batch import Batch
 from softsearch.text.vocabulary import PAD
 
-_COUNTED = ("tokens", "padded", "steps", "seconds", "busy", "logged_tokens", "logged_padded", "logged_seconds")
-
 
 class Throughput(Callback):
-    """Logs loss, rate, real target tokens per second, padding and memory; keeps the run's figures in :attr:`summary`.
+    """Logs loss, rate, real target tokens per second, padding and memory; :attr:`summary` has those of the whole run.
 
-    Validation does not count as training time. The share outside is what is left of it without the forward pass, the
-    backward pass and the optimizer's step. It stands first in the list of callbacks, so that it times none of them.
+    Validation does not count as training time. The outside share is the time outside of the forward pass, the backward
+    pass and the optimizer's step. This callback comes first, so that it times no other.
     """
 
     def __init__(self) -> None:
         self.summary: dict[str, float] = {}
-        self.tokens = self.padded = self.steps = 0
-        self.seconds = self.busy = 0.0
-        self.mark = self.logged_seconds = 0.0
+        # Of the first process, in the whole run; "busy" is seconds too.
+        self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy"), 0)
+        self.logged = dict(self.counts)  # the counts when metrics were logged last
+        self.mark = 0.0
         self.stepping = False
-        self.logged_tokens = self.logged_padded = 0
 
     def on_train_start(self, *_: Any) -> None:
         """Starts the clock."""
@@ -39,67 +37,66 @@ class Throughput(Callback):
         self.mark = perf_counter()
 
     def on_before_backward(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """The forward pass is over: it began when training_step was called."""
-        self.busy -= pl_module.step_started
+        """The forward pass ends; it began when training_step was called."""
+        self.counts["busy"] -= pl_module.step_started
 
     def on_after_backward(self, *_: Any) -> None:
-        """The backward pass is over."""
-        self.busy += perf_counter()
+        """The backward pass ends."""
+        self.counts["busy"] += perf_counter()
 
     def on_before_optimizer_step(self, *_: Any) -> None:
         """The optimizer's step begins."""
-        self.busy -= perf_counter()
+        self.counts["busy"] -= perf_counter()
         self.stepping = True
 
     def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, _: Any, batch: Batch, *__: Any) -> None:
         """Counts the batch."""
         now = perf_counter()
         if self.stepping:
-            self.busy += now
+            self.counts["busy"] += now
             self.stepping = False
-        self.seconds += now - self.mark
+        self.counts["seconds"] += now - self.mark
         self.mark = now
-        self.steps += 1
+        self.counts["steps"] += 1
         targets = batch.tgt_tokens[:, 1:]
-        self.tokens += int((targets != PAD).sum())
-        self.padded += targets.numel()
+        self.counts["tokens"] += int((targets != PAD).sum())
+        self.counts["padded"] += targets.numel()
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
             self._log(trainer, pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        """What has been counted, with which a resumed run goes on; of the first process, as all count alike."""
-        return {name: getattr(self, name) for name in _COUNTED}
+        """The counts, which a resumed run continues."""
+        return {"counts": dict(self.counts), "logged": dict(self.logged)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on with it: the summary is that of the whole run, but for what was lost with a killed process."""
-        for name in _COUNTED:
-            setattr(self, name, state_dict.get(name, 0))
+        """Continues them."""
+        self.counts, self.logged = dict(state_dict["counts"]), dict(state_dict["logged"])
 
     def on_fit_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Sums up, over all processes; also where a resumed run had no step left to do."""
-        totals = torch.tensor([self.tokens, self.padded], device=trainer.strategy.root_device)  # where NCCL works
+        """Sums up over all processes, also where a resumed run had no step left to do."""
+        device = trainer.strategy.root_device  # where NCCL works
+        totals = torch.tensor([self.counts["tokens"], self.counts["padded"]], dtype=torch.int64, device=device)
         tokens, padded = trainer.strategy.reduce(totals, reduce_op="sum").tolist()
-        if not self.steps:
+        if not self.counts["steps"]:
             return
+        seconds = self.counts["seconds"]
         self.summary = {
-            "train/tokens_per_second": tokens / self.seconds,
+            "train/tokens_per_second": tokens / seconds,
             "train/padding_efficiency": tokens / padded,
-            "train/outside_share": 1 - self.busy / self.seconds,
+            "train/outside_share": 1 - self.counts["busy"] / seconds,
             "train/peak_memory_mb": peak_memory_mb(),
-            "train/seconds": self.seconds,
+            "train/seconds": seconds,
             "train/steps": trainer.global_step,
         }
 
     def _log(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        tokens = self.tokens - self.logged_tokens
-        speed = tokens / (self.seconds - self.logged_seconds) * trainer.world_size
-        efficiency = tokens / (self.padded - self.logged_padded)  # of this process, since the last line
-        self.logged_tokens, self.logged_padded, self.logged_seconds = self.tokens, self.padded, self.seconds
+        tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))
+        self.logged = dict(self.counts)
         rate = trainer.optimizers[0].param_groups[0]["lr"]
         loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # of the batches of all processes
-        shown = {"train/loss": loss, "tokens/s": speed, "lr": rate}
+        shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
-        used = {"train/padding_efficiency": efficiency, "train/peak_memory_mb": peak_memory_mb()}
+        used = {"train/padding_efficiency": tokens / padded, "train/peak_memory_mb": peak_memory_mb()}
         pl_module.log_dict(used, rank_zero_only=True)
 
 

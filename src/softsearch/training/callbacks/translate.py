@@ -1,22 +1,25 @@
-"""Real translations while the model trains."""
+"""Translation of the validation set: BLEU and chrF of each validation, and sample translations."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import lightning
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.strategies import FSDPStrategy
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.search.interface import SearchStrategy
-from softsearch.training.fsdp import whole_weights
 
 log = logging.getLogger(__name__)
 
 
-class Translated(NamedTuple):
-    """Lines, aligned."""
+class TranslatedLines(NamedTuple):
+    """The lines of the validation set."""
 
     sources: list[str]
     references: list[str]
@@ -24,17 +27,17 @@ class Translated(NamedTuple):
 
 
 class TranslateValidation(Callback):
-    """At each validation: BLEU and chrF of the validation set by real search, and a file of sample translations.
+    """Translates the validation set at each validation, logs BLEU and chrF, and writes sample translations.
 
     Args:
-        search: how to translate; greedy search is quick and ranks checkpoints as well as a beam does.
-        samples_dir: folder for ``step-N.txt``, source, reference and translation of some sentences.
-        samples: how many sentences.
+        search: greedy search is fast and ranks checkpoints as well as a beam does.
+        samples_dir: folder for ``step-N.txt``, the samples' sources, references and translations.
+        samples: number of samples.
     """
 
     def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
-        self.translated: Translated | None = None
+        self.translated: TranslatedLines | None = None
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Translates the validation set on all processes together."""
@@ -51,25 +54,25 @@ class TranslateValidation(Callback):
             hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False
         ).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
-        self.translated = Translated(sources, references, hypotheses)
+        self.translated = TranslatedLines(sources, references, hypotheses)
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Writes the samples and says how good the model is, once all metrics are known."""
+        """Writes the samples and logs the metrics, once all are known."""
         if self.translated is None or not trainer.is_global_zero:
             return
         self._write(trainer.global_step)
-        figures = {name.removeprefix("val/"): float(v) for name, v in trainer.callback_metrics.items()}
+        metrics = {name.removeprefix("val/"): float(v) for name, v in trainer.callback_metrics.items()}
         log.info(
             "step %d, validation: loss %.3f, perplexity %.2f, BLEU %.2f, chrF %.2f, %.1f %% exactly right",
             trainer.global_step,
-            *(figures[name] for name in ("loss", "perplexity", "bleu", "chrf")),
-            100 * figures["exact_match"],
+            *(metrics[name] for name in ("loss", "perplexity", "bleu", "chrf")),
+            100 * metrics["exact_match"],
         )
         sample = (lines[0] for lines in self.translated)
         log.info("    source       %s\n    reference    %s\n    translation  %s", *sample)
 
     def sample_lines(self) -> list[tuple[str, str, str]]:
-        """Source, reference and translation of the samples, evenly from the last validation; none before the first."""
+        """Source, reference and translation of samples of the last validation, at equal distances."""
         if self.translated is None:
             return []
         count = len(self.translated.sources)
@@ -83,3 +86,14 @@ class TranslateValidation(Callback):
         )
         self.samples_dir.mkdir(parents=True, exist_ok=True)
         (self.samples_dir / f"step-{step}.txt").write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole_weights(trainer: lightning.Trainer) -> Iterator[None]:
+    """Gathers the weights that FSDP shares out among processes, all of which must enter; else does nothing."""
+    wrapped = trainer.strategy.model
+    if isinstance(trainer.strategy, FSDPStrategy) and wrapped is not None:
+        with FullyShardedDataParallel.summon_full_params(wrapped, writeback=False):
+            yield
+    else:
+        yield

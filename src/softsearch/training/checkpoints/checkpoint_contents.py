@@ -1,4 +1,4 @@
-"""What a checkpoint holds besides Lightning's own state: enough to rebuild the model and to translate with it."""
+"""The contents of a checkpoint besides Lightning's state: all that is needed to rebuild the model and translate."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 FORMAT = 1
 ORIGIN = "softsearch"
 _PREFIX = "model."  # of the Seq2Seq inside the LightningModule
-_CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # what every run's config has
+_CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # in every run's config
 _MOST_NESTED = 64
 
 
@@ -47,10 +47,10 @@ class SaveOrigin(Callback):
     def on_load_checkpoint(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Refuses to train on from an average as if it were the trained weights.
+        """Checks that an average is not continued as if it were the trained weights.
 
         Raises:
-            CheckpointError: the run kept a moving average, and does not any more.
+            CheckpointError: the checkpoint has a moving average, and this run has none.
         """
         averaging = any(isinstance(callback, WeightAveraging) for callback in trainer.callbacks)  # type: ignore[attr-defined]
         if "current_model_state" in checkpoint and not averaging:
@@ -60,17 +60,17 @@ class SaveOrigin(Callback):
 
 
 class CheckpointContents(NamedTuple):
-    """A checkpoint as read for anything but resuming."""
+    """A checkpoint, for anything but resuming."""
 
     path: Path
     config: dict[str, Any]
     tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
     weights: dict[str, Tensor]  # of the Seq2Seq
     step: int
-    averaged: int  # checkpoints that the weights are the mean of
+    averaged: int  # number of checkpoints averaged
 
     def describe(self) -> str:
-        """Which weights these are."""
+        """The file, its step and its averaging."""
         mean = f", the mean of {self.averaged} checkpoints" if self.averaged > 1 else ""
         return f"{self.path}, step {self.step}{mean}"
 
@@ -79,24 +79,24 @@ def read_contents(path: str | Path) -> CheckpointContents:
     """Reads a checkpoint of this lab.
 
     Raises:
-        CheckpointError: it is missing, damaged, of another program, of a newer version or not as it was written.
+        CheckpointError: it is missing, damaged, or of another program or format.
     """
     return to_contents(Path(path), load_checkpoint(Path(path)))
 
 
 def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
-    """Takes what :func:`read_contents` returns out of a checkpoint that has been read from ``path``; raises alike."""
+    """The contents of a checkpoint that was read from ``path``; raises as :func:`read_contents`."""
     origin = checkpoint.get(ORIGIN)
     if not isinstance(origin, dict):
         raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
-    number = origin.get("format")
-    if _is_count(number) and number > FORMAT:
+    if not _is_count(origin.get("format")) or origin["format"] != FORMAT:
         raise CheckpointError(
-            f"{path} has checkpoint format {number}, this version reads up to {FORMAT}; update softsearch"
+            f"{path}: its checkpoint format is {_say(origin.get('format'))}, expected {FORMAT}; use the version of "
+            "softsearch that wrote it, or take another file"
         )
-    wrong = next(_wrong(origin, checkpoint), None)
-    if wrong is not None:
-        raise CheckpointError(f"{path} is no checkpoint as src/train.py writes it: {wrong}; take another file")
+    problem = next(_problems(origin, checkpoint), None)
+    if problem is not None:
+        raise CheckpointError(f"{path} is no checkpoint as src/train.py writes it: {problem}; take another file")
     try:
         src, tgt = (
             SentencePieceTokenizer(bytes(model.numpy()), reverse=reverse)
@@ -114,37 +114,34 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
     )
 
 
-def misfit(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
-    """The first weight of another shape or without a counterpart, for a message; None where all fit."""
-    for name in sorted({*found, *expected}):
+def misfit(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
+    """The first weight of another shape or without a counterpart, for a message; None if all fit."""
+    for name in sorted({*saved, *expected}):
         there, here = (
-            str(tuple(weights[name].shape)) if name in weights else "missing" for weights in (found, expected)
+            str(tuple(weights[name].shape)) if name in weights else "missing" for weights in (saved, expected)
         )
         if there != here:
             return f"{name} is {there} there, {here} here"
     return None
 
 
-def _wrong(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[str]:
-    """What else is there than :class:`SaveOrigin` and Lightning write."""
-    config, models, state = origin.get("config"), origin.get("tokenizers"), checkpoint.get("state_dict")
-    number = origin.get("format")
-    if not _is_count(number) or number != FORMAT:
-        yield f"format is {_say(number)}, expected {FORMAT}"
+def _problems(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[str]:
+    """What differs from what :class:`SaveOrigin` and Lightning write."""
+    config, tokenizers, reverse = (origin.get(key) for key in ("config", "tokenizers", "reversed"))
     if not isinstance(config, dict) or not _is_plain(config):
         yield f"config is {_say(config)}, expected plain values by name"
         return
     for name, kind in _CONFIG.items():
         if not isinstance(config.get(name), kind) or (kind is str and not _is_name(config[name])):
             yield f"config.{name} is {_say(config.get(name))}, expected {'text' if kind is str else 'options'}"
-    if not isinstance(models, list) or len(models) != 2 or not all(map(_is_bytes, models)):
-        yield f"tokenizers is {_say(models)}, expected two tensors of bytes"
-    turned = origin.get("reversed")
-    if not isinstance(turned, list) or len(turned) != 2 or not all(isinstance(side, bool) for side in turned):
-        yield f"reversed is {_say(turned)}, expected two of true and false"
-    for key, value in (("global_step", checkpoint.get("global_step")), ("averaged", checkpoint.get("averaged", 1))):
-        if not _is_count(value):
-            yield f"{key} is {_say(value)}, expected a whole number"
+    if not isinstance(tokenizers, list) or len(tokenizers) != 2 or not all(map(_is_bytes, tokenizers)):
+        yield f"tokenizers is {_say(tokenizers)}, expected two tensors of bytes"
+    if not isinstance(reverse, list) or len(reverse) != 2 or not all(isinstance(side, bool) for side in reverse):
+        yield f"reversed is {_say(reverse)}, expected two of true and false"
+    for key in ("global_step", "averaged"):
+        if not _is_count(checkpoint.get(key, 1 if key == "averaged" else None)):
+            yield f"{key} is {_say(checkpoint.get(key))}, expected a whole number"
+    state = checkpoint.get("state_dict")
     if not isinstance(state, dict) or not state:
         yield f"state_dict is {_say(state)}, expected weights by name"
         return
@@ -158,12 +155,12 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _is_name(value: object) -> bool:
-    """Whether a value is text that a terminal can be sent."""
+    """Whether a value is text that is safe to print."""
     return isinstance(value, str) and value.isprintable()
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
-    """Whether a value is what YAML can say, and not nested without end."""
+    """Whether a value is one of YAML, and not nested without end."""
     if isinstance(value, dict):
         return all(map(_is_name, value)) and _is_plain(list(value.values()), depth)
     if isinstance(value, list):

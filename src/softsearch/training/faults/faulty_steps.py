@@ -1,4 +1,4 @@
-"""Steps that were skipped, for their loss or gradient was not finite or memory ran out: counted, and few in a row."""
+"""Skipped steps: non-finite loss or gradient, or out of memory."""
 
 import json
 import logging
@@ -20,13 +20,13 @@ log = logging.getLogger(__name__)
 
 
 class FaultySteps(Callback):
-    """Counts and reports the steps that the module skipped, and ends a run that skips too many in a row.
+    """Counts and reports the steps that the module skipped, and ends a run after too many in a row.
 
-    A skipped step counts as a step, of the schedule and of ``trainer.max_steps`` too, and its batches as trained;
-    weights and the optimizer's state stay as they are. The counts are part of checkpoints.
+    A skipped step counts as a step of the schedule and of ``trainer.max_steps``, and its batches as trained; weights
+    and the optimizer's state do not change. The counts are part of checkpoints.
 
     Args:
-        folder: the run's, where the batch is written that ends a run.
+        folder: of the run, for the batch that ends it.
     """
 
     def __init__(self, *, folder: str | Path) -> None:
@@ -41,7 +41,7 @@ class FaultySteps(Callback):
         return {"train/nonfinite_steps": self.nonfinite, "train/out_of_memory_steps": self.exhausted}
 
     def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Remembers which batch this is."""
+        """Remembers the number of the batch."""
         self.position = trainer.datamodule.batches_trained  # type: ignore[attr-defined]  # set by fit
 
     def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
@@ -57,8 +57,8 @@ class FaultySteps(Callback):
             self.nonfinite_in_a_row = self.exhausted_in_a_row = 0
         else:
             self._count(fault)
-            self._report(trainer, fault, pl_module.guard.seen)
-            self._stop_at_too_many(trainer, fault, pl_module.guard.seen)
+            self._report(trainer, fault, pl_module.guard.records)
+            self._stop_at_too_many(trainer, fault, pl_module.guard.records)
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
             pl_module.log_dict(self.summary, rank_zero_only=True)
 
@@ -68,7 +68,7 @@ class FaultySteps(Callback):
         return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on counting."""
+        """Continues counting."""
         vars(self).update(state_dict)
 
     def _count(self, fault: Fault) -> None:
@@ -79,49 +79,48 @@ class FaultySteps(Callback):
             self.exhausted += 1
             self.exhausted_in_a_row += 1
 
-    def _report(self, trainer: lightning.Trainer, fault: Fault, window: list[StepRecord]) -> None:
-        for place in _offending(fault, window):
+    def _report(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
+        for number, record in self._faulty(fault, records):
             log.warning(
                 "step %d is skipped on all processes: %s; process %d, its batch %d: loss %.4g, %s",
                 trainer.global_step,
                 fault,
                 trainer.global_rank,
-                self._batch_number(place, window),
-                float(window[place].loss),
-                describe(window[place].batch),
+                number,
+                float(record.loss),
+                describe(record.batch),
             )
 
-    def _stop_at_too_many(self, trainer: lightning.Trainer, fault: Fault, window: list[StepRecord]) -> None:
+    def _stop_at_too_many(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
         step = trainer.global_step
         if self.exhausted_in_a_row >= MOST_EXHAUSTED:
             raise SoftsearchError(
                 f"memory ran out in {self.exhausted_in_a_row} steps in a row, the last is step {step} with "
-                f"{describe(window[-1].batch)} on this process; set batching.tokens to less, and "
+                f"{describe(records[-1].batch)} on this process; set batching.tokens to less, and "
                 "trainer.accumulate_grad_batches to more for the same size of a step"
             )
         if self.nonfinite_in_a_row >= MOST_NONFINITE:
-            written = self._write(trainer, fault, window)
+            written = self._write(trainer, fault, records)
             raise SoftsearchError(
                 f"the loss or the gradient was not finite in {self.nonfinite_in_a_row} steps in a row, the last is "
                 f"step {step}; expected finite numbers. {written}. The weights are those of before these steps. Look "
                 "at that text; set optimizer.lr to less, or trainer.precision=32-true"
             )
 
-    def _write(self, trainer: lightning.Trainer, fault: Fault, window: list[StepRecord]) -> str:
-        """Writes this process's part in the step that ends the run, and says where."""
-        places = _offending(fault, window)
-        if not places:
+    def _write(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> str:
+        """Writes this process's faulty batches of the step, and says where."""
+        faulty = self._faulty(fault, records)
+        if not faulty:
             return f"Another process writes the batch to {self.folder}"
         rank, step = trainer.global_rank, trainer.global_step
-        data: Any = trainer.datamodule  # type: ignore[attr-defined]
-        tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
+        prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # set by fit
         batches = [
             {
-                "batch": self._batch_number(place, window),
-                "loss": str(float(window[place].loss)),
-                "pairs": _pairs(window[place].batch, tokenizers),
+                "batch": number,
+                "loss": str(float(record.loss)),
+                "pairs": _pairs(record.batch, prepared.src_tokenizer, prepared.tgt_tokenizer),
             }
-            for place in places
+            for number, record in faulty
         ]
         path = self.folder / f"nonfinite-batch-step-{step}{f'-process-{rank}' if rank else ''}.json"
         text = json.dumps({"step": step, "fault": str(fault), "batches": batches}, ensure_ascii=False, indent=1)
@@ -129,22 +128,15 @@ class FaultySteps(Callback):
         path.write_text(text + "\n", encoding="utf-8")
         return f"Its batch is in {path}"
 
-    def _batch_number(self, place: int, window: list[StepRecord]) -> int:
-        """How many batches this process had trained before the one at ``place`` of the step."""
-        return self.position - (len(window) - 1 - place)
+    def _faulty(self, fault: Fault, records: list[StepRecord]) -> list[tuple[int, StepRecord]]:
+        """This process's batches with the fault, each with the number of batches trained before it."""
+        numbered = enumerate(records, start=self.position - len(records) + 1)
+        return [(number, record) for number, record in numbered if fault.gradient or not record.loss.isfinite()]
 
 
-def _offending(fault: Fault, window: list[StepRecord]) -> list[int]:
-    """The places of this process's batches that have the fault; none where it is another process's."""
-    if fault.gradient:
-        return list(range(len(window)))
-    return [place for place, seen in enumerate(window) if not bool(seen.loss.isfinite())]
-
-
-def _pairs(batch: Batch, tokenizers: tuple[Tokenizer, Tokenizer]) -> list[dict[str, Any]]:
+def _pairs(batch: Batch, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> list[dict[str, Any]]:
     src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch)
-    read, write = tokenizers
     return [
-        {"source": read.decode(s), "target": write.decode(t), "src_tokens": s, "tgt_tokens": t}
+        {"source": src_tokenizer.decode(s), "target": tgt_tokenizer.decode(t), "src_tokens": s, "tgt_tokens": t}
         for s, t in zip(src, tgt, strict=True)
     ]

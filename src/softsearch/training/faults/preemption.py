@@ -1,4 +1,4 @@
-"""A terminated run saves where it stands and says with its exit code that it was terminated."""
+"""Preemption: on SIGTERM or Ctrl-C a run saves a checkpoint and ends with the signal's exit code."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
 log = logging.getLogger(__name__)
-_PARENT_LOOK = 2.0  # seconds
+_PARENT_SECONDS = 2.0  # between two looks at the parent
 
 
 class Preempted(SystemExit):
@@ -29,13 +29,13 @@ class Preempted(SystemExit):
 class Preemption(Checkpoint):
     """On SIGTERM or SIGINT, all processes save a checkpoint at the next optimizer step and stop.
 
-    A validation that is due at that step is done before, so that a resumed run has nothing to make up for, and so are
-    the step's metrics. A second signal ends the process at once. Under SLURM, the signal that announces the end of the
-    job's time (``--signal=SIGUSR1@90``) does the same and puts the job into the queue again; Lightning's own handler
-    would save in the middle of a step. It stands last among the callbacks, so that it saves what all have done.
+    A validation that is due at that step and the step's metrics come first, so that a resumed run has nothing to make
+    up for. A second signal ends the process at once. Under SLURM, the signal before the end of the job's time
+    (``--signal=SIGUSR1@90``) does the same and requeues the job; Lightning's own handler would save in the middle of a
+    step. It comes last among the callbacks, so that it saves what all have done.
 
     Args:
-        path: the checkpoint to write.
+        path: of the checkpoint to write.
     """
 
     def __init__(self, *, path: str | Path) -> None:
@@ -56,12 +56,12 @@ class Preemption(Checkpoint):
             threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
 
     def on_train_start(self, *_: Any) -> None:
-        """Takes over the signals; the handler only notes them, for a collective inside it would hang."""
+        """Takes over the signals; the handler only notes them, because a collective inside it would hang."""
         for number in self.previous:
             signal.signal(number, self._note)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Stops at an optimizer step, when any process was asked to."""
+        """Stops at an optimizer step, if any process has received a signal."""
         loop = trainer.fit_loop.epoch_loop
         if loop._should_accumulate():  # in the middle of a window, gradients would be lost
             return
@@ -87,7 +87,7 @@ class Preemption(Checkpoint):
             self._save_and_stop(trainer, number)
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Stops before the test; what is resumed from is the checkpoint that there is."""
+        """Stops before the test; the last checkpoint is there already."""
         number = self._agreed(trainer)
         if number:
             self._stop(trainer, number)
@@ -104,7 +104,7 @@ class Preemption(Checkpoint):
         self.received = number
 
     def _agreed(self, trainer: lightning.Trainer) -> int:
-        """The signal that a process has received, which may not have reached this one yet; 0 for none."""
+        """The signal that any process has received; 0 for none."""
         if trainer.world_size == 1:
             return self.received
         received = torch.tensor(self.received, device=trainer.strategy.root_device)
@@ -123,7 +123,7 @@ class Preemption(Checkpoint):
 
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
-    """Whether Lightning has started this process from another one; clusters have other environments."""
+    """Whether another process of Lightning has started this one; clusters have other environments."""
     return trainer.local_rank > 0 and isinstance(_environment(trainer), LightningEnvironment)
 
 
@@ -132,14 +132,14 @@ def _environment(trainer: lightning.Trainer) -> object:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Ends this process when its parent is gone: it may be waiting for it in a collective that has no end."""
+    """Ends this process when its parent is gone, for which it may wait in a collective without end."""
     while os.getppid() == parent:
-        time.sleep(_PARENT_LOOK)
+        time.sleep(_PARENT_SECONDS)
     os._exit(1)
 
 
 def _requeue() -> None:
-    """Puts the running SLURM job into the queue again, under its own number."""
+    """Requeues the running SLURM job, under its own number."""
     array, task = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     job = f"{array}_{task}" if array else os.environ["SLURM_JOB_ID"]
     scontrol = shutil.which("scontrol")

@@ -6,33 +6,28 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from softsearch.data.batch import Batch
-from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import LOGITS, ROWS, CrossEntropy, Loss
+from softsearch.ranges import NotNegative
 from softsearch.text.vocabulary import PAD
 
 
 class RDrop:
-    """Two forward passes, P_1 and P_2, differ by their dropout alone and are drawn together.
+    """The distributions P_1 and P_2 of two forward passes, with different dropout, are made similar.
 
     The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). Here it is
-    half of that, so that without dropout the loss, and what its gradients are clipped at, is that of teacher forcing;
-    ``alpha`` is the paper's. The divergence is over the whole vocabulary, whatever the loss samples.
+    half of that, so that without dropout it is the loss of teacher forcing. The divergence is over the whole
+    vocabulary, even with a sampled loss.
 
     Args:
         alpha: weight of the divergence; 5 in the paper's translation systems.
-
-    Raises:
-        ConfigError: alpha is negative.
     """
 
-    def __init__(self, *, alpha: float = 5.0) -> None:
-        if alpha < 0:
-            raise ConfigError(f"method.alpha is {alpha}, expected at least 0; set method.alpha")
+    def __init__(self, *, alpha: NotNegative = 5.0) -> None:
         self.alpha = alpha
 
     def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
-        """See :class:`TrainingMethod`; both passes are one, over a batch that holds each pair twice (section 2.2)."""
+        """See :class:`TrainingMethod`; one pass over a batch with each pair twice (section 2.2)."""
         del step
         src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
         features = model.features(src_tokens, read)  # [2 * batch, tgt_len, features]
@@ -48,7 +43,7 @@ class RDrop:
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear) -> Tensor:
     """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``.
 
-    Only some rows of logits are alive at a time; the backward pass computes them again.
+    Logits are computed some rows at a time, and again in the backward pass.
     """
     rows = max(1, min(ROWS, LOGITS // output.out_features))
     total = first.new_zeros((), dtype=_wide(first))
@@ -70,5 +65,5 @@ def _divergence(first: Tensor, second: Tensor, weight: Tensor, bias: Tensor) -> 
 
 
 def _wide(tensor: Tensor) -> torch.dtype:
-    """A type that sums may be in."""
+    """At least float32, for sums."""
     return torch.promote_types(tensor.dtype, torch.float32)

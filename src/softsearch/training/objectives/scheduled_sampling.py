@@ -1,6 +1,8 @@
 """Scheduled sampling (Bengio, Vinyals, Jaitly & Shazeer 2015, arXiv:1506.03099)."""
 
-from typing import Literal
+import math
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -8,24 +10,80 @@ from torch import Tensor
 from softsearch.data.batch import Batch
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.ranges import NotNegative, Positive, Range, Rate
 from softsearch.text.vocabulary import PAD
-from softsearch.training.objectives.decay import Decay
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 Prediction = Literal["sample", "argmax"]
 
 
+class Decay(Protocol):
+    """The probability epsilon_i of reading the reference, by the number i of steps taken (section 2.4)."""
+
+    def __call__(self, step: int) -> float:
+        """epsilon_i; 1 and more mean always."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """epsilon_i = max(floor, k - c i).
+
+    Args:
+        k: offset; more than 1 delays the decay.
+        c: slope, per step.
+        floor: the least value.
+    """
+
+    k: Positive = 1.0
+    c: NotNegative
+    floor: Rate = 0.0
+
+    def __call__(self, step: int) -> float:
+        """See :class:`Decay`."""
+        return max(self.floor, self.k - self.c * step)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exponential:
+    """epsilon_i = k ** i.
+
+    Args:
+        k: the factor of each step.
+    """
+
+    k: Annotated[float, Range(0, 1, open_low=True, open_high=True)]
+
+    def __call__(self, step: int) -> float:
+        """See :class:`Decay`."""
+        return self.k**step
+
+
+@dataclass(frozen=True, kw_only=True)
+class InverseSigmoid:
+    """epsilon_i = k / (k + exp(i / k)).
+
+    Args:
+        k: the larger, the slower; one half after k ln k steps.
+    """
+
+    k: Annotated[float, Range(1)]
+
+    def __call__(self, step: int) -> float:
+        """See :class:`Decay`."""
+        return self.k / (self.k + math.exp(min(step / self.k, 700.0)))  # exp(710) overflows
+
+
 class ScheduledSampling:
     """Each word that the decoder reads is the reference's with probability epsilon_i, else its own prediction.
 
-    The words to read are found by :meth:`Decoder.step`, one position after the other, as in search and for every
-    decoder alike; then the loss is that of teacher forcing on them. As in the paper, no gradient goes through the
-    choice of a word. The two passes share the encoder's states and draw their decoder's dropout separately. The first
-    word read, BOS, is always given.
+    The words to read come from :meth:`Decoder.step`, one position after the other, as in search; then the loss is that
+    of teacher forcing on them. As in the paper, no gradient goes through the choice of a word. Both passes share the
+    encoder's states and draw the decoder's dropout separately. The first word read is always BOS.
 
     Args:
-        decay: epsilon_i by the number of steps taken; no draws are made while it is at least 1.
-        prediction: a word drawn from the model's distribution, or its most probable one.
+        decay: epsilon_i by the number of steps taken; while it is at least 1, this is teacher forcing.
+        prediction: a word drawn from the model's distribution, or the most probable one.
     """
 
     def __init__(self, *, decay: Decay, prediction: Prediction = "sample") -> None:
@@ -45,18 +103,18 @@ class ScheduledSampling:
 
     @torch.no_grad()
     def _words_to_read(self, decoder: Decoder, state: DecoderState, reference: Tensor, epsilon: float) -> Tensor:
-        """The ``reference`` ``[batch, tgt_len]`` with predictions in it."""
-        given = torch.rand(reference.shape, device=reference.device) < epsilon
+        """The ``reference`` ``[batch, tgt_len]`` with some words replaced by predictions."""
+        keep = torch.rand(reference.shape, device=reference.device) < epsilon
         read = [reference[:, 0]]
-        for true, keep in zip(reference[:, 1:].unbind(1), given[:, 1:].unbind(1), strict=True):
+        for word, kept in zip(reference[:, 1:].unbind(1), keep[:, 1:].unbind(1), strict=True):
             logits, _, state = decoder.step(read[-1], state)
-            read.append(torch.where(keep, true, self._predict(logits)))
+            read.append(torch.where(kept, word, self._predict(logits)))
         return torch.stack(read, dim=1)
 
     def _predict(self, logits: Tensor) -> Tensor:
         """A word for each row: ``[batch, vocab]`` -> ``[batch]``."""
         if self.prediction == "argmax":
             return logits.argmax(-1)
-        # As torch.multinomial draws one word, which however ends the run where a probability is NaN.
+        # What torch.multinomial does, except that it ends the run where a probability is NaN.
         probs = logits.float().softmax(-1)
         return (probs / torch.empty_like(probs).exponential_()).argmax(-1)

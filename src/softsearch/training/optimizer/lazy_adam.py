@@ -1,4 +1,4 @@
-"""Adam where a gradient may hold a few rows of a large matrix, and the clipping of such gradients."""
+"""Adam for sparse gradients, which hold a few rows of a large matrix, and the clipping of such gradients."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,11 +11,10 @@ from softsearch.errors import ConfigError
 
 
 class LazyAdam(torch.optim.Adam):
-    """Adam (Kingma & Ba 2015, arXiv:1412.6980) that leaves the rows without a gradient alone, moments included.
+    """Adam (Kingma & Ba 2015, arXiv:1412.6980) that updates only the rows with a gradient, moments included.
 
-    A parameter with a dense gradient gets Adam's own step. Of one with a sparse gradient only the rows in it move, as
-    in ``torch.optim.SparseAdam`` (which takes no dense ones): in the time of those rows, and with no memory beyond
-    Adam's two moments. Where every row has a gradient in each step, this is Adam.
+    Parameters with a dense gradient get Adam's own step. Sparse gradients are handled as in ``torch.optim.SparseAdam``,
+    which takes no dense ones.
 
     Args:
         params: the parameters.
@@ -36,7 +35,7 @@ class LazyAdam(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; sparse gradients are used up by it."""
+        """One step; it clears sparse gradients."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -50,7 +49,7 @@ class LazyAdam(torch.optim.Adam):
         return loss
 
     def _step_rows(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        """Algorithm 1 of the paper for the rows of the gradient, their moments corrected by the number of all steps."""
+        """Algorithm 1 of the paper for the rows of the gradient; bias correction counts all steps."""
         state = self.state[parameter]
         if not state:
             state["step"] = torch.zeros(())
@@ -68,7 +67,7 @@ class LazyAdam(torch.optim.Adam):
 
 
 def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
-    """Scales all gradients, sparse ones too, so that their norm is at most ``max_norm``; returns the norm before."""
+    """Clips all gradients, sparse ones too, to a total norm of ``max_norm``; returns the norm before."""
     values = []
     for parameter in parameters:
         if parameter.grad is not None:
@@ -82,10 +81,10 @@ def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
 
 
 def check_takes_sparse(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    """Refuses an optimizer that would fail in its first step.
+    """Checks that the optimizer takes the model's gradients.
 
     Raises:
-        ConfigError: the model has sparse gradients and the optimizer takes none.
+        ConfigError: some are sparse, and it takes only dense ones.
     """
     sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())
     takes_them = isinstance(optimizer, LazyAdam | torch.optim.SGD | torch.optim.Adagrad)

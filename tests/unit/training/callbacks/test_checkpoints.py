@@ -10,7 +10,6 @@ import torch
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.plugins.precision import MixedPrecision
 
-from softsearch.errors import ConfigError
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.faults.faulty_steps import FaultySteps
@@ -113,11 +112,6 @@ def test_in_an_accumulation_window_the_last_checkpoint_waits_for_the_step(tmp_pa
     fit(tmp_path, tmp_path / "whole", batches=18, accumulate=3)
     assert files(tmp_path / "cut") == files(tmp_path / "whole")
     assert_same_bits(last, tmp_path / "whole" / "checkpoints" / "last.ckpt")
-
-
-def test_none_to_keep_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"callbacks\.last\.keep is 0, expected at least 1"):
-        LastCheckpoint(dirpath=tmp_path, keep=0)
 
 
 def test_nothing_is_saved_outside_of_training(tmp_path: Path) -> None:

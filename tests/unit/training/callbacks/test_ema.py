@@ -148,12 +148,6 @@ def test_an_average_can_begin_in_a_resumed_run(tmp_path: Path) -> None:
     assert any(not torch.equal(ours["state_dict"][name], w) for name, w in theirs["state_dict"].items())
 
 
-@pytest.mark.parametrize("decay", [0.0, 1.0, -0.5, 2.0])
-def test_a_decay_out_of_range_is_refused(decay: float) -> None:
-    with pytest.raises(ConfigError, match=r"callbacks\.ema\.decay is .*, expected more than 0 and less than 1"):
-        Ema(decay=decay)
-
-
 def test_split_models_are_refused() -> None:
     trainer: Any = SimpleNamespace(strategy=FSDPStrategy())
     with pytest.raises(ConfigError, match="trainer=fsdp splits them"):

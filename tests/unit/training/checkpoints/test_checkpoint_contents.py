@@ -63,8 +63,8 @@ def test_a_foreign_checkpoint_is_refused(tmp_path: Path, checkpoint: dict[str, A
         read_contents(tmp_path / "x.ckpt")
 
 
-def test_a_newer_format_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
+def test_another_format_is_refused(tmp_path: Path, checkpoint: dict[str, Any]) -> None:
     checkpoint["softsearch"]["format"] = FORMAT + 1
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
-    with pytest.raises(CheckpointError, match=rf"format {FORMAT + 1}, this version reads up to {FORMAT}"):
+    with pytest.raises(CheckpointError, match=rf"format is {FORMAT + 1}, expected {FORMAT}; use the version"):
         read_contents(tmp_path / "x.ckpt")

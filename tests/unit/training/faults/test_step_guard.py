@@ -43,18 +43,18 @@ def test_one_fault_anywhere_forbids_it(found: list[tuple[float, float]], norm: t
 def test_the_next_step_starts_afresh() -> None:
     guard = guard_of((1.0, 0.0))
     assert not guard.may_step(NORM)
-    assert len(guard.seen) == 1
+    assert len(guard.records) == 1
     guard.note(StepRecord(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(FINE))
     assert guard.fault is None
-    assert len(guard.seen) == 1
+    assert len(guard.records) == 1
     assert guard.may_step(NORM)
 
 
 def test_memory_that_runs_out_in_the_backward_pass_is_that_of_the_last_batch() -> None:
     guard = guard_of(FINE, FINE)
     guard.note_exhausted()
-    assert [seen.exhausted for seen in guard.seen] == [False, True]
-    assert bool(guard.seen[1].loss.isnan())
+    assert [record.exhausted for record in guard.records] == [False, True]
+    assert bool(guard.records[1].loss.isnan())
     assert not guard.may_step(NORM)
     assert guard.fault == Fault(loss=False, gradient=False, exhausted=True)
 

@@ -5,7 +5,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import PAD
@@ -129,8 +128,3 @@ def test_mixed_precision_stays_close() -> None:
     for gradient, want in zip(torch.autograd.grad(found, inputs), wanted, strict=True):
         assert gradient.dtype == torch.float32
         assert float((gradient - want).norm() / want.norm()) < 3e-2
-
-
-def test_a_negative_alpha_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"method.alpha is -1\.0"):
-        RDrop(alpha=-1.0)

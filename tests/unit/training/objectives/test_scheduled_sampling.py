@@ -1,5 +1,6 @@
 """Scheduled sampling against a transcription that takes one step at a time."""
 
+import math
 from typing import Any
 
 import pytest
@@ -10,8 +11,13 @@ from softsearch.data.batch import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import BOS, EOS
-from softsearch.training.objectives.decay import Linear
-from softsearch.training.objectives.scheduled_sampling import ScheduledSampling
+from softsearch.training.objectives.scheduled_sampling import (
+    Decay,
+    Exponential,
+    InverseSigmoid,
+    Linear,
+    ScheduledSampling,
+)
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.contract.models import TGT_VOCAB, small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of, set_dropout
@@ -156,3 +162,28 @@ def test_a_model_of_nan_gives_a_loss_of_nan() -> None:
     with torch.no_grad():
         model.decoder.output.bias.fill_(torch.nan)
     assert sampling(0.0, "sample")(model, PLAIN, BATCH, 0)[0].smoothed.isnan()
+
+
+def test_linear_decay() -> None:
+    decay = Linear(k=1.5, c=0.25, floor=0.3)
+    assert [decay(step) for step in range(7)] == pytest.approx([1.5, 1.25, 1.0, 0.75, 0.5, 0.3, 0.3])
+
+
+def test_exponential_decay() -> None:
+    decay = Exponential(k=0.5)
+    assert [decay(step) for step in range(4)] == [1.0, 0.5, 0.25, 0.125]
+    assert decay(10**6) == 0.0
+
+
+def test_inverse_sigmoid_decay() -> None:
+    decay = InverseSigmoid(k=20.0)
+    for step in (0, 1, 30, 200):
+        assert decay(step) == pytest.approx(20 / (20 + math.exp(step / 20)))
+    assert decay(round(20 * math.log(20))) == pytest.approx(0.5, abs=0.01)
+    assert 0 <= decay(10**9) < 1e-100
+
+
+@pytest.mark.parametrize("decay", [Linear(c=1e-3, floor=0.1), Exponential(k=0.99), InverseSigmoid(k=50.0)])
+def test_a_decay_never_rises(decay: Decay) -> None:
+    values = [decay(step) for step in range(0, 2000, 7)]
+    assert values == sorted(values, reverse=True)
