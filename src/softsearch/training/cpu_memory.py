@@ -1,4 +1,4 @@
-"""What a CPU process should keep from step to step: its freed memory and its compiled kernels."""
+"""Faster training on a CPU: keep freed memory and compiled kernels from step to step."""
 
 import ctypes
 import os
@@ -8,10 +8,9 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 
 
 def keep_freed_memory() -> None:
-    """Tells glibc to take memory in large steps and never to give it back; does nothing on other systems.
+    """Tells glibc to allocate in large steps and never to return memory; does nothing on other systems.
 
-    Half of a training step may go to page faults otherwise. Call it before PyTorch allocates. The resident size stays
-    at its peak.
+    Otherwise half of a training step may go to page faults. Call it before PyTorch allocates.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -25,10 +24,9 @@ def keep_freed_memory() -> None:
 
 
 def keep_compiled_kernels() -> None:
-    """Tells oneDNN to keep a kernel for each shape of product in an epoch; its own limit is 1,024 of them.
+    """Tells oneDNN to keep the kernels of all shapes in an epoch; its default limit is 1,024.
 
-    Products in bfloat16 are compiled for their shape, about 40 in each batch, and an epoch's shapes come again in the
-    next. Call it before PyTorch multiplies; a value that the user has set stays. oneDNN keeps code of its own besides:
-    in an epoch of 122 batches memory grows by 1.3 GB, of which the limit of 1,024 would save 0.2.
+    Products in bfloat16 are compiled by shape, about 40 in each batch, and shapes recur in each epoch. Call it before
+    PyTorch multiplies; the user's own value stays.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384")

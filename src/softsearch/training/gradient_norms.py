@@ -1,4 +1,4 @@
-"""How large the gradients of each part of a model are."""
+"""Gradient norms of the parts of a model."""
 
 import torch
 from lightning.pytorch.strategies import FSDPStrategy, Strategy
@@ -11,7 +11,7 @@ TOTAL = "total"
 
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
-    """The L2 norm of the gradients of each part, and of all; under FSDP a collective of all processes.
+    """The L2 norm of the gradients of each part, and of all; under FSDP all processes must call it.
 
     Args:
         model: its parts are :meth:`Seq2Seq.parts`.

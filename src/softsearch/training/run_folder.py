@@ -1,4 +1,4 @@
-"""The files of a run's folder that other commands read."""
+"""metrics.json and the translations in a run's folder, which other commands read."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import Any
 METRICS = "metrics.json"
 
 
-def write_metrics(folder: Path, figures: Mapping[str, float], signatures: Mapping[str, str]) -> None:
-    """Writes the final figures, and how the scores among them were computed."""
+def write_metrics(folder: Path, metrics: Mapping[str, float], signatures: Mapping[str, str]) -> None:
+    """Writes the final metrics and the signatures of the scores among them."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / METRICS).write_text(json.dumps({**figures, "signatures": dict(signatures)}, indent=2) + "\n")
+    (folder / METRICS).write_text(json.dumps({**metrics, "signatures": dict(signatures)}, indent=2) + "\n")
 
 
 def read_metrics(folder: Path) -> dict[str, float]:
-    """The final figures of a run; none where it has not ended."""
+    """The final metrics of a run; none if it has not ended."""
     try:
         metrics: dict[str, Any] = json.loads((folder / METRICS).read_text())
     except (OSError, ValueError):

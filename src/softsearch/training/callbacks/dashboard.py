@@ -1,6 +1,6 @@
 """The dashboard of a run: gradient norms, BLEU by length, sample translations and heatmaps in all loggers."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback
@@ -15,14 +15,8 @@ from softsearch.training.callbacks.translate import TranslateValidation, whole_w
 from softsearch.training.gradient_norms import gradient_norms
 from softsearch.training.loggers.tables_and_images import Image, log_config, log_images, log_table, shows_images
 
+_ByLength = tuple[dict[str, float], dict[str, int]]  # BLEU and number of sentences, by range of source lengths
 _LONGEST = 60  # pieces on a side of a readable heatmap
-
-
-class _ByLength(NamedTuple):
-    """By range of source lengths."""
-
-    bleu: dict[str, float]
-    counts: dict[str, int]
 
 
 class Dashboard(Callback):
@@ -63,7 +57,7 @@ class Dashboard(Callback):
             self.drawn = self._draw(trainer, pl_module.model, validation.sample_lines())
         if trainer.is_global_zero:
             self.by_length = _score_lengths(trainer, validation)
-            scores = {f"bleu_by_length/{name}": score for name, score in self.by_length.bleu.items()}
+            scores = {f"bleu_by_length/{name}": score for name, score in self.by_length[0].items()}
             pl_module.log_dict(scores, rank_zero_only=True)
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
@@ -111,6 +105,7 @@ def _validation(trainer: lightning.Trainer) -> TranslateValidation | None:
 
 
 def _score_lengths(trainer: lightning.Trainer, validation: TranslateValidation) -> _ByLength:
+    """BLEU and the number of sentences by range of source lengths."""
     from softsearch.evaluation.by_length import length_ranges
 
     assert validation.translated is not None
@@ -121,4 +116,4 @@ def _score_lengths(trainer: lightning.Trainer, validation: TranslateValidation) 
         sides = ([side[i] for i in indices] for side in (hypotheses, references))
         scores = corpus_scores(*sides, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False)
         bleu[name], counts[name] = scores.values["bleu"], len(indices)
-    return _ByLength(bleu, counts)
+    return bleu, counts

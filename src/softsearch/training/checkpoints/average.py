@@ -1,4 +1,4 @@
-"""The mean of several checkpoints' weights."""
+"""Checkpoint averaging: the mean of several checkpoints' weights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,26 +16,26 @@ def newest_steps(folder: Path, count: Any) -> list[Path]:
     """The newest ``count`` step checkpoints of a run's folder of checkpoints, the oldest first.
 
     Raises:
-        CheckpointError: there are fewer, or the count is none.
+        CheckpointError: there are fewer, or ``count`` is no positive integer.
     """
-    found = list(step_checkpoints(folder).values())
-    if not isinstance(count, int) or not 1 <= count <= len(found):
-        names = ", ".join(path.name for path in found) or "none"
+    paths = list(step_checkpoints(folder).values())
+    if not isinstance(count, int) or not 1 <= count <= len(paths):
+        names = ", ".join(path.name for path in paths) or "none"
         raise CheckpointError(
-            f"the mean of the last {count} checkpoints of {folder}: found {names}; ask for at most {len(found)}, "
+            f"the mean of the last {count} checkpoints of {folder}: found {names}; ask for at most {len(paths)}, "
             "or keep more of the next run with callbacks.last.keep"
         )
-    return found[-count:]
+    return paths[-count:]
 
 
 def average(paths: Sequence[Path]) -> dict[str, Any]:
-    """The mean of the weights (Vaswani et al. 2017, section 6.1), with all else that a model is rebuilt from.
+    """The mean of the weights (Vaswani et al. 2017, section 6.1), in a checkpoint without training state.
 
     Args:
         paths: checkpoints of one run, or of several runs with the same model and tokenizers.
 
     Returns:
-        A checkpoint of weights alone; its step is the newest one's.
+        A checkpoint; its step is the newest one's.
 
     Raises:
         CheckpointError: one is missing or damaged, or has other weights or tokenizers than the first.
@@ -44,22 +44,22 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
         raise CheckpointError("there are no checkpoints to average; name some, as in ckpt='[a.ckpt,b.ckpt]'")
     total: dict[str, Tensor] = {}
     mean: dict[str, Any] = {}
-    fingerprint: object = None
+    first: object = None
     for path in paths:
         checkpoint = load_checkpoint(path)
-        saved = to_contents(path, checkpoint)
-        found = [t.fingerprint for t in saved.tokenizers], {n: w.shape for n, w in checkpoint["state_dict"].items()}
-        fingerprint = fingerprint or found
-        if found != fingerprint:
+        contents, state = to_contents(path, checkpoint), checkpoint["state_dict"]
+        identity = [t.fingerprint for t in contents.tokenizers], {name: w.shape for name, w in state.items()}
+        first = first or identity
+        if identity != first:
             raise CheckpointError(
                 f"{path} has other weights or tokenizers than {paths[0]}; average checkpoints of one model only"
             )
-        for name, tensor in checkpoint["state_dict"].items():
+        for name, tensor in state.items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
-        if not mean or saved.step >= mean["global_step"]:
+        if not mean or contents.step >= mean["global_step"]:
             mean = {key: checkpoint[key] for key in ("state_dict", "global_step", ORIGIN)}
     for name, tensor in mean["state_dict"].items():
-        if tensor.is_floating_point():  # the newest's word ids, in a buffer of the loss, have no mean
+        if tensor.is_floating_point():  # word ids in a buffer of the loss are the newest's
             mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)
     return mean | {"averaged": len(paths)}
 

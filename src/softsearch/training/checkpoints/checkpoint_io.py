@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, hashed, finite, and read without executing anything."""
+"""Checkpoint files: written atomically, with a hash, with finite weights, and read without running code."""
 
 import hashlib
 import os
@@ -13,8 +13,7 @@ from torch import Tensor
 
 from softsearch.errors import CheckpointError
 
-# The hash is the comment of the zip archive that PyTorch writes: it stays with the file wherever that goes, readers of
-# such archives pass over it, and `unzip -z` shows it. It is that of the archive as PyTorch wrote it, without a comment.
+# The hash of the zip archive that PyTorch writes is added as the archive's comment, which `unzip -z` shows.
 _MAGIC, _HEX = b"softsearch sha256 ", 64
 _START = struct.pack("<H", len(_MAGIC) + _HEX) + _MAGIC  # the comment's length is the last field of an archive
 _NO_COMMENT = b"\0\0"
@@ -28,13 +27,13 @@ class AtomicCheckpointIO(TorchCheckpointIO):
         """Replaces ``path`` in one step: it holds the old checkpoint or the new one at every moment.
 
         Raises:
-            CheckpointError: a weight is not finite, or the file system does not take the file; ``path`` is unchanged.
+            CheckpointError: a weight is not finite, or the file cannot be written; ``path`` is unchanged.
         """
         if storage_options is not None:
             raise TypeError("storage_options are not supported; checkpoints are local files")
         target = Path(path)
         _refuse_non_finite(checkpoint, target)
-        temporary = target.with_name(f".{target.name}.partial")  # of a killed process: overwritten by the next
+        temporary = target.with_name(f".{target.name}.partial")  # a killed process's is overwritten
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as file:
@@ -45,7 +44,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
                 os.fsync(file.fileno())
             os.replace(temporary, target)
         except BaseException as error:
-            with suppress(OSError):  # of a folder that cannot be written
+            with suppress(OSError):  # the folder cannot be written
                 temporary.unlink()
             if isinstance(error, OSError):
                 raise CheckpointError(
@@ -67,10 +66,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class _HashedFile:
-    """Hashes what PyTorch writes.
-
-    An error is kept and raised at the end: PyTorch's writer, which is C++, would turn it into one of its own.
-    """
+    """Hashes what PyTorch writes; an error is raised at the end, because PyTorch's writer would replace it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.digest = file, hashlib.sha256()
@@ -86,7 +82,7 @@ class _HashedFile:
         return data.nbytes
 
     def flush(self) -> None:
-        """PyTorch asks for it; the file is flushed later."""
+        """Called by PyTorch; the file is flushed later."""
 
     def add_comment(self) -> None:
         if self.error is not None:
@@ -104,7 +100,7 @@ def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
     check_hash(path)
     try:
         loaded = torch.load(path, map_location=map_location, weights_only=True)
-    except Exception as error:  # torch.load fails in many ways, all of which mean the same to the user
+    except Exception as error:  # torch.load fails in many ways
         detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise _unreadable(path, detail) from error
     if not isinstance(loaded, dict):
@@ -113,7 +109,7 @@ def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
 
 
 def check_hash(path: Path) -> None:
-    """Compares a checkpoint file with the hash that it carries.
+    """Compares a checkpoint file with its hash.
 
     Raises:
         CheckpointError: the file is missing, or is not what was written.
@@ -123,8 +119,8 @@ def check_hash(path: Path) -> None:
     with path.open("rb") as file:
         left = file.seek(0, os.SEEK_END) - len(_START) - _HEX
         file.seek(max(0, left))
-        end = file.read()
-        if not end.startswith(_START):
+        comment = file.read()
+        if not comment.startswith(_START):
             raise _unreadable(path, "it does not end with its SHA-256, as a checkpoint of src/train.py does")
         file.seek(0)
         digest = hashlib.sha256()
@@ -132,7 +128,7 @@ def check_hash(path: Path) -> None:
             digest.update(chunk)
             left -= len(chunk)
     digest.update(_NO_COMMENT)
-    expected = end[len(_START) :].decode(errors="replace")
+    expected = comment[len(_START) :].decode(errors="replace")
     if digest.hexdigest() != expected:
         raise _unreadable(path, f"its SHA-256 is {digest.hexdigest()}, it was written with {expected}")
 
@@ -145,17 +141,17 @@ def _unreadable(path: Path, detail: str) -> CheckpointError:
 
 
 def _refuse_non_finite(checkpoint: dict[str, Any], target: Path) -> None:
-    """A run whose weights are lost must not overwrite the ones that it had."""
+    """A run with non-finite weights must not overwrite its checkpoint."""
     weights = {
         name: tensor
-        for part in ("state_dict", "current_model_state")  # the second: beside a moving average, the trained ones
+        for part in ("state_dict", "current_model_state")  # the latter are the trained weights beside an average
         for name, tensor in checkpoint.get(part, {}).items()
         if isinstance(tensor, Tensor) and tensor.is_floating_point()
     }
-    lost = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
-    if lost:
+    non_finite = [name for name, tensor in weights.items() if not bool(tensor.isfinite().all())]
+    if non_finite:
         raise CheckpointError(
-            f"step {checkpoint.get('global_step')}: {len(lost)} of {len(weights)} weight tensors are not finite, the "
-            f"first is {lost[0]}; {target} was not written and stays as it was. Continue from it with resume=auto and "
-            "a lower optimizer.lr or trainer.gradient_clip_val"
+            f"step {checkpoint.get('global_step')}: {len(non_finite)} of {len(weights)} weight tensors are not finite, "
+            f"the first is {non_finite[0]}; {target} was not written and stays as it was. Continue from it with "
+            "resume=auto and a lower optimizer.lr or trainer.gradient_clip_val"
         )

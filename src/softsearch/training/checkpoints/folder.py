@@ -1,4 +1,4 @@
-"""The checkpoints of a run: ``last.ckpt``, the newest ``step-N.ckpt``, and the one to resume from."""
+"""A run's folder of checkpoints: ``last.ckpt``, the newest ``step-N.ckpt``, and the one to resume from."""
 
 import logging
 import os
@@ -19,19 +19,19 @@ log = logging.getLogger(__name__)
 
 
 def step_checkpoints(folder: Path) -> dict[int, Path]:
-    """The files ``step-N.ckpt`` of a folder by their N, the oldest first."""
+    """The files ``step-N.ckpt`` of a folder by N, ascending."""
     named = ((_STEP.fullmatch(path.name), path) for path in folder.glob("step-*.ckpt"))
     return dict(sorted((int(match[1]), path) for match, path in named if match))
 
 
 def keep_steps(folder: Path, steps: Sequence[int]) -> None:
-    """Keeps ``last.ckpt`` under the name of its step as well, and of the others those of ``steps`` alone.
+    """Links ``last.ckpt`` as ``step-N.ckpt`` and removes those of other steps.
 
-    The second name costs no space: saving replaces ``last.ckpt`` and never writes into it.
+    The link takes no space: saving replaces ``last.ckpt`` and never writes into it.
 
     Args:
         folder: the run's checkpoints.
-        steps: to keep; the last of them is that of ``last.ckpt``.
+        steps: to keep, ending with that of ``last.ckpt``.
     """
     last, newest = folder / LAST, folder / f"step-{steps[-1]}.ckpt"
     newest.unlink(missing_ok=True)
@@ -48,7 +48,7 @@ def load_resumable(path: Path) -> dict[str, Any]:
     """Reads a checkpoint that training can continue from.
 
     Raises:
-        CheckpointError: it is missing or damaged, not as it was written, or holds weights alone.
+        CheckpointError: it is missing or damaged, or holds weights alone.
     """
     checkpoint = load_checkpoint(path)
     to_contents(path, checkpoint)
@@ -60,16 +60,13 @@ def load_resumable(path: Path) -> dict[str, Any]:
 
 
 def newest_resumable(folder: Path) -> Path | None:
-    """The checkpoint to continue a run from: ``last.ckpt``, or the newest of the others where that cannot be read.
-
-    Returns:
-        None where there is no checkpoint.
+    """The checkpoint to resume from: ``last.ckpt``, or the newest readable one; None if there are none.
 
     Raises:
-        CheckpointError: there are some, and none can be read.
+        CheckpointError: none can be read.
     """
     last = folder / LAST
-    others = [*reversed(step_checkpoints(folder).values()), *(path for path in [folder / BEST] if path.is_file())]
+    others = [path for path in (*step_checkpoints(folder).values(), folder / BEST) if path.is_file()]
     if not others and not last.is_file():
         return None
     try:

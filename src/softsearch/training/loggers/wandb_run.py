@@ -1,4 +1,4 @@
-"""The W&B run of a run's folder: the same one whenever training goes on in that folder."""
+"""W&B logging: a resumed run continues its W&B run."""
 
 import os
 import secrets
@@ -17,19 +17,19 @@ RUN_ID = "wandb_id"  # the file in a run's folder
 
 
 class WandbRun(WandbLogger):
-    """Lightning's logger with an id that is kept in the run's folder, so that a resumed run continues on W&B too.
+    """Lightning's logger with an id that is kept in the run's folder.
 
-    Offline, each start leaves a folder of its own in ``wandb``; ``wandb sync`` joins those with the same id.
+    Offline, each start makes a new folder in ``wandb``; ``wandb sync`` joins those with the same id.
 
     Args:
         run_dir: the run's folder.
         project: on W&B.
         entity: the user or team; by default the account's own.
         name: of the run.
-        group: what the run is shown together with, such as a sweep; by default ``WANDB_RUN_GROUP``.
+        group: of the run, such as a sweep; by default ``WANDB_RUN_GROUP``.
         job_type: the kind of run within the group.
-        tags: words to find it by.
-        offline: keep everything in ``run_dir/wandb``; needs neither an account nor a network.
+        tags: of the run.
+        offline: write to ``run_dir/wandb``, without an account or a network.
         log_model: upload checkpoints.
 
     Raises:
@@ -67,32 +67,32 @@ class WandbRun(WandbLogger):
             tags=tags,
         )
         self._wandb_init.pop("anonymous", None)  # wandb warns of it, and Lightning always passes it
-        if offline:  # wandb reports its own faults to its makers unless told not to
+        if offline:  # else wandb reports its errors to its makers
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 
 
 def kept_id(run_dir: Path) -> str:
-    """The id in the folder, made at the first call."""
+    """The W&B id in the folder, made at the first call."""
     path = run_dir / RUN_ID
-    if path.is_file() and (kept := path.read_text().strip()):
-        return kept
-    made = secrets.token_hex(6)  # not of the generators that the run's seed sets: every run would have the same id
+    if path.is_file() and (run_id := path.read_text().strip()):
+        return run_id
+    run_id = secrets.token_hex(6)  # not of a generator that the run's seed sets
     run_dir.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{RUN_ID}.tmp")
-    temporary.write_text(f"{made}\n")
+    temporary.write_text(f"{run_id}\n")
     os.replace(temporary, path)
-    return made
+    return run_id
 
 
 @rank_zero_only
 def forget_id(run_dir: Path) -> None:
-    """The next start in the folder is another run."""
+    """Makes the next start in the folder another W&B run."""
     (run_dir / RUN_ID).unlink(missing_ok=True)
 
 
 @contextmanager
 def closing_run() -> Iterator[None]:
-    """Ends a W&B run that is open in the end, whatever happened: the next job of a sweep would go on with it."""
+    """Ends an open W&B run in the end, whatever happened: the next job of a sweep would continue it."""
     code: int | None = 1
     try:
         yield
