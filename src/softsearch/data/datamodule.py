@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,23 +48,20 @@ class ParallelDataModule(LightningDataModule):
         seed: int,
     ) -> None:
         super().__init__()
-        self.source, self.trainer_of_tokenizer, self.batching = source, tokenizer, batching
+        self.source, self.tokenizer_trainer, self.batching = source, tokenizer, batching
         self.cache_dir, self.seed = Path(cache_dir), seed
         self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
         self.epoch_batches = 0  # of each rank; set by train_dataloader
         self._epochs_trained: int | None = None  # with another number of processes, whose epochs had other batches
-        self._prepared: PreparedData | None = None
 
     def prepare_data(self) -> None:
         """Downloads, generates and encodes what is missing; Lightning calls it in one process only."""
-        self._prepared = self.prepared  # once in a process: hashing a large corpus takes time
+        _ = self.prepared
 
-    @property
+    @cached_property  # hashing a large corpus takes time
     def prepared(self) -> PreparedData:
         """Tokenizers and token ids."""
-        if self._prepared is None:
-            self._prepared = prepare(self.source, self.trainer_of_tokenizer, self.cache_dir)
-        return self._prepared
+        return prepare(self.source, self.tokenizer_trainer, self.cache_dir)
 
     def lines(self, split: str) -> tuple[list[str], list[str]]:
         """The source and target text of ``split``, line by line as in the files.
@@ -175,7 +173,7 @@ class ParallelDataModule(LightningDataModule):
         batching = self.batching
         if batching.max_length is not None:
             log.info("left out %d pairs longer than %d tokens", len(src_lengths) - len(chosen), batching.max_length)
-        if self.trainer_of_tokenizer.sampling:
+        if self.tokenizer_trainer.sampling:
             batching = replace(batching, tokens=max(1, int(batching.tokens / ROOM)))
         return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
 
@@ -203,7 +201,7 @@ class ParallelDataModule(LightningDataModule):
 
     def _resampler(self) -> Resampler | None:
         """Draws new segmentations of the training side at each epoch, if the tokenizer is sampled."""
-        trainer = self.trainer_of_tokenizer
+        trainer = self.tokenizer_trainer
         if not trainer.sampling:
             return None
         src, tgt = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair
 from softsearch.data.corpora.parallel import Parallel
-from softsearch.data.preparation.encode import TokenWriter, flat
+from softsearch.data.preparation.encode import flat, token_writer
 
 WORDS = {
     "en": ("a", "dog", "cat", "red", "big", "runs", "sits", "here", "there", "now"),
@@ -37,5 +37,5 @@ def write_corpus(folder: Path, *, train: int = 60, val: int = 8, test: int = 0) 
 
 def write_store(path: Path, sentences: Sequence[Sequence[int]], vocab_size: int) -> None:
     """Writes a store of token ids."""
-    with TokenWriter(path) as writer:
+    with token_writer(path) as writer:
         writer.append(*flat(sentences, vocab_size))

@@ -1,12 +1,11 @@
 """Encoding: lines to token ids, and the files that hold them."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,30 +46,24 @@ def flat(sentences: Sequence[Sequence[int]], vocab_size: int) -> Tokens:
 
 
 class TokenWriter:
-    """Writes ``path.ids``, all ids in one row, and ``path.offsets``, int64: 0 and the end of each sentence."""
+    """Writes the files of a split's side: all ids in one row, and int64 offsets: 0 and the end of each sentence."""
 
-    def __init__(self, path: Path) -> None:
-        self.tokens = 0
-        with ExitStack() as stack:
-            self._ids, self._offsets = (
-                stack.enter_context(Path(f"{path}.{name}").open("wb")) for name in ("ids", "offsets")
-            )
-            self._files = stack.pop_all()
-        self._offsets.write(np.int64(0).tobytes())
-
-    def __enter__(self) -> "TokenWriter":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._files.close()
+    def __init__(self, ids: IO[bytes], offsets: IO[bytes]) -> None:
+        self._ids, self._offsets, self.tokens = ids, offsets, 0
+        offsets.write(np.int64(0).tobytes())
 
     def append(self, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> None:
         """Writes the next sentences, as :func:`flat` returns them."""
         self._ids.write(ids.tobytes())
         self._offsets.write((self.tokens + np.cumsum(lengths, dtype=np.int64)).tobytes())
         self.tokens += len(ids)
+
+
+@contextmanager
+def token_writer(path: Path) -> Iterator[TokenWriter]:
+    """Opens ``path.ids`` and ``path.offsets`` for writing."""
+    with Path(f"{path}.ids").open("wb") as ids, Path(f"{path}.offsets").open("wb") as offsets:
+        yield TokenWriter(ids, offsets)
 
 
 def read_array(path: Path, dtype: type[Number]) -> NDArray[Number]:

@@ -15,7 +15,7 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import CleanedCorpus, CleanTask, Corpus, Words, warn_of_swapped_sides
 from softsearch.data.preparation.duplicates import count_shared
-from softsearch.data.preparation.encode import EncodeTask, TokenWriter
+from softsearch.data.preparation.encode import EncodeTask, token_writer
 from softsearch.data.preparation.prepared import REPORT, PreparedData, kept_pairs, read_report
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import Cleaner, RawPairs, read_raw
@@ -165,7 +165,7 @@ class _Preparation:
         chunks = ((split, *chunk) for split, corpus in cleaned.items() for chunk in corpus.chunks())
         with ExitStack() as stack:
             writers = {
-                split: [stack.enter_context(TokenWriter(self.folder / f"{split}.{side}")) for side in ("src", "tgt")]
+                split: [stack.enter_context(token_writer(self.folder / f"{split}.{side}")) for side in ("src", "tgt")]
                 for split in cleaned
             }
             lines = {split: stack.enter_context((self.folder / f"{split}.lines").open("wb")) for split in cleaned}

@@ -63,9 +63,8 @@ class PreparedData:
         rows = self._rows(split)
         row = index if rows is None else int(rows[index])
         ends = np.cumsum(kept_pairs(self.report(), split))
-        return int(np.searchsorted(ends, row, side="right")), int(
-            read_array(self.folder / f"{split}.lines", np.int64)[row]
-        )
+        line = read_array(self.folder / f"{split}.lines", np.int64)[row]
+        return int(np.searchsorted(ends, row, side="right")), int(line)
 
     @property
     def _mixed(self) -> bool:

@@ -78,9 +78,7 @@ def kept_id(run_dir: Path) -> str:
         return run_id
     run_id = secrets.token_hex(6)  # not of a generator that the run's seed sets
     run_dir.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{RUN_ID}.tmp")
-    temporary.write_text(f"{run_id}\n")
-    os.replace(temporary, path)
+    path.write_text(f"{run_id}\n")
     return run_id
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softsearch.data.preparation.encode import TokenWriter, flat, read_array
+from softsearch.data.preparation.encode import flat, read_array, token_writer
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 7])
 def test_tokens_do_not_depend_on_the_pieces(tmp_path: Path, at_once: int) -> None:
     sentences = [[4, 5], [], [6], [7, 8, 9], [], [4], [5]]
-    with TokenWriter(tmp_path / "x") as writer:
+    with token_writer(tmp_path / "x") as writer:
         for begin in range(0, len(sentences), at_once):
             writer.append(*flat(sentences[begin : begin + at_once], 10))
     assert writer.tokens == 8
