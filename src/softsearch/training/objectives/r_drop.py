@@ -27,7 +27,7 @@ class RDrop:
         self.alpha = alpha
 
     def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
-        """See :class:`TrainingMethod`; one pass over a batch with each pair twice (section 2.2)."""
+        """See :data:`TrainingMethod`; one pass over a batch with each pair twice (section 2.2)."""
         del step
         src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
         features = model.features(src_tokens, read)  # [2 * batch, tgt_len, features]

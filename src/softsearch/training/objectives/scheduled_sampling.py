@@ -1,8 +1,9 @@
 """Scheduled sampling (Bengio, Vinyals, Jaitly & Shazeer 2015, arXiv:1506.03099)."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -17,12 +18,8 @@ from softsearch.training.objectives.teacher_forcing import teacher_forcing
 Prediction = Literal["sample", "argmax"]
 
 
-class Decay(Protocol):
-    """The probability epsilon_i of reading the reference, by the number i of steps taken (section 2.4)."""
-
-    def __call__(self, step: int) -> float:
-        """epsilon_i; 1 and more mean always."""
-        ...
+# Steps taken, i -> epsilon_i, the probability of reading the reference (section 2.4); 1 and more mean always.
+Decay = Callable[[int], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +37,7 @@ class Linear:
     floor: Rate = 0.0
 
     def __call__(self, step: int) -> float:
-        """See :class:`Decay`."""
+        """See :data:`Decay`."""
         return max(self.floor, self.k - self.c * step)
 
 
@@ -55,7 +52,7 @@ class Exponential:
     k: Annotated[float, Range(0, 1, open_low=True, open_high=True)]
 
     def __call__(self, step: int) -> float:
-        """See :class:`Decay`."""
+        """See :data:`Decay`."""
         return self.k**step
 
 
@@ -70,7 +67,7 @@ class InverseSigmoid:
     k: Annotated[float, Range(1)]
 
     def __call__(self, step: int) -> float:
-        """See :class:`Decay`."""
+        """See :data:`Decay`."""
         return self.k / (self.k + math.exp(min(step / self.k, 700.0)))  # exp(710) overflows
 
 
@@ -90,7 +87,7 @@ class ScheduledSampling:
         self.decay, self.prediction = decay, prediction
 
     def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
-        """See :class:`TrainingMethod`."""
+        """See :data:`TrainingMethod`."""
         epsilon = self.decay(step)
         if epsilon >= 1:
             return teacher_forcing(model, loss, batch, step)
