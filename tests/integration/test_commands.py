@@ -73,7 +73,9 @@ def test_the_bundle_translates_token_for_token_as_torch_does(trained: Path, bund
     search = BeamSearch(beam=5, max_length_factor=2.0, max_length_offset=10)
     torch_says = translate_ids(TorchStepFunction(rebuild_model(saved)), search, ids, batch_tokens=1024)
     onnx_says = Translator(bundle).translate(lines)
-    assert [t[0].text for t in onnx_says] == [saved.tokenizers[1].decode(h[0].tokens) for h in torch_says]
+    assert [translation.text for translation in onnx_says] == [
+        saved.tokenizers[1].decode(h[0].tokens) for h in torch_says
+    ]
 
 
 def test_verify_names_an_altered_file(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

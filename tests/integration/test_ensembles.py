@@ -150,7 +150,7 @@ def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> Non
     texts = [forwards.decode(list(reversed(tokens))) for tokens in found]
     assert any(texts[i] != forwards.decode(tokens) for i, tokens in enumerate(found))
     assert evaluated(home, f"ckpt={ckpt(home, 'r2l')}")["systems"][0]["hypotheses"] == texts
-    assert [n_best[0].text for n_best in Translator(bundle(home, "r2l")).translate(lines(home))] == texts
+    assert [translation.text for translation in Translator(bundle(home, "r2l")).translate(lines(home))] == texts
     # Trained on the ends of the sentences first: what it begins with are words that sentences end with.
     endings = {forwards.encode(line)[-1] for line in lines(home, "train.de")}
     assert sum(tokens[0] in endings for tokens in found if tokens) > 0.9 * len(found)

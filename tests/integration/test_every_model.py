@@ -94,5 +94,5 @@ def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, t
             "search.max_length_factor=1",
         )
     )
-    translated = [n_best[0].text for n_best in Translator(tmp_path / "bundle").translate(lines)]
+    translated = [translation.text for translation in Translator(tmp_path / "bundle").translate(lines)]
     assert "\n".join([*translated, ""]) == (run / "test.hypotheses.txt").read_text(encoding="utf-8")

@@ -7,14 +7,11 @@ from softsearch.app.console import say
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.test_set import read_test_set
 from softsearch.errors import ConfigError
-from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import System, combine
-from softsearch.search.scoring import score_pairs
 from softsearch.text.option_checks import require_choice
-from softsearch.text.vocabulary import EOS
 from softsearch.training.cpu_memory import keep_freed_memory
 
 _CHUNK = 4096  # pairs whose scores are written at once
@@ -52,9 +49,8 @@ def score(options: Score) -> None:
 def _score(system: System, text: HeldOutText, path: Path, *, tokens: bool) -> str:
     src, tgt = text.encode(system.tokenizers)
     with path.open("wb") as stream:
-        writer = ScoreWriter(stream, system.tokenizers[1], tokens=tokens)
+        writer = ScoreWriter(stream, tokens=tokens)
         for begin in range(0, len(src), _CHUNK):
-            src_ids = [[*ids, EOS] for ids in src[begin : begin + _CHUNK]]
-            tgt_ids = tgt[begin : begin + _CHUNK]
-            writer.write(tgt_ids, score_pairs(system.step_fn, src_ids, tgt_ids, batch_tokens=BATCH_TOKENS))
+            chunk = slice(begin, begin + _CHUNK)
+            writer.write(system.score(src[chunk], tgt[chunk]))
     return writer.summary()

@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import softsearch
 from softsearch.errors import SoftsearchError
 from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
+from softsearch.runtime.options import expand_names
 
 _LAB = (
     "The lab's commands (pip install 'softsearch[lab]') take key=value options: train, prepare, evaluate, score, "
@@ -51,74 +51,50 @@ def _translate(arguments: argparse.Namespace) -> None:
     arguments.search = arguments.search or bundles[0].manifest.search_kind
     check_translate_options(arguments.parser, arguments)
     # Imported here: --help and usage errors need not wait for ONNX Runtime.
-    from softsearch.runtime.searches import banned_tokens, make_reranker, make_search, needs_alignments
-    from softsearch.runtime.streaming import StreamOptions, translate_stream
-    from softsearch.runtime.system import BATCH_TOKENS, open_tokenizers, translating_together
+    from softsearch.runtime.streaming import Files, translate_stream
+    from softsearch.runtime.system import BATCH_TOKENS
     from softsearch.runtime.translator import Translator
     from softsearch.text.word_dictionary import read_dictionary
 
-    keywords = search_keywords(arguments)
+    options = search_keywords(arguments) | {"search": arguments.search}
     if arguments.ban:
-        keywords["banned"] = banned_tokens(open_tokenizers(bundles[0])[1], arguments.ban)
-    unknown = arguments.replace_unknown
-    looks = arguments.alignments is not None or unknown is not None
-    if looks:
-        keywords["alignments"] = True
-    scorers = [Bundle.open(path) for path in arguments.rescore]
-    search = make_search(bundles[0].manifest, "beam" if scorers else arguments.search, **keywords)
-    if scorers:
-        penalty = arguments.rescore_length_penalty
-        search = make_reranker(
-            search, bundles[0], scorers, arguments.rescore_weights, 1.0 if penalty is None else penalty
-        )
-    system = translating_together(
-        bundles,
-        arguments.average or "log_probs",
-        arguments.weights,
-        arguments.lm and Bundle.open(arguments.lm),
-        arguments.lm_weight or 0.0,
-        arguments.shortlist,
-        alignments=needs_alignments(search),
-    )
-    limit = min(bundle.manifest.max_src_tokens for bundle in (*bundles, *scorers))
+        options["ban"] = expand_names(arguments.ban)  # once, for the file may be a pipe
+    if arguments.replace_unknown is not None:
+        name = arguments.replace_unknown
+        options["replace_unknown"] = read_dictionary(Path(name)) if name else True
     translator = Translator(
-        replace(bundles[0], manifest=replace(bundles[0].manifest, max_src_tokens=limit)),
-        search,
-        step_fn=system.step_fn,
-        dictionary=None if unknown is None else read_dictionary(Path(unknown)) if unknown else {},
+        bundles,
+        weights=arguments.weights,
+        average=arguments.average or "log_probs",
+        language_model=arguments.lm,
+        language_model_weight=arguments.lm_weight or 0.0,
+        rescore=arguments.rescore,
+        shortlist=arguments.shortlist,
         batch_tokens=arguments.batch_tokens or BATCH_TOKENS,
         threads=arguments.threads,
     )
-    options = StreamOptions(
-        arguments.input,
-        arguments.output,
-        arguments.alignments,
-        n_best=arguments.n_best is not None,
-        prefixes=arguments.prefix,
-    )
-    unproven = translate_stream(translator, options)
+    files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix)
+    unproven = translate_stream(translator, files, options)
     if unproven:
         print(f"softsearch: {unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
 
 
 def _score(arguments: argparse.Namespace) -> None:
-    from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.scoring import score_files
+    from softsearch.runtime.translator import Translator
 
-    bundle = Bundle.open(arguments.bundle)
-    summary = score_files(bundle, arguments.src, arguments.tgt, output=arguments.output, tokens=arguments.tokens)
+    translator = Translator(arguments.bundle)
+    summary = score_files(translator, arguments.src, arguments.tgt, output=arguments.output, tokens=arguments.tokens)
     print(summary, file=sys.stderr)
 
 
 def _verify(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.bundle import Bundle
-    from softsearch.runtime.searches import make_search
     from softsearch.runtime.shortlist_files import open_shortlist
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
-    search = make_search(bundle.manifest, max_length_factor=0.0, max_length_offset=2)
-    Translator(bundle, search).translate(["."])
+    Translator(bundle).translate(["."], max_length=2)
     manifest = bundle.manifest
     if manifest.frequent is not None:
         open_shortlist(bundle, 1)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
-from softsearch.runtime.recommended import Kind, read_search
+from softsearch.runtime.recommended import read_search
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 FORMAT_VERSION = 1
@@ -43,7 +43,7 @@ class Manifest:
     tgt_reversed: bool
     graphs: dict[str, Any]  # "encoder" and "decoder_step": names, dtypes and shapes of inputs and outputs
     max_src_tokens: int  # of one sentence, EOS included
-    search_kind: Kind  # of the recommended search
+    search_kind: str  # of the recommended search
     search: dict[str, Any]  # its arguments, all but those that are the caller's
     frequent: str | None  # file name; None of a bundle without a shortlist
     translations: str | None  # file name

@@ -5,7 +5,7 @@ The limits bound what a stranger's manifest can make a host do; whoever translat
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
@@ -13,9 +13,8 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
 
-Kind = Literal["greedy", "beam", "sample", "exact"]
 Strategy = Greedy | BeamSearch | Sampling | ExactSearch
-STRATEGIES: dict[Kind, type[Strategy]] = {
+STRATEGIES: dict[str, type[Strategy]] = {
     "greedy": Greedy,
     "beam": BeamSearch,
     "sample": Sampling,
@@ -34,7 +33,7 @@ _MOST = {  # where it is another
 }
 
 
-def parameters(kind: Kind) -> dict[str, Any]:
+def parameters(kind: str) -> dict[str, Any]:
     """The arguments of a strategy that a bundle may recommend, with their defaults."""
     accepted = inspect.signature(STRATEGIES[kind]).parameters.values()
     return {option.name: option.default for option in accepted if option.name not in _CALLERS}
@@ -62,7 +61,7 @@ def search_facts(search: object, vocab_size: int = _MOST_INTEGER) -> dict[str, A
     return facts
 
 
-def read_search(facts: Mapping[str, Any], vocab_size: int = _MOST_INTEGER) -> tuple[Kind, dict[str, Any]]:
+def read_search(facts: Mapping[str, Any], vocab_size: int = _MOST_INTEGER) -> tuple[str, dict[str, Any]]:
     """The strategy's name and its arguments; those that are not given have their defaults.
 
     Args:

@@ -6,6 +6,7 @@ hypothesis and gives the ``k`` best continuations and ``next_cache.i``: reorderi
 probabilities only those of the candidates leave the graph.
 """
 
+import copy
 import functools
 import os
 from collections.abc import Sequence
@@ -73,6 +74,13 @@ class OnnxStepFunction:
         self.has_attention = ports.has_alignments
         self._fetches = [*_STEP_OUTPUTS, *(["alignments"] if alignments and self.has_attention else [])]
         self._outputs = self._fetches + [f"next_{name}" for name in self._cache]
+
+    def without_alignments(self) -> "OnnxStepFunction":
+        """The same graphs, whose attention weights are not fetched: for searches that do not read them."""
+        other = copy.copy(self)
+        other._fetches = list(_STEP_OUTPUTS)
+        other._outputs = other._fetches + self._outputs[len(self._fetches) :]
+        return other
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
         """Encodes the sentences (token ids, EOS included) and returns a state with one row for each."""

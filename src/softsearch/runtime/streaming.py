@@ -2,39 +2,44 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, count, islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
 from softsearch.runtime.output import open_output
-from softsearch.runtime.translator import Translation, Translator
+from softsearch.runtime.translation import Translation
+from softsearch.runtime.translator import BLOCK_LINES, Translator
 from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
 
-_BLOCK_LINES = 1024  # enough to fill batches with sentences of like length
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 
 
 @dataclass(frozen=True)
-class StreamOptions:
+class Files:
     """Where lines come from and go to; None is standard input or output."""
 
-    input: Path | None
-    output: Path | None
-    alignments: Path | None  # JSON lines, one for each translation
-    n_best: bool  # write `line ||| text ||| score`, lines counted from 0 as Moses does
+    input: Path | None = None
+    output: Path | None = None
+    alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # what each translation begins with, line by line
 
 
-def translate_stream(translator: Translator, options: StreamOptions) -> int:
+def translate_stream(translator: Translator, files: Files, options: Mapping[str, Any] | None = None) -> int:
     """Translates line by line: each line in gives one line out (or its n best), in order, block after block.
 
-    Files named in ``options`` appear when all is done, or not at all.
+    Output files appear when all is done, or not at all.
+
+    Args:
+        translator: translates.
+        files: where lines come from and go to.
+        options: of :meth:`Translator.translate`. With ``n_best`` all translations of a line are written, as
+            `line ||| text ||| score`, lines counted from 0 as Moses does.
 
     Returns:
         How many lines have a translation that exact search could not prove to be the best.
@@ -43,32 +48,34 @@ def translate_stream(translator: Translator, options: StreamOptions) -> int:
         InputError: the input is missing or not UTF-8, a line cannot be translated, or there is not one prefix for
             each line; the blocks before it are written. Or the output cannot be written.
     """
-    _refuse_one_file_for_both(options)
+    _refuse_one_file_for_both(files)
+    keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
+    translator.translate([], **keywords)  # refuses wrong options before any line is read
     with ExitStack() as stack:
-        source = stack.enter_context(_open_input(options.input))
-        output = stack.enter_context(open_output(options.output))
-        alignments = stack.enter_context(open_output(options.alignments)) if options.alignments else None
-        prefixes = _Prefixes(options.prefixes, stack) if options.prefixes else None
+        source = stack.enter_context(_open_input(files.input))
+        output = stack.enter_context(open_output(files.output))
+        alignments = stack.enter_context(open_output(files.alignments)) if files.alignments else None
+        prefixes = _Prefixes(files.prefixes, stack) if files.prefixes else None
         number = unproven = 0
-        for block in _blocks(source, options.input):
+        for block in _blocks(source, files.input):
             begins = None if prefixes is None else prefixes.take(len(block))
-            for translations in translator.translate(block, prefixes=begins, first_line=number + 1):
-                output.write(_format(translations, number, n_best=options.n_best).encode())
+            for translation in translator.translate(block, prefixes=begins, first_line=number + 1, **keywords):
+                output.write(_format(translation, number, n_best="n_best" in keywords).encode())
                 number += 1
-                unproven += translations[0].optimal is False
+                unproven += translation.optimal is False
                 if alignments:
-                    alignments.write(_format_alignments(translations, number).encode())
+                    alignments.write(_format_alignments(translation, number).encode())
             output.flush()
         if prefixes is not None:
             prefixes.check_end()
     return unproven
 
 
-def _refuse_one_file_for_both(options: StreamOptions) -> None:
-    paths = [path.resolve() for path in (options.output, options.alignments) if path is not None]
+def _refuse_one_file_for_both(files: Files) -> None:
+    paths = [path.resolve() for path in (files.output, files.alignments) if path is not None]
     if len(paths) == 2 and paths[0] == paths[1] and (paths[0].is_file() or not paths[0].exists()):
         raise InputError(
-            f"{options.output} is named for the translations and for the alignments; give --alignments another file"
+            f"{files.output} is named for the translations and for the alignments; give --alignments another file"
         )
 
 
@@ -96,22 +103,22 @@ class _Prefixes:
             )
 
 
-def _format(translations: list[Translation], index: int, *, n_best: bool) -> str:
+def _format(translation: Translation, index: int, *, n_best: bool) -> str:
     if not n_best:
-        return f"{translations[0].text}\n"
-    return "".join(f"{index} ||| {found.text} ||| {found.score:.6f}\n" for found in translations)
+        return f"{translation.text}\n"
+    return "".join(f"{index} ||| {ranked.text} ||| {ranked.score:.6f}\n" for ranked in translation.n_best)
 
 
-def _format_alignments(translations: list[Translation], line: int) -> str:
+def _format_alignments(translation: Translation, line: int) -> str:
     records = (
         {
             "line": line,
             "rank": rank,
-            "src_pieces": found.src_pieces,
-            "tgt_pieces": found.tgt_pieces,
-            "matrix": [] if found.alignments is None else np.round(found.alignments.astype(float), 4).tolist(),
+            "src_pieces": ranked.src_pieces,
+            "tgt_pieces": ranked.tgt_pieces,
+            "matrix": [] if ranked.alignments is None else np.round(ranked.alignments.astype(float), 4).tolist(),
         }
-        for rank, found in enumerate(translations, start=1)
+        for rank, ranked in enumerate(translation.n_best, start=1)
     )
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
 
@@ -119,7 +126,7 @@ def _format_alignments(translations: list[Translation], line: int) -> str:
 def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
     """Decoded lines in blocks; someone who types gets an answer to each line."""
     name = "standard input" if path is None else str(path)
-    most = 1 if source.isatty() else _BLOCK_LINES
+    most = 1 if source.isatty() else BLOCK_LINES
     block: list[str] = []
     size = 0
     for number in count(1):

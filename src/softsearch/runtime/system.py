@@ -9,7 +9,6 @@ from typing import Any, Literal
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
 from softsearch.search.forced import forced_alignments
 from softsearch.search.interface import Hypothesis, StepFunction
@@ -45,26 +44,27 @@ class System:
     described: str = ""  # where the weights come from, for people: the path and the step
     max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
 
-    def score(self, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
-        """The log probability of each line of ``tgt`` as a translation of its line of ``src``.
+    def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
+        """The log probability of each translation.
+
+        Args:
+            src: token ids of the sources, without EOS.
+            tgt: token ids of their translations, without EOS.
 
         Returns:
             One score for each pair, its tokens in the order of the text, EOS last.
 
         Raises:
-            InputError: there are not as many lines of each, or a model returned NaN.
+            InputError: there are more sources than translations or fewer, or the model returned NaN.
         """
-        src_tokenizer, tgt_tokenizer = self.tokenizers
-        tgt_ids = [tgt_tokenizer.encode(line) for line in tgt]
-        src_ids = [[*src_tokenizer.encode(line), EOS] for line in src]
-        scores = score_pairs(self.step_fn, src_ids, tgt_ids, batch_tokens=BATCH_TOKENS)
-        if not tgt_tokenizer.reverse:
+        scores = score_pairs(self.step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+        if not self.tokenizers[1].reverse:
             return scores
         return [s._replace(token_log_probs=(*s.token_log_probs[-2::-1], s.token_log_probs[-1])) for s in scores]
 
 
-def open_bundle(bundle: Bundle | Path | str, *, alignments: bool = True) -> System:
-    """Opens a bundle, or the folder of one; without ``alignments`` no attention weights are fetched.
+def open_bundle(bundle: Bundle | Path | str) -> System:
+    """Opens a bundle, or the folder of one.
 
     Raises:
         BundleError: it is missing, altered, inconsistent or of a newer format.
@@ -80,7 +80,7 @@ def open_bundle(bundle: Bundle | Path | str, *, alignments: bool = True) -> Syst
         origin=str(bundle.path),
         backend="onnx",
         architecture=trained("model") or "unknown",
-        step_fn=OnnxStepFunction(bundle, alignments=alignments),
+        step_fn=OnnxStepFunction(bundle, alignments=True),
         tokenizers=open_tokenizers(bundle),
         parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
         size_bytes=sum(entry.size for entry in manifest.files.values()),
@@ -161,42 +161,10 @@ def combine(
     )
 
 
-def translating_together(
-    bundles: Sequence[Bundle],
-    average: Average = "log_probs",
-    weights: Sequence[float] | None = None,
-    language_model: Bundle | None = None,
-    language_model_weight: float = 0.0,
-    frequent: int | None = None,
-    *,
-    alignments: bool,
-) -> System:
-    """Bundles as one system: of one alone, its own step function.
-
-    Args:
-        bundles: the first one's tokenizers and recommended search hold.
-        average: see :func:`combine`, as the next three.
-        weights: by default all alike.
-        language_model: of the target language.
-        language_model_weight: of its log probabilities.
-        frequent: words of the first bundle's shortlist besides the source's likely ones; None: the whole vocabulary.
-        alignments: fetch the attention weights at each step.
-
-    Raises:
-        BundleError: a bundle's graphs or tokenizers are broken.
-        ConfigError: see :func:`combine`, or there is no shortlist.
-    """
-    systems = [open_bundle(bundle, alignments=alignments) for bundle in bundles]
-    if len(systems) == 1 and language_model is None and weights is None and frequent is None:
-        return systems[0]
-    return combine(
-        systems,
-        average,
-        weights,
-        None if language_model is None else open_bundle(language_model),
-        language_model_weight,
-        None if frequent is None else open_shortlist(bundles[0], frequent),
-    )
+def without_alignments(bundle: System) -> System:
+    """The same bundle, whose attention weights are not fetched at each step."""
+    assert isinstance(bundle.step_fn, OnnxStepFunction)
+    return replace(bundle, step_fn=bundle.step_fn.without_alignments())
 
 
 def _reading(member: System, src_tokenizer: SentencePieceTokenizer) -> StepFunction:

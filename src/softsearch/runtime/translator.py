@@ -1,108 +1,121 @@
-"""Text in, text out: tokenizers, limits, search and the way back, over a verified bundle."""
+"""Text in, text out: tokenizers, limits, search and the way back, over verified bundles."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.searches import Search, collects_alignments, make_search, needs_alignments, score_together
-from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.splitting import split_text
-from softsearch.runtime.system import BATCH_TOKENS, open_tokenizers
+from softsearch.runtime.options import Search, check_options, make_search, needs_alignments
+from softsearch.runtime.shortlist_files import open_shortlist
+from softsearch.runtime.system import (
+    BATCH_TOKENS,
+    System,
+    combine,
+    open_bundle,
+    rescoring_model,
+    translation_texts,
+    without_alignments,
+)
+from softsearch.runtime.translation import Candidate, Part, Translation, join
 from softsearch.search.batching import translate_ids
-from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.search.beam import BeamSearch
+from softsearch.search.ensemble import Average
+from softsearch.search.interface import Hypothesis
+from softsearch.search.rerank import Rerank
+from softsearch.search.scoring import PairScore
 from softsearch.text.corpus import is_blank
-from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import EOS, LANGUAGE_TAG, UNK
 
+BLOCK_LINES = 1024  # translated together by a stream: enough to fill batches with sentences of similar length
 # A line is split into at most about this many times the model's limit; what is longer is no line of text.
 _MAX_PARTS = 16
 _LINE_ENDS = re.compile(r"[\r\n]+")
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One translation of one line; of a line that had to be split, its parts' translations joined by spaces."""
-
-    text: str
-    score: float  # log_prob after the length penalty; higher is better
-    log_prob: float  # natural log
-    truncated: bool  # the length limit was reached before the model ended the sentence
-    src_pieces: tuple[str, ...]  # in the order of the text, with the final </s>
-    tgt_pieces: tuple[str, ...]  # in the order of the text, with the final </s>, unless truncated
-    alignments: NDArray[np.float32] | None  # [len(tgt_pieces), len(src_pieces)]
-    optimal: bool | None = None  # of exact search: proven to be the model's best
-
-
-class _Part(NamedTuple):
-    """A line, or as much of it as the model takes at once."""
-
-    text: str
-    ids: list[int]  # with EOS
+# From the best place to cut to the worst: after a sentence, after a clause, between words, between characters.
+_BREAKS = tuple(
+    re.compile(pattern)
+    for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
+)
+BundleLike = Bundle | Path | str
 
 
 class Translator:
-    """Translates lines with a bundle.
+    """Translates text with a bundle, or with several as an ensemble.
+
+    >>> from softsearch import Translator
+    >>> translator = Translator("exports/demo")
+    >>> one, other = translator.translate(["one two three", "ten"], beam=4, n_best=2, alignments=True)
+    >>> [translation.text for translation in one.n_best] == [one.text, one.alternatives[0].text]
+    True
+    >>> one.alignments.shape == (len(one.tgt_pieces), len(one.src_pieces))
+    True
 
     Args:
-        bundle: an open bundle, or the folder of one: whose tokenizers and limits hold.
-        search: how to search; by default what the bundle recommends.
-        step_fn: what computes; by default the bundle's graphs.
-        dictionary: translations of source words that replace unknown words, or copies where it lacks them, see
-            :class:`~softsearch.text.unknown_words.UnknownWords`; None to leave them unknown.
+        bundle: an open bundle, or the folder of one; several are an ensemble, in which the first one's tokenizers and
+            recommended search hold.
+        weights: of an ensemble's members; by default all alike.
+        average: of an ensemble, see :class:`~softsearch.search.ensemble.Ensemble`.
+        language_model: a bundle of the target language, for shallow fusion.
+        language_model_weight: of its log probabilities.
+        rescore: bundles that score what beam search finds; with any, the default search is ``rerank``.
+        shortlist: choose among this many frequent words, and the source's likely ones, of the first bundle's shortlist.
         batch_tokens: the most source tokens, padding included, that are translated at once.
         threads: batches translated side by side; by default as many as this process has cores.
 
     Raises:
-        BundleError: the bundle is missing, altered, inconsistent or of a newer format.
-        ConfigError: there is a dictionary, and the model is not over words, has no attention, or ``search`` does not
-            collect it.
+        BundleError: a bundle is missing, altered, inconsistent or of a newer format.
+        ConfigError: bundles do not fit together, a weight is wrong, or there is no shortlist.
     """
 
     def __init__(
         self,
-        bundle: Bundle | Path | str,
-        search: Search | None = None,
+        bundle: BundleLike | Sequence[BundleLike],
         *,
-        step_fn: StepFunction | None = None,
-        dictionary: Mapping[str, str] | None = None,
+        weights: Sequence[float] | None = None,
+        average: Average = "log_probs",
+        language_model: BundleLike | None = None,
+        language_model_weight: float = 0.0,
+        rescore: Sequence[BundleLike] = (),
+        shortlist: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         threads: int | None = None,
     ) -> None:
-        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        self.manifest = opened.manifest
-        self._src_tokenizer, self._tgt_tokenizer = open_tokenizers(opened)
-        self._search = make_search(opened.manifest) if search is None else search
-        alignments = collects_alignments(self._search)
-        looks = needs_alignments(self._search)
-        self._step_fn = OnnxStepFunction(opened, alignments=looks) if step_fn is None else step_fn
-        if looks and not self._step_fn.has_attention:
-            raise ConfigError(
-                f"bundle {opened.path}: alignments, a coverage penalty or replacing unknown words need a model "
-                "with attention, and this one has none; leave the option out"
-            )
-        self._unknown_words: UnknownWords | None = None
-        if dictionary is not None:
-            self._unknown_words = UnknownWords(self._src_tokenizer, self._tgt_tokenizer, dictionary)
-            if not alignments:
-                raise ConfigError(
-                    f"bundle {opened.path}: replacing unknown words needs a search that collects alignments; leave the "
-                    "option out"
-                )
+        bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
+        if not bundles:
+            raise ConfigError("no bundle is given; expected the folder of one, or several for an ensemble")
+        first = bundles[0] if isinstance(bundles[0], Bundle) else Bundle.open(bundles[0])
+        members = [open_bundle(path) for path in (first, *bundles[1:])]
+        fused = None if language_model is None else open_bundle(language_model)
+        words = None if shortlist is None else open_shortlist(first, shortlist)
+
+        def together(members: list[System]) -> System:
+            if len(members) == 1 and (weights, fused, words) == (None, None, None):
+                return members[0]
+            return combine(members, average, weights, fused, language_model_weight, words)
+
+        self.manifest = first.manifest
+        self.system = together(members)
+        self._without_alignments = together([without_alignments(member) for member in members])
+        scorers = [open_bundle(path) for path in rescore]
+        self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
+        self._max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._batch_tokens = batch_tokens
         self._threads = _cores() if threads is None else threads
 
     def translate(
-        self, lines: Iterable[str], *, prefixes: Sequence[str] | None = None, first_line: int = 1
-    ) -> list[list[Translation]]:
+        self,
+        lines: Iterable[str],
+        *,
+        search: str | Search | None = None,
+        prefixes: Sequence[str] | None = None,
+        replace_unknown: Mapping[str, str] | bool = False,
+        first_line: int = 1,
+        **options: Any,
+    ) -> list[Translation]:
         """Translates lines; each is one sentence, or is split into several if the model cannot take it whole.
 
         A line that shows nothing (empty, white space, control characters) is translated as "" without the model.
@@ -110,123 +123,223 @@ class Translator:
 
         Args:
             lines: the text.
+            search: ``greedy``, ``beam``, ``sample``, ``exact`` or ``rerank``, by default as the first bundle
+                recommends; or a strategy with options of its own.
             prefixes: what the translation of each line begins with, "" for anything; of a line that is split, of its
                 first part.
+            replace_unknown: of a model over words, the translations of source words that replace unknown words; source
+                words that it lacks, or with True all, are copied.
+            first_line: the number of the first line, for messages.
+            options: of the search, as on the command line (``softsearch translate --help``): ``beam``, ``n_best``,
+                ``length_penalty``, ``length_norm``, ``coverage_penalty``, ``exact_stop``, ``diverse_groups``,
+                ``diverse_strength``, ``nodes``, ``temperature``, ``top_k``, ``top_p``, ``seed``, ``max_length``,
+                ``min_length``, ``no_repeat_ngram``, ``ban``, ``rescore_weights``, ``rescore_length_penalty``; and
+                ``alignments=True``. By default those that the first bundle recommends.
+
+        Returns:
+            One translation for each line, with up to ``n_best - 1`` alternatives.
+
+        Raises:
+            InputError: ``lines`` is one string, a line holds a lone surrogate or is far too long, the model returned
+                NaN, or a prefix cannot be written with the model's vocabulary.
+            ConfigError: an option is unknown or does not fit the model.
+        """
+        _refuse_string("lines", lines)
+        strategy = self._strategy(search, options)
+        system = self.system if needs_alignments(strategy) else self._without_alignments
+        if system is self.system and not system.step_fn.has_attention:
+            raise ConfigError(
+                f"{system.origin} has no attention, which alignments and a coverage penalty need; leave the option out"
+            )
+        lines_of_parts = [self._encode(line, number) for number, line in enumerate(lines, first_line)]
+        parts = [part for line in lines_of_parts for part in line]
+        n_best_lists = translate_ids(
+            system.step_fn,
+            strategy,
+            [part.ids for part in parts],
+            batch_tokens=self._batch_tokens,
+            prefixes=None if prefixes is None else self._prefix_ids(lines_of_parts, prefixes, first_line),
+            workers=self._threads,
+        )
+        candidates = iter(self._candidates(parts, n_best_lists, replace_unknown))
+        return [self._translation(strategy, [next(candidates) for _ in line]) for line in lines_of_parts]
+
+    def stream(self, lines: Iterable[str], **options: Any) -> Iterator[Translation]:
+        """Translates lines as they come, 1,024 at a time, so that memory stays bounded.
+
+        Args:
+            lines: the text, however long.
+            options: see :meth:`translate`; no prefixes.
+
+        Raises:
+            SoftsearchError: as :meth:`translate`.
+        """
+        _refuse_string("lines", lines)
+        source, first_line = iter(lines), 1
+        while block := list(islice(source, BLOCK_LINES)):
+            yield from self.translate(block, first_line=first_line, **options)
+            first_line += len(block)
+
+    def score(
+        self,
+        src_lines: Sequence[str],
+        tgt_lines: Sequence[str],
+        *,
+        names: tuple[object, object] = ("src_lines", "tgt_lines"),
+        first_line: int = 1,
+    ) -> list[PairScore]:
+        """The log probability of each target line as a translation of its source line.
+
+        Args:
+            src_lines: one sentence each.
+            tgt_lines: their translations.
+            names: of the two, for messages.
             first_line: the number of the first line, for messages.
 
         Returns:
-            For each line its ``n_best`` translations, best first (fewer where the search found fewer).
+            For each pair log p(tgt, EOS | src), natural log, and that of each token in the order of the text, EOS last.
 
         Raises:
-            InputError: a line holds a lone surrogate or is far too long, the model returned NaN, or a prefix cannot be
-                written with the model's vocabulary.
-            ConfigError: there are prefixes, and the model writes from right to left or the search takes none.
+            InputError: an argument is one string, a line is blank or has more tokens than the model takes, or there
+                are not as many lines of each.
         """
-        parts = [self._encode(line, number) for number, line in enumerate(lines, first_line)]
-        begins = None if prefixes is None else self._begins(parts, prefixes, first_line)
-        found = iter(
-            translate_ids(
-                self._step_fn,
-                self._search,
-                [part.ids for line in parts for part in line],
-                batch_tokens=self._batch_tokens,
-                prefixes=begins,
-                workers=self._threads,
-            )
-        )
-        return [self._line(line, [next(found) for _ in line]) for line in parts]
+        # The source as in translation; the target as long as a translation may get.
+        search = self.manifest.search
+        longest = int(search["max_length_factor"] * self._max_src_tokens) + search["max_length_offset"]
+        sides = zip(self.system.tokenizers, (src_lines, tgt_lines), names, (self._max_src_tokens, longest), strict=True)
+        ids = []
+        for tokenizer, lines, name, limit in sides:
+            _refuse_string(str(name), lines)
+            numbered = enumerate(lines, first_line)
+            ids.append([_encode_whole(tokenizer.encode, line, f"{name}:{i}", limit) for i, line in numbered])
+        return self._without_alignments.score(*ids)
 
-    def _encode(self, line: str, number: int) -> list[_Part]:
+    def _strategy(self, search: str | Search | None, options: Mapping[str, Any]) -> Search:
+        given = {name: value for name, value in options.items() if value is not None}
+        if search is not None and not isinstance(search, str):
+            if given:
+                raise ConfigError(f"search is a strategy with options of its own; leave out {', '.join(given)}")
+            return search
+        kind = search or ("rerank" if self._rescorers else self.manifest.search_kind)
+        rescorers = ["rescore"] if kind == "rerank" and self._rescorers else []
+        check_options(kind, [*given, *rescorers])
+        if kind != "rerank":
+            return make_search(self.manifest, self.system.tokenizers[1], kind, given)
+        weights, length_penalty = given.pop("rescore_weights", None), given.pop("rescore_length_penalty", 1.0)
+        beam = make_search(self.manifest, self.system.tokenizers[1], "beam", given)
+        assert isinstance(beam, BeamSearch)
+        every = replace(beam, n_best=beam.beam)
+        return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=beam.n_best)
+
+    def _encode(self, line: str, number: int) -> list[Part]:
         """The parts of a line; none if the line is blank."""
         text = _LINE_ENDS.sub(" ", line)
         if is_blank(text):
             return []
-        limit = self.manifest.max_src_tokens
+        limit, encode = self._max_src_tokens, self.system.tokenizers[0].encode
         try:
-            ids = self._src_tokenizer.encode(text)
+            ids = encode(text)
         except InputError as error:
             raise InputError(f"line {number}: {error}") from error
         if len(ids) < limit:
-            return [_Part(text, [*ids, EOS])]
+            return [Part(text, [*ids, EOS])]
         if len(ids) > _MAX_PARTS * limit:
             raise InputError(
                 f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
                 f"tokens (the model takes {limit} at once), so put one sentence on each line"
             )
-        encode, tag = self._src_tokenizer.encode, self._tag(text)
+        tag = self._tag(text)
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
-        return [_Part(part, [*encode(part), EOS]) for part in texts]
-
-    def _begins(self, parts: list[list[_Part]], prefixes: Sequence[str], first_line: int) -> list[list[int]]:
-        """The token ids that the translation of each part begins with."""
-        if self._tgt_tokenizer.reverse:
-            raise ConfigError(
-                "target prefixes were given, but this model writes from the end of a text to its start; leave them out"
-            )
-        begins: list[list[int]] = []
-        for number, (line, prefix) in enumerate(zip(parts, prefixes, strict=True), first_line):
-            ids = self._tgt_tokenizer.encode(prefix)
-            if UNK in ids:
-                raise InputError(
-                    f"line {number}: the model's vocabulary has not all of the prefix {prefix!r}; change it"
-                )
-            begins.extend([ids, *([] for _ in line[1:])][: len(line)])
-        return begins
+        return [Part(part, [*encode(part), EOS]) for part in texts]
 
     def _tag(self, text: str) -> str:
         """The language tag that a text begins with, if the model knows it: each part must be told the language."""
         tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
-        return tag[0] if tag and len(self._src_tokenizer.encode(tag[0])) == 1 else ""
+        return tag[0] if tag and len(self.system.tokenizers[0].encode(tag[0])) == 1 else ""
 
-    def _line(self, parts: list[_Part], found: list[list[Hypothesis]]) -> list[Translation]:
+    def _prefix_ids(self, lines: list[list[Part]], prefixes: Sequence[str], first_line: int) -> list[list[int]]:
+        """The token ids that the translation of each part begins with."""
+        _refuse_string("prefixes", prefixes)
+        tokenizer = self.system.tokenizers[1]
+        if tokenizer.reverse:
+            raise ConfigError(
+                "target prefixes were given, but this model writes from the end of a text to its start; leave them out"
+            )
+        all_ids: list[list[int]] = []
+        for number, (line, prefix) in enumerate(zip(lines, prefixes, strict=True), first_line):
+            ids = tokenizer.encode(prefix)
+            if UNK in ids:
+                raise InputError(
+                    f"line {number}: the model's vocabulary lacks a part of the prefix {prefix!r}; change it"
+                )
+            all_ids.extend([ids, *([] for _ in line[1:])][: len(line)])
+        return all_ids
+
+    def _candidates(
+        self,
+        parts: Sequence[Part],
+        n_best_lists: Sequence[Sequence[Hypothesis]],
+        replace_unknown: Mapping[str, str] | bool,
+    ) -> list[list[Candidate]]:
+        """The translations of each part, with their texts."""
+        pairs = [(part, hypothesis) for part, n_best in zip(parts, n_best_lists, strict=True) for hypothesis in n_best]
+        dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown
+        texts = translation_texts(self.system, [part.text for part, _ in pairs], [h for _, h in pairs], dictionary)
+        candidates = (Candidate(*pair, text) for pair, text in zip(pairs, texts, strict=True))
+        return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
+
+    def _translation(self, search: Search, parts: Sequence[Sequence[Candidate]]) -> Translation:
+        """Makes the translation of a line of the candidates of its parts, the n-th best of the n-th best of each."""
         if not parts:
-            return [Translation("", 0.0, 0.0, False, (), (), None)]
-        # The n-th best of a split line is made of the n-th best of its parts.
-        return [self._translation(parts, ranked) for ranked in zip(*found, strict=False)]
+            return Translation("", 0.0, 0.0, False, (), (), None)
+        best, *others = [join(search, self.system.tokenizers, candidates) for candidates in zip(*parts, strict=False)]
+        return replace(best, alternatives=tuple(others)) if others else best
 
-    def _translation(self, parts: list[_Part], hypotheses: Sequence[Hypothesis]) -> Translation:
-        texts = [self._text(part, hypothesis) for part, hypothesis in zip(parts, hypotheses, strict=True)]
-        written = [[*h.tokens] if h.truncated else [*h.tokens, EOS] for h in hypotheses]
-        log_prob = sum(hypothesis.log_prob for hypothesis in hypotheses)
-        return Translation(
-            # What comes out is one line, for every tool that may read it.
-            text=" ".join(" ".join(texts).splitlines()),
-            score=(
-                hypotheses[0].score
-                if len(hypotheses) == 1
-                else score_together(self._search, [h.score for h in hypotheses], [len(ids) for ids in written])
-            ),
-            log_prob=log_prob,
-            truncated=any(hypothesis.truncated for hypothesis in hypotheses),
-            optimal=all(h.optimal for h in hypotheses) if isinstance(self._search, ExactSearch) else None,
-            src_pieces=tuple(piece for part in parts for piece in self._src_tokenizer.pieces(part.ids)),
-            tgt_pieces=tuple(piece for ids in written for piece in self._tgt_tokenizer.pieces(ids)),
-            alignments=_block_diagonal(
-                [
-                    h.alignments[np.ix_(self._tgt_tokenizer.text_order(tgt), self._src_tokenizer.text_order(part.ids))]
-                    for part, tgt, h in zip(parts, written, hypotheses, strict=True)
-                    if h.alignments is not None
-                ]
-            ),
+
+def _refuse_string(name: str, lines: object) -> None:
+    if isinstance(lines, str):
+        raise InputError(f"{name} is one string, expected a list of lines; put it into a list, as in translate([text])")
+
+
+def _encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:
+    if is_blank(line):
+        raise InputError(f"{where} is blank; expected a sentence, so remove the pair from both sides")
+    ids = encode(line)
+    if len(ids) >= limit:
+        raise InputError(
+            f"{where} has {len(ids) + 1} tokens, EOS counted; expected at most {limit}, so put one sentence on each "
+            "line or remove the pair from both sides"
         )
-
-    def _text(self, part: _Part, hypothesis: Hypothesis) -> str:
-        if self._unknown_words is None:
-            return self._tgt_tokenizer.decode(hypothesis.tokens)
-        return self._unknown_words(part.text, hypothesis.tokens, hypothesis.alignments)
-
-
-def _block_diagonal(blocks: Sequence[NDArray[np.float32]]) -> NDArray[np.float32] | None:
-    """The attention of a split line: its parts saw their own sources only."""
-    if len(blocks) <= 1:
-        return blocks[0] if blocks else None
-    corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
-    whole = np.zeros(corners[-1], dtype=np.float32)
-    for block, (row, column) in zip(blocks, corners[:-1], strict=True):
-        whole[row : row + block.shape[0], column : column + block.shape[1]] = block
-    return whole
+    return ids
 
 
 def _cores() -> int:
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Halves a text until every part fits, near the middle and at the strongest break that is there.
+
+    Args:
+        text: any text.
+        fits: whether the model can take a part; must hold for single characters.
+
+    Returns:
+        The parts in order, without white space around them; nothing else of the text is lost.
+    """
+    text = text.strip()
+    if len(text) <= 1 or fits(text):
+        return [text] if text else []
+    at = _break_near_middle(text)
+    return split_text(text[:at], fits) + split_text(text[at:], fits)
+
+
+def _break_near_middle(text: str) -> int:
+    # Only the middle half is searched, so that both parts shrink and the recursion stays shallow.
+    first, last = max(1, len(text) // 4), max(1, 3 * len(text) // 4)
+    for pattern in _BREAKS:
+        places = [match.end() for match in pattern.finditer(text, first, last) if 0 < match.end() < len(text)]
+        if places:
+            return min(places, key=lambda place: abs(place - len(text) // 2))
+    return len(text) // 2

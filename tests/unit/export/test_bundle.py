@@ -66,7 +66,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
     assert manifest["reversed"] == {"src": True, "tgt": False}
     expected = translate_sources(model, tgt, search, [src.encode(line) for line in LINES])
     found = Translator(path, threads=1).translate(LINES)
-    assert [n_best[0].text for n_best in found] == expected
+    assert [translation.text for translation in found] == expected
     assert any(expected)
     if name != "every option":
         return

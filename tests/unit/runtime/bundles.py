@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.recommended import Kind
-from softsearch.runtime.searches import Search, make_search
+from softsearch.runtime.recommended import STRATEGIES, Strategy, parameters
 from softsearch.runtime.session import describe_onnx
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
@@ -176,9 +175,11 @@ def bundle_parts(seed: int = 0, scale: float = 0.5, *, words: bool = False) -> t
     return files, manifest
 
 
-def search(bundle: Path, kind: Kind | None = None, **options: Any) -> Search:
-    """The search that a bundle recommends, with these options changed."""
-    return make_search(Bundle.open(bundle).manifest, kind, **options)
+def search(bundle: Path, kind: str | None = None, **options: Any) -> Strategy:
+    """The search that a bundle recommends, with these arguments changed."""
+    manifest = Bundle.open(bundle).manifest
+    kind = kind or manifest.search_kind
+    return STRATEGIES[kind](**{n: v for n, v in manifest.search.items() if n in parameters(kind)} | options)
 
 
 def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = False, **changes: Any) -> Bundle:

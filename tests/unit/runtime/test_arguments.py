@@ -28,19 +28,19 @@ def test_nothing_said_is_nothing_passed_on() -> None:
         (["--beam", "4", "--n-best", "2"], {"beam": 4, "n_best": 2}),
         (["--length-penalty", ".6", "--length-norm", "gnmt"], {"length_penalty": 0.6, "length_norm": "gnmt"}),
         (["--coverage-penalty", "0.2", "--exact-stop"], {"coverage_penalty": 0.2, "exact_stop": True}),
-        (["--diverse-groups", "2", "--diverse-strength", "1"], {"groups": 2, "diversity": 1.0}),
+        (["--diverse-groups", "2", "--diverse-strength", "1"], {"diverse_groups": 2, "diverse_strength": 1.0}),
         (["--no-repeat-ngram", "3"], {"no_repeat_ngram": 3}),
-        (["--search", "exact", "--nodes", "9", "--beam", "2"], {"max_nodes": 9, "beam": 2}),
+        (["--search", "exact", "--nodes", "9", "--beam", "2"], {"nodes": 9, "beam": 2}),
         (
             ["--search", "sample", "--temperature", "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "0"],
             {"temperature": 0.5, "top_k": 3, "top_p": 0.9, "seed": 0},
         ),
         (["--search", "rerank", "--rescore", "C", "--beam", "9", "--n-best", "2"], {"beam": 9, "n_best": 2}),
-        (["--max-length", "50"], {"max_length_factor": 0.0, "max_length_offset": 50}),
-        (["--max-length", "10 + 1.5 * source"], {"max_length_factor": 1.5, "max_length_offset": 10}),
-        (["--max-length", "1+2*source"], {"max_length_factor": 2.0, "max_length_offset": 1}),
-        (["--min-length", "0.5 * source"], {"min_length_factor": 0.5, "min_length_offset": 0}),
-        (["--min-length", "3"], {"min_length_factor": 0.0, "min_length_offset": 3}),
+        (["--max-length", "50"], {"max_length": (50, 0.0)}),
+        (["--max-length", "10 + 1.5 * source"], {"max_length": (10, 1.5)}),
+        (["--max-length", "1+2*source"], {"max_length": (1, 2.0)}),
+        (["--min-length", "0.5 * source"], {"min_length": (0, 0.5)}),
+        (["--min-length", "3"], {"min_length": (3, 0.0)}),
     ],
 )
 def test_options_become_arguments_of_the_strategy(options: list[str], expected: dict[str, object]) -> None:
@@ -58,14 +58,16 @@ def test_unknown_words_with_and_without_a_dictionary() -> None:
         (["--search", "best"], "invalid choice: 'best'"),
         (["--top-k", "3"], "--top-k is an option of --search sample, not of --search beam"),
         (["--seed", "0"], "--seed is an option of --search sample, not of --search beam"),
-        (["--search", "greedy", "--beam", "3"], "--beam is an option of --search beam and rerank and exact, not of"),
+        (
+            ["--search", "greedy", "--beam", "3"],
+            "--beam is an option of --search beam, exact or rerank, not of",
+        ),
         (["--search", "sample", "--length-penalty", "1"], "--length-penalty is an option of --search beam"),
-        (["--search", "exact", "--prefix", "x"], "--prefix is an option of --search greedy and beam and sample"),
+        (["--search", "exact", "--prefix", "x"], "--prefix is an option of --search greedy, beam or sample, not of"),
         (["--search", "exact", "--ban", "x"], "--ban is an option of --search"),
         (["--search", "exact", "--alignments", "x"], "--alignments is an option of --search"),
-        (["--search", "exact", "--replace-unknown"], "--replace-unknown is an option of --search"),
         (["--search", "rerank", "--rescore", "x", "--prefix", "x"], "--prefix is an option of --search"),
-        (["--search", "rerank"], "--search rerank needs --rescore BUNDLE beside it"),
+        (["--search", "rerank"], "--search rerank needs --rescore with at least one bundle"),
         (["--rescore", "x"], "--rescore is an option of --search rerank, not of --search beam"),
         (["--rescore-weights", "1,1"], "--rescore-weights is an option of --search rerank"),
         (["--rescore-length-penalty", "0"], "--rescore-length-penalty is an option of --search rerank"),
@@ -77,12 +79,12 @@ def test_unknown_words_with_and_without_a_dictionary() -> None:
         (["--weights", "1,b"], "'b' is not a number"),
         (["--weights", "1,-1"], "'-1' is not a number"),
         (["--length-penalty", "nan"], "'nan' is not a number"),
-        (["--max-length", "0"], "--max-length leaves no token"),
-        (["--max-length", "2 * source"], "--max-length leaves no token"),
-        (["--max-length", "10 + source"], "is no length: expected N, 'B * source' or 'N + B * source'"),
-        (["--max-length", "10 +"], "is no length"),
-        (["--max-length", ""], "is no length"),
-        (["--max-length", "10 1 * source"], "is no length"),
+        (["--max-length", "0"], "--max-length allows no token"),
+        (["--max-length", "2 * source"], "--max-length allows no token"),
+        (["--max-length", "10 + source"], "is not a length; expected N, 'B * source' or 'N + B * source'"),
+        (["--max-length", "10 +"], "is not a length"),
+        (["--max-length", ""], "is not a length"),
+        (["--max-length", "10 1 * source"], "is not a length"),
         (["--shortlist", "0"], "'0' is not a whole number of at least 1"),
     ],
 )
@@ -97,5 +99,5 @@ def test_an_average_is_of_several(capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     add_translate_options(parser)
     with pytest.raises(SystemExit):
-        check_translate_options(parser, parser.parse_args(["A", "--average", "probs"]))
+        check_translate_options(parser, parser.parse_args(["A", "--average", "probs", "--search", "beam"]))
     assert "--average is for several bundles" in capsys.readouterr().err

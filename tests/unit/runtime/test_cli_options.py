@@ -9,11 +9,10 @@ import pytest
 
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.cli import main
-from softsearch.runtime.recommended import Kind
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
 from softsearch.runtime.translator import Translator
-from softsearch.search.ensemble import AVERAGES, Ensemble
+from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
@@ -57,9 +56,8 @@ def translate(text: Path, out: Path, *options: object) -> list[str]:
 def test_a_search_is_the_strategy_of_that_name(
     bundle_dir: Path, text: Path, tmp_path: Path, options: list[str], kind: str, expected: dict[str, object]
 ) -> None:
-    strategy = search(bundle_dir, kind, **expected)  # type: ignore[arg-type]
-    found = Translator(bundle_dir, strategy).translate(LINES)
-    assert translate(text, tmp_path / "out", bundle_dir, *options) == [n_best[0].text for n_best in found]
+    found = Translator(bundle_dir).translate(LINES, search=search(bundle_dir, kind, **expected))
+    assert translate(text, tmp_path / "out", bundle_dir, *options) == [translation.text for translation in found]
 
 
 def test_exact_search_says_on_standard_error_what_it_could_not_prove(
@@ -79,16 +77,14 @@ def test_several_bundles_write_together(bundle_dir: Path, text: Path, tmp_path: 
     assert both not in (alone, theirs)
     assert translate(text, tmp_path / "out", bundle_dir, other, "--weights", "1,0") == alone
     assert translate(text, tmp_path / "out", bundle_dir, other, "--weights", "0,2") == theirs
-    members = [OnnxStepFunction(Bundle.open(folder)) for folder in (bundle_dir, other)]
     scores = []
     for average in AVERAGES:
-        step_fn = Ensemble(members, [3, 1], average)
-        expected = Translator(bundle_dir, search(bundle_dir), step_fn=step_fn).translate(LINES)
+        expected = Translator([bundle_dir, other], weights=[3, 1], average=average).translate(LINES)
         options = ("--average", average, "--weights", "3,1", "--n-best", 1)
         rows = [line.split(" ||| ") for line in translate(text, tmp_path / "out", bundle_dir, other, *options)]
-        assert [row[1] for row in rows] == [n_best[0].text for n_best in expected]
+        assert [row[1] for row in rows] == [best.text for best in expected]
         scores.append([float(row[2]) for row in rows])
-        assert scores[-1] == pytest.approx([n_best[0].score for n_best in expected], abs=1e-3)
+        assert scores[-1] == pytest.approx([best.score for best in expected], abs=1e-3)
     assert all(ours > theirs + 0.01 for ours, theirs in zip(*scores[:2], strict=True))
     with_lm = translate(text, tmp_path / "out", bundle_dir, "--lm", other, "--lm-weight", "1")
     assert with_lm not in (alone, both)
@@ -134,19 +130,17 @@ def test_bans_prefixes_and_shortlists(bundle_dir: Path, text: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("recommended", ["greedy", "sample", "exact"])
 def test_a_bundle_is_translated_as_it_recommends_unless_another_search_is_named(
-    bundle_dir: Path, text: Path, tmp_path: Path, recommended: Kind
+    bundle_dir: Path, text: Path, tmp_path: Path, recommended: str
 ) -> None:
     limits = {"max_length_factor": 0.5, "max_length_offset": 2}
     bundle = make_bundle(tmp_path / "b", search={"name": recommended, **limits}).path
     plain = translate(text, tmp_path / "out", bundle)
-    assert plain == [
-        found.text for (found,) in Translator(bundle_dir, search(bundle_dir, recommended, **limits)).translate(LINES)
-    ]
+    strategy = search(bundle_dir, recommended, **limits)
+    assert plain == [found.text for found in Translator(bundle_dir).translate(LINES, search=strategy)]
     assert plain == translate(text, tmp_path / "out", bundle, "--search", recommended)
     beam = translate(text, tmp_path / "out", bundle, "--search", "beam", "--beam", 4)
-    assert beam == [
-        found.text for (found,) in Translator(bundle_dir, search(bundle_dir, beam=4, **limits)).translate(LINES)
-    ]
+    strategy = search(bundle_dir, beam=4, **limits)
+    assert beam == [found.text for found in Translator(bundle_dir).translate(LINES, search=strategy)]
     assert main(["verify", str(bundle)]) == 0
 
 
@@ -186,7 +180,7 @@ def test_unknown_words_are_replaced(text: Path, tmp_path: Path) -> None:
         (["--shortlist", "5"], "has no shortlist; export it with shortlist=10"),
         (["--replace-unknown"], "replacing unknown words needs a model over words"),
         (["--replace-unknown", "nowhere.tsv"], "nowhere.tsv"),
-        (["--ban", "Quatsch"], "--ban Quatsch: the target vocabulary has no such token"),
+        (["--ban", "Quatsch"], "ban Quatsch: the target vocabulary has no such token"),
         (["--beam", "4", "--diverse-groups", "3"], "search.groups is 3, expected a divisor of beam (4)"),
         (["--search", "sample", "--top-p", "2"], "search.top_p is 2.0"),
         (["--lm", "nowhere", "--lm-weight", "1"], "bundle nowhere cannot be read"),

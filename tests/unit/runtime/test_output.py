@@ -7,7 +7,7 @@ import pytest
 
 from softsearch.errors import InputError
 from softsearch.runtime.output import open_output
-from softsearch.runtime.streaming import StreamOptions, translate_stream
+from softsearch.runtime.streaming import Files, translate_stream
 from softsearch.runtime.translator import Translator
 
 
@@ -60,7 +60,7 @@ def test_translations_and_alignments_need_two_files(bundle_dir: Path, tmp_path: 
     (tmp_path / "out").write_text("older\n")
     (tmp_path / "link").symlink_to("out")
     (tmp_path / "in").write_text("one\n")
-    options = StreamOptions(tmp_path / "in", tmp_path / "out", tmp_path / other, n_best=False)
+    files = Files(tmp_path / "in", tmp_path / "out", tmp_path / other)
     with pytest.raises(InputError, match="named for the translations and for the alignments; give --alignments"):
-        translate_stream(Translator(bundle_dir, threads=1), options)
+        translate_stream(Translator(bundle_dir, threads=1), files)
     assert (tmp_path / "out").read_text() == "older\n"

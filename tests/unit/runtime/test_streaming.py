@@ -2,16 +2,18 @@
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from softsearch.errors import InputError
-from softsearch.runtime.streaming import StreamOptions, translate_stream
-from softsearch.runtime.translator import Translation, Translator
-from tests.unit.runtime.bundles import SRC_LINES, search
+from softsearch.runtime.streaming import Files, translate_stream
+from softsearch.runtime.translation import Translation
+from softsearch.runtime.translator import Translator
+from tests.unit.runtime.bundles import SRC_LINES
 
 
 class Recorder(Translator):
@@ -21,12 +23,10 @@ class Recorder(Translator):
         super().__init__(bundle, threads=1)
         self.blocks: list[int] = []
 
-    def translate(
-        self, lines: Iterable[str], *, prefixes: Sequence[str] | None = None, first_line: int = 1
-    ) -> list[list[Translation]]:
+    def translate(self, lines: Iterable[str], **options: Any) -> list[Translation]:
         block = list(lines)
-        self.blocks.append(len(block))
-        return super().translate(block, prefixes=prefixes, first_line=first_line)
+        self.blocks += [len(block)] if block else []
+        return super().translate(block, **options)
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +36,12 @@ def translator(bundle_dir: Path) -> Translator:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch):
-    def run(translator: Translator, given: bytes, **options: object) -> bytes:
+    def run(translator: Translator, given: bytes, **options: Any) -> bytes:
         output = io.BytesIO()
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(given)))
         monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=output))
-        defaults = {"input": None, "output": None, "alignments": None, "n_best": False}
-        translate_stream(translator, StreamOptions(**(defaults | options)))  # type: ignore[arg-type]
+        files = {name: options.pop(name) for name in ("input", "output", "alignments", "prefixes") if name in options}
+        translate_stream(translator, Files(**files), options)
         return output.getvalue()
 
     return run
@@ -50,7 +50,7 @@ def run(monkeypatch: pytest.MonkeyPatch):
 def test_each_line_in_gives_one_line_out_in_order(translator: Translator, run) -> None:
     lines = ["one two", "", "ten", "   ", "a cat sat", "\U0001f600", "\0", "one\u2028two\x85three\x0b", "ten"]
     out = run(translator, "\n".join(lines).encode()).decode().split("\n")
-    assert out == [translator.translate([line])[0][0].text for line in lines] + [""]
+    assert out == [translator.translate([line])[0].text for line in lines] + [""]
     assert out[1] == out[3] == out[6] == ""
     assert out[2] == out[8] != ""
 
@@ -71,7 +71,7 @@ def test_blocks_are_bounded_and_make_no_difference(
     given = "".join(f"{line}\n" for line in SRC_LINES[:10]).encode()
     whole = run(translator, given)
     recorder = Recorder(bundle_dir)
-    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_LINES", 4)
+    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 4)
     assert run(recorder, given) == whole
     assert recorder.blocks == [4, 4, 2]
     monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_BYTES", 30)
@@ -105,7 +105,7 @@ def test_invalid_utf8_names_line_and_byte_and_is_never_translated(
 def test_errors_in_later_blocks_number_lines_from_the_start(
     translator: Translator, run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_LINES", 2)
+    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 2)
     with pytest.raises(InputError, match="line 5 has"):
         run(translator, b"one\ntwo\nten\none\n" + b"ten " * 10_000 + b"\n")
 
@@ -115,20 +115,22 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory(translator: Trans
         run(translator, b"one\n" + b"a" * (3 << 20))
 
 
-def test_n_best_lists_are_in_moses_format(bundle_dir: Path, run) -> None:
-    translator = Translator(bundle_dir, search(bundle_dir, beam=3, n_best=2))
-    rows = run(translator, b"one\n\nten\n", n_best=True).decode().splitlines()
+def test_n_best_lists_are_in_moses_format(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.BytesIO()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one\n\nten\n")))
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=output))
+    translate_stream(translator, Files(), {"beam": 3, "n_best": 2})
+    rows = output.getvalue().decode().splitlines()
     assert [row.split(" ||| ")[0] for row in rows] == ["0", "0", "1", "2", "2"]
     assert rows[2] == "1 |||  ||| 0.000000"
-    for row, expected in zip(rows[:2], translator.translate(["one"])[0], strict=True):
+    for row, expected in zip(rows[:2], translator.translate(["one"], beam=3, n_best=2)[0].n_best, strict=True):
         assert row == f"0 ||| {expected.text} ||| {expected.score:.6f}"
 
 
-def test_files_hold_what_streams_would(translator: Translator, bundle_dir: Path, run, tmp_path: Path) -> None:
+def test_files_hold_what_streams_would(translator: Translator, run, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one two\n\nten\n")
     options = {name: tmp_path / f"{name}.txt" for name in ("output", "alignments")}
-    looking = Translator(bundle_dir, search(bundle_dir, alignments=True))
-    assert run(looking, b"", input=tmp_path / "in.txt", **options) == b""
+    assert run(translator, b"", input=tmp_path / "in.txt", **options) == b""
     assert (tmp_path / "output.txt").read_bytes() == run(translator, b"one two\n\nten\n")
     records = [json.loads(line) for line in (tmp_path / "alignments.txt").read_text().splitlines()]
     assert [(record["line"], record["rank"]) for record in records] == [(1, 1), (2, 1), (3, 1)]
@@ -176,7 +178,7 @@ def test_someone_who_types_gets_an_answer_to_each_line(bundle_dir: Path, monkeyp
     recorder = Recorder(bundle_dir)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Terminal(b"one\nten\n")))
     monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
-    translate_stream(recorder, StreamOptions(None, None, None, n_best=False))
+    translate_stream(recorder, Files())
     assert recorder.blocks == [1, 1]
 
 
@@ -184,10 +186,10 @@ def test_prefixes_go_with_their_lines_across_blocks(
     translator: Translator, run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "begins").write_text("vier\n\neine\nvier\n")
-    monkeypatch.setattr("softsearch.runtime.streaming._BLOCK_LINES", 3)
+    monkeypatch.setattr("softsearch.runtime.streaming.BLOCK_LINES", 3)
     out = run(translator, b"one\ntwo\nten\none\n", prefixes=tmp_path / "begins").decode().splitlines()
     expected = translator.translate(["one", "two", "ten", "one"], prefixes=["vier", "", "eine", "vier"])
-    assert out == [n_best[0].text for n_best in expected]
+    assert out == [translation.text for translation in expected]
     assert [line[:4] for line in out[::2]] == ["vier", "eine"]
 
 
@@ -208,9 +210,9 @@ def test_there_is_one_prefix_for_each_line(
     assert not (tmp_path / "out").exists()
 
 
-def test_lines_without_a_proof_are_counted(bundle_dir: Path, translator: Translator, monkeypatch) -> None:
-    strategy = search(bundle_dir, "exact", max_nodes=1, max_length_factor=0.0, max_length_offset=3)
+def test_lines_without_a_proof_are_counted(translator: Translator, monkeypatch) -> None:
+    exact = {"search": "exact", "nodes": 1, "max_length": 3}
     monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
-    for exact, expected in ((Translator(bundle_dir, strategy), 2), (translator, 0)):
+    for options, expected in ((exact, 2), ({}, 0)):
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two\n\nten\n")))
-        assert translate_stream(exact, StreamOptions(None, None, None, n_best=False)) == expected
+        assert translate_stream(translator, Files(), options) == expected

@@ -14,6 +14,7 @@ from softsearch.runtime.system import System, combine, open_bundle, rescoring_mo
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble
 from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.search.scoring import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
@@ -161,9 +162,10 @@ def test_scores_are_in_the_order_of_the_text(systems: list[System]) -> None:
     first, second, _ = systems
     right_to_left = writing(second, SentencePieceTokenizer(first.tokenizers[1].model, reverse=True))
     for system in (first, right_to_left):
-        (pair,) = system.score(SRC_LINES[:1], TGT_LINES[:1])
-        assert len(pair.token_log_probs) == len(system.tokenizers[1].encode(TGT_LINES[0])) + 1
-        assert pair.log_prob == pytest.approx(sum(pair.token_log_probs))
-        longer = system.score(SRC_LINES[:1], [TGT_LINES[0] + " zehn"])[0].token_log_probs
-        same_start = pair.token_log_probs[0] == pytest.approx(longer[0], abs=1e-5)
-        assert same_start is not system.tokenizers[1].reverse
+        encoded = system.tokenizers[1].encode(TGT_LINES[0])
+        (pair,) = system.score([SOURCES[0][:-1]], [encoded])
+        (expected,) = score_pairs(system.step_fn, SOURCES[:1], [encoded], batch_tokens=100)
+        *log_probs, eos = expected.token_log_probs
+        in_order = log_probs[::-1] if system is right_to_left else log_probs
+        assert pair.token_log_probs == pytest.approx((*in_order, eos))
+        assert pair.log_prob == pytest.approx(expected.log_prob)

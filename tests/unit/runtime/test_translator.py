@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.splitting import split_text
-from softsearch.runtime.translator import Translation, Translator
+from softsearch.runtime.translation import Translation
+from softsearch.runtime.translator import Translator, split_text
 from softsearch.search.beam import BeamSearch
-from softsearch.search.ensemble import WithMappedIds
+from softsearch.search.greedy import Greedy
+from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, SPECIALS
 from tests.unit.runtime.bundles import (
@@ -23,7 +24,6 @@ from tests.unit.runtime.bundles import (
     bundle_parts,
     encoder_graph,
     make_bundle,
-    search,
     tokenizers,
     word_tokenizers,
 )
@@ -36,15 +36,15 @@ def translator(bundle_dir: Path) -> Translator:
     return Translator(bundle_dir, threads=1)
 
 
-def texts(found: list[list[Translation]]) -> list[str]:
-    return [n_best[0].text for n_best in found]
+def texts(translations: list[Translation]) -> list[str]:
+    return [translation.text for translation in translations]
 
 
 def test_every_line_gets_a_translation_that_decodes_its_pieces(translator: Translator) -> None:
     found = translator.translate(LINES)
     assert len(found) == len(LINES)
-    assert any(n_best[0].text for n_best in found)
-    for line, (best,) in zip(LINES, found, strict=True):
+    assert any(texts(found))
+    for line, best in zip(LINES, found, strict=True):
         assert best.src_pieces == (*tokenizers()[0].pieces(tokenizers()[0].encode(line)), "</s>")
         assert "".join(best.tgt_pieces).replace("</s>", "").replace("\u2581", " ").strip() == best.text.strip()
         assert best.score == pytest.approx(best.log_prob / len(best.tgt_pieces))
@@ -66,8 +66,8 @@ def test_results_do_not_depend_on_order_batches_or_threads(
 def test_a_line_that_shows_nothing_is_translated_as_nothing_without_the_model(
     translator: Translator, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    monkeypatch.setattr(translator, "_step_fn", None)
-    assert translator.translate([line]) == [[Translation("", 0.0, 0.0, False, (), (), None)]]
+    monkeypatch.setattr("softsearch.runtime.session._run", None)
+    assert translator.translate([line]) == [Translation("", 0.0, 0.0, False, (), (), None)]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_line_that_shows_nothing_is_translated_as_nothing_without_the_model(
     ],
 )
 def test_any_text_gives_one_line_of_valid_utf8(translator: Translator, line: str) -> None:
-    ((best,),) = translator.translate([line])
+    (best,) = translator.translate([line])
     assert best.text.encode().decode() == best.text
     assert len(best.text.splitlines()) <= 1
 
@@ -93,7 +93,7 @@ def test_any_text_gives_one_line_of_valid_utf8(translator: Translator, line: str
 @settings(max_examples=50, deadline=None)
 @given(line=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 def test_no_text_breaks_a_line_or_the_translator(translator: Translator, line: str) -> None:
-    ((best,),) = translator.translate([line])
+    (best,) = translator.translate([line])
     assert len(best.text.encode().splitlines()) <= 1
 
 
@@ -110,7 +110,7 @@ def test_a_lone_surrogate_is_an_error_that_names_its_line(translator: Translator
 def test_a_long_line_is_split_and_joined(translator: Translator) -> None:
     sentences = [f"{SRC_LINES[index % 3]}." for index in range(20)]
     encode = tokenizers()[0].encode
-    ((joined,),) = translator.translate([" ".join(sentences)])
+    (joined,) = translator.translate([" ".join(sentences)])
     assert len(encode(" ".join(sentences))) > 3 * MAX_SRC_TOKENS
     without_ends = [piece for piece in joined.src_pieces if piece != "</s>"]
     assert "".join(without_ends).replace("\u2581", " ").strip() == " ".join(sentences)
@@ -118,11 +118,11 @@ def test_a_long_line_is_split_and_joined(translator: Translator) -> None:
     assert all(len(part.split()) < MAX_SRC_TOKENS for part in parts)
     again = translator.translate(["".join(part.split()).replace("\u2581", " ").strip() for part in parts])
     assert joined.text == " ".join(texts(again))
-    assert joined.log_prob == pytest.approx(sum(best.log_prob for (best,) in again), abs=1e-3)
+    assert joined.log_prob == pytest.approx(sum(best.log_prob for best in again), abs=1e-3)
 
 
 def test_alignments_of_a_split_line_stay_within_their_parts(bundle_dir: Path) -> None:
-    ((found,),) = Translator(bundle_dir, search(bundle_dir, alignments=True)).translate([" ".join(LINES)])
+    (found,) = Translator(bundle_dir).translate([" ".join(LINES)], alignments=True)
     assert found.alignments is not None
     assert found.alignments.shape == (len(found.tgt_pieces), len(found.src_pieces))
     np.testing.assert_allclose(found.alignments.sum(axis=1), 1.0, atol=1e-5)
@@ -135,7 +135,7 @@ def test_lines_at_the_limit_are_not_split(translator: Translator) -> None:
     per_word = len(tokenizers()[0].encode(word))
     fits = (MAX_SRC_TOKENS - 1) // per_word
     for words, ends in ((fits, 1), (fits + 1, 2)):
-        ((found,),) = translator.translate([" ".join([word] * words)])
+        (found,) = translator.translate([" ".join([word] * words)])
         assert found.src_pieces.count("</s>") == ends
 
 
@@ -147,21 +147,19 @@ def test_a_line_of_a_million_characters_is_refused_with_its_number(translator: T
 
 
 def test_n_best_lists_are_ordered(bundle_dir: Path) -> None:
-    for n_best in Translator(bundle_dir, search(bundle_dir, beam=4, n_best=4)).translate(LINES):
-        assert len(n_best) == 4
-        finished = [found.score for found in n_best if not found.truncated]
+    for best in Translator(bundle_dir).translate(LINES, beam=4, n_best=4):
+        assert len(best.n_best) == 1 + len(best.alternatives) == 4
+        finished = [found.score for found in best.n_best if not found.truncated]
         assert finished == sorted(finished, reverse=True)
 
 
 def test_n_best_of_a_split_line_joins_equal_ranks(bundle_dir: Path) -> None:
-    (n_best,) = Translator(bundle_dir, search(bundle_dir, beam=3, n_best=3)).translate([" ".join(LINES)])
-    assert len({found.tgt_pieces for found in n_best}) == len(n_best) == 3
+    (best,) = Translator(bundle_dir).translate([" ".join(LINES)], beam=3, n_best=3)
+    assert len({found.tgt_pieces for found in best.n_best}) == len(best.n_best) == 3
 
 
 def test_a_length_limit_is_kept_and_flagged(bundle_dir: Path) -> None:
-    for (best,) in Translator(bundle_dir, search(bundle_dir, max_length_factor=0, max_length_offset=2)).translate(
-        LINES
-    ):
+    for best in Translator(bundle_dir).translate(LINES, max_length=2):
         assert len(best.tgt_pieces) <= 2
         assert best.truncated == (best.tgt_pieces[-1] != "</s>")
 
@@ -175,12 +173,51 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
     [
         ({"beam": 2, "n_best": 3}, r"n_best is 3, expected at most beam \(2\)"),
         ({"beam": 0}, "beam is 0"),
-        ({"max_length_offset": 0}, "max_length_offset is 0"),
+        ({"max_length": 0}, "max_length_offset is 0"),
+        ({"max_length": "long"}, "'long' is not a length; expected N"),
+        ({"beam": "5"}, "beam is '5', expected a whole number"),
+        ({"length_penalty": True}, "length_penalty is True, expected a number"),
+        ({"beams": 5}, "beams is no option of a search; did you mean 'beam'"),
+        ({"search": "greedi"}, "search is 'greedi', expected one of .*; did you mean 'greedy'"),
+        ({"search": "greedy", "beam": 5}, "beam is an option of search beam, exact or rerank, not of search greedy"),
+        ({"search": "rerank"}, "search rerank needs rescore with at least one bundle"),
+        ({"search": BeamSearch(), "beam": 5}, "search is a strategy with options of its own; leave out beam"),
+        ({"ban": ["Quatsch"]}, "ban Quatsch: the target vocabulary has no such token"),
     ],
 )
-def test_options_out_of_range_are_refused(bundle_dir: Path, options: dict[str, int], message: str) -> None:
+def test_wrong_options_are_refused(translator: Translator, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        search(bundle_dir, **options)
+        translator.translate([], **options)
+
+
+def test_one_string_in_place_of_a_list_is_refused(translator: Translator) -> None:
+    with pytest.raises(InputError, match="lines is one string, expected a list of lines"):
+        translator.translate("one two")
+    with pytest.raises(InputError, match="lines is one string"):
+        next(translator.stream("one two"))
+    with pytest.raises(InputError, match="src_lines is one string"):
+        translator.score("one", "eins")
+
+
+def test_a_stream_gives_what_its_lines_give_together(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softsearch.runtime.translator.BLOCK_LINES", 2)
+    assert texts([*translator.stream(iter(LINES), beam=2)]) == texts(translator.translate(LINES, beam=2))
+    stream = translator.stream(iter(["one", "ten", "two \ud800"]))
+    assert [next(stream).text, next(stream).text] == texts(translator.translate(["one", "ten"]))
+    with pytest.raises(InputError, match="line 3: character 5"):
+        next(stream)
+
+
+def test_scores_are_those_of_the_search(translator: Translator) -> None:
+    ended = [(line, best) for line, best in zip(LINES, translator.translate(LINES), strict=True) if not best.truncated]
+    pairs = [(line, best) for line, best in ended if "".join(best.tgt_pieces[:-1]).replace("\u2581", " ") == best.text]
+    scores = translator.score([line for line, _ in pairs], [best.text for _, best in pairs])
+    again = [tokenizers()[1].pieces(tokenizers()[1].encode(best.text)) for _, best in pairs]
+    for (_, best), score, pieces in zip(pairs, scores, again, strict=True):
+        if (*pieces, "</s>") == best.tgt_pieces:
+            assert score.log_prob == pytest.approx(best.log_prob, abs=1e-4)
+    with pytest.raises(InputError, match="tgt_lines:8 is blank"):
+        translator.score(["one", "two"], ["eins", " "], first_line=7)
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -207,7 +244,7 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
     bundle = make_bundle(tmp_path / "b", reversed={"src": src, "tgt": tgt})
     src_tokenizer, tgt_tokenizer = tokenizers()
     strategy = BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10, alignments=True)
-    translator = Translator(bundle, search(bundle.path, alignments=True), threads=1)
+    translator = Translator(bundle, threads=1)
     for line in LINES[:3]:
         ids = src_tokenizer.encode(line)
         step_fn = OnnxStepFunction(bundle, alignments=True)
@@ -220,7 +257,7 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
         if tgt:
             last = len(tokens)
             weights = np.concatenate([weights[:last][::-1], weights[last:]])
-        ((found,),) = translator.translate([line])
+        (found,) = translator.translate([line], alignments=True)
         assert found.text == tgt_tokenizer.decode(tokens)
         assert found.src_pieces == (*src_tokenizer.pieces(ids), "</s>")
         assert found.tgt_pieces == (*tgt_tokenizer.pieces(tokens), *(() if found.truncated else ("</s>",)))
@@ -230,8 +267,7 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
 
 def test_reversed_parts_of_a_long_line_stay_in_the_order_of_the_text(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path / "b", reversed={"src": True, "tgt": True})
-    translator = Translator(bundle, search(bundle.path, alignments=True), threads=1)
-    ((found,),) = translator.translate([" ".join(LINES)])
+    (found,) = Translator(bundle, threads=1).translate([" ".join(LINES)], alignments=True)
     without_ends = "".join(piece for piece in found.src_pieces if piece != "</s>")
     assert without_ends.replace("\u2581", " ").strip() == " ".join(LINES)
     assert found.alignments is not None
@@ -247,18 +283,24 @@ def test_every_part_of_a_long_line_gets_its_language_tag(tmp_path: Path) -> None
     translator = Translator(bundle, threads=1)
     text = " ".join(LINES)
     for line, tags in ((f"<2de> {text}", True), (f"<2fr> {text}", False), (text, False)):
-        ((found,),) = translator.translate([line])
+        (found,) = translator.translate([line])
         parts = "".join(found.src_pieces).split("</s>")[:-1]
         assert len(parts) > 2
         assert [part.startswith("\u2581<2de>") for part in parts] == [tags] * len(parts)
-    ((short,),) = translator.translate(["<2de> one"])
+    (short,) = translator.translate(["<2de> one"])
     assert short.src_pieces[0] == "\u2581<2de>"
 
 
 def test_what_the_bundle_recommends_is_the_default(bundle_dir: Path) -> None:
-    bundle = Bundle.open(bundle_dir)
-    assert Translator(bundle)._search == search(bundle_dir, beam=3)
-    assert search(bundle_dir) == BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10)
+    translator, limits = Translator(Bundle.open(bundle_dir)), {"max_length_factor": 1.5, "max_length_offset": 10}
+    for options, strategy in (
+        ({}, BeamSearch(beam=3, **limits)),
+        ({"beam": 7, "max_length": "1 + 4 * source"}, BeamSearch(beam=7, max_length_factor=4.0, max_length_offset=1)),
+        ({"search": "greedy"}, Greedy(**limits)),
+        ({"search": "sample", "seed": 4, "top_k": 3}, Sampling(seed=4, top_k=3, **limits)),
+        ({"diverse_groups": 3, "diverse_strength": 2}, BeamSearch(beam=3, groups=3, diversity=2, **limits)),
+    ):
+        assert translator.translate(LINES, **options) == translator.translate(LINES, search=strategy)
 
 
 def test_prefixes_begin_the_translations_of_their_lines(bundle_dir: Path, translator: Translator) -> None:
@@ -267,17 +309,17 @@ def test_prefixes_begin_the_translations_of_their_lines(bundle_dir: Path, transl
     prefixes += [""] * (len(lines) - len(prefixes))
     free = translator.translate(lines)
     for kind in ("beam", "greedy", "sample"):
-        one, other = (Translator(bundle_dir, search(bundle_dir, kind), batch_tokens=n, threads=1) for n in (1000, 1))
-        found = one.translate(lines, prefixes=prefixes)
-        assert texts(found) == texts(other.translate(lines, prefixes=prefixes))
-        for prefix, (best, *_), line, (unforced, *_) in zip(prefixes, found, lines, free, strict=True):
+        one, other = (Translator(bundle_dir, batch_tokens=n, threads=1) for n in (1000, 1))
+        found = one.translate(lines, search=kind, prefixes=prefixes)
+        assert texts(found) == texts(other.translate(lines, search=kind, prefixes=prefixes))
+        for prefix, best, line, unforced in zip(prefixes, found, lines, free, strict=True):
             assert best.text.startswith(prefix) or not line
             if not prefix and kind == "beam":
                 assert best.text == unforced.text
 
 
 def test_a_prefix_that_cannot_be_written_names_its_line(translator: Translator) -> None:
-    with pytest.raises(InputError, match=r"line 12: the model's vocabulary has not all of the prefix 'Ω'"):
+    with pytest.raises(InputError, match=r"line 12: the model's vocabulary lacks a part of the prefix 'Ω'"):
         translator.translate(["one", "two"], prefixes=["eins", "\u03a9"], first_line=11)
 
 
@@ -286,19 +328,19 @@ def test_prefixes_need_a_model_that_writes_from_left_to_right(bundle_dir: Path, 
     with pytest.raises(ConfigError, match="writes from the end of a text"):
         Translator(bundle, threads=1).translate(["one"], prefixes=["eins"])
     with pytest.raises(ConfigError, match="ExactSearch cannot be told how translations begin"):
-        Translator(bundle_dir, search(bundle_dir, "exact"), threads=1).translate(["one"], prefixes=["eins"])
+        Translator(bundle_dir, threads=1).translate(["one"], search="exact", prefixes=["eins"])
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_unknown_words_are_replaced_by_what_was_looked_at(tmp_path: Path, turned: bool) -> None:
     bundle = make_bundle(tmp_path / "b", words=True, reversed={"src": turned, "tgt": turned})
-    drawn = search(bundle.path, "sample", n_best=4, alignments=True)
-    dictionary = {"two": "zwei", "three": "drei"}
-    plain, replacing = (Translator(bundle, drawn, dictionary=d, threads=1) for d in (None, dictionary))
+    translator, dictionary = Translator(bundle, threads=1), {"two": "zwei", "three": "drei"}
     lines = [*LINES, "a cat ten Rex one"]
     replaced: list[str] = []
-    for line, n_best, again in zip(lines, plain.translate(lines), replacing.translate(lines), strict=True):
-        for before, after in zip(n_best, again, strict=True):
+    plain = translator.translate(lines, search="sample", n_best=4, alignments=True)
+    replacing = translator.translate(lines, search="sample", n_best=4, replace_unknown=dictionary)
+    for line, best, again in zip(lines, plain, replacing, strict=True):
+        for before, after in zip(best.n_best, again.n_best, strict=True):
             assert (before.tgt_pieces, before.score) == (after.tgt_pieces, after.score)
             assert before.alignments is not None
             words = line.split()
@@ -319,31 +361,27 @@ def test_unknown_words_are_replaced_by_what_was_looked_at(tmp_path: Path, turned
 
 def test_each_part_of_a_long_line_is_looked_at_by_itself(tmp_path: Path) -> None:
     bundle = make_bundle(tmp_path / "b", words=True)
-    drawn = search(bundle.path, "sample", n_best=9, alignments=True)
+    drawn = {"search": "sample", "n_best": 9, "replace_unknown": True}
     known = next(iter(word_tokenizers()[0].vocabulary())).removeprefix("\u2581")
     line = " ".join(f"{known} x{number}" for number in range(40))
-    translator = Translator(bundle, drawn, dictionary={}, threads=1)
+    translator = Translator(bundle, threads=1)
     encode = word_tokenizers()[0].encode
-    parts = translator.translate(split_text(line, lambda part: len(encode(part)) < MAX_SRC_TOKENS))
+    parts = translator.translate(split_text(line, lambda part: len(encode(part)) < MAX_SRC_TOKENS), **drawn)
     assert len(parts) > 2
-    (n_best,) = translator.translate([line])
-    assert any("<unk>" in found.tgt_pieces for found in n_best)
-    assert [found.text for found in n_best] == [" ".join(p.text for p in ranked) for ranked in zip(*parts, strict=True)]
+    (best,) = translator.translate([line], **drawn)
+    assert any("<unk>" in found.tgt_pieces for found in best.n_best)
+    ranks = zip(*(part.n_best for part in parts), strict=True)
+    assert [found.text for found in best.n_best] == [" ".join(part.text for part in rank) for rank in ranks]
 
 
-def test_replacing_needs_words_and_attention(bundle_dir: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="needs a model over words"):
-        Translator(bundle_dir, search(bundle_dir, alignments=True), dictionary={})
-    bundle = make_bundle(tmp_path / "b", words=True)
-    with pytest.raises(ConfigError, match="replacing unknown words needs a search that collects alignments"):
-        Translator(bundle, dictionary={})
-
-
-@pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}])
-def test_a_search_that_needs_attention_is_refused_where_there_is_none(
-    bundle_dir: Path, options: dict[str, Any]
+@pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}, {"replace_unknown": True}])
+def test_what_needs_attention_or_words_is_refused_without(
+    bundle_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
-    blind = WithMappedIds(OnnxStepFunction(Bundle.open(bundle_dir), alignments=True), list)
-    Translator(bundle_dir, search(bundle_dir), step_fn=blind)
-    with pytest.raises(ConfigError, match="need a model with attention, and this one has none"):
-        Translator(bundle_dir, search(bundle_dir, **options), step_fn=blind)
+    with pytest.raises(ConfigError, match="needs a model over words"):
+        Translator(bundle_dir).translate([], replace_unknown=True)
+    blind = Translator(make_bundle(tmp_path / "b", words=True))
+    monkeypatch.setattr(blind.system.step_fn, "has_attention", False)
+    assert blind.translate(["one"])
+    with pytest.raises(ConfigError, match="has no attention, which"):
+        blind.translate(["one"], **options)

@@ -1,0 +1,109 @@
+"""Translations of lines, made of those of their parts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.runtime.options import Search, output_options
+from softsearch.runtime.system import Tokenizers
+from softsearch.search.exact import ExactSearch
+from softsearch.search.interface import Hypothesis, SearchOptions
+from softsearch.search.rerank import Rerank
+from softsearch.text.vocabulary import EOS
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The best translation of a line; of a line that had to be split, its parts' translations joined by spaces."""
+
+    text: str
+    score: float  # log_prob after the length penalty; higher is better
+    log_prob: float  # natural log
+    truncated: bool  # the length limit was reached before the model ended the sentence
+    src_pieces: tuple[str, ...]  # in the order of the text, with the final </s>
+    tgt_pieces: tuple[str, ...]  # in the order of the text, with the final </s>, unless truncated
+    alignments: NDArray[np.float32] | None  # [len(tgt_pieces), len(src_pieces)]; None unless asked for
+    optimal: bool | None = None  # of exact search: proven to be the model's best
+    alternatives: tuple["Translation", ...] = ()  # with n_best > 1: the next best ones, best first
+
+    @property
+    def n_best(self) -> tuple["Translation", ...]:
+        """This translation and its alternatives."""
+        return (self, *self.alternatives)
+
+
+class Part(NamedTuple):
+    """A line, or as much of it as the model takes at once."""
+
+    text: str
+    ids: list[int]  # with EOS
+
+
+class Candidate(NamedTuple):
+    """A translation of a part."""
+
+    part: Part
+    hypothesis: Hypothesis
+    text: str
+
+
+def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]) -> Translation:
+    """The translation of a line from one translation of each of its parts.
+
+    Args:
+        search: found them.
+        tokenizers: of the model.
+        candidates: in the order of the text.
+    """
+    src_tokenizer, tgt_tokenizer = tokenizers
+    hypotheses = [candidate.hypothesis for candidate in candidates]
+    sources = [candidate.part.ids for candidate in candidates]
+    written = [[*h.tokens] if h.truncated else [*h.tokens, EOS] for h in hypotheses]
+    scores = [hypothesis.score for hypothesis in hypotheses]
+    return Translation(
+        # What comes out is one line, for every tool that may read it.
+        text=" ".join(" ".join(candidate.text for candidate in candidates).splitlines()),
+        score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [len(ids) for ids in written]),
+        log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
+        truncated=any(hypothesis.truncated for hypothesis in hypotheses),
+        optimal=all(h.optimal for h in hypotheses) if isinstance(search, ExactSearch) else None,
+        src_pieces=tuple(piece for ids in sources for piece in src_tokenizer.pieces(ids)),
+        tgt_pieces=tuple(piece for ids in written for piece in tgt_tokenizer.pieces(ids)),
+        alignments=_block_diagonal(
+            [
+                h.alignments[np.ix_(tgt_tokenizer.text_order(tgt), src_tokenizer.text_order(src))]
+                for src, tgt, h in zip(sources, written, hypotheses, strict=True)
+                if h.alignments is not None
+            ]
+        ),
+    )
+
+
+def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]) -> float:
+    """The score that the search would give a translation made of parts with these scores and numbers of tokens.
+
+    A coverage penalty is the mean of the parts', weighted by their norms.
+    """
+
+    def per_nat(length: int) -> float:
+        if isinstance(search, Rerank):
+            return float(length**-search.length_penalty)
+        options = output_options(search)
+        return options.score(1.0, length) if isinstance(options, SearchOptions) else 1 / length
+
+    total = sum(score / per_nat(length) for score, length in zip(scores, lengths, strict=True))
+    return per_nat(sum(lengths)) * total
+
+
+def _block_diagonal(blocks: Sequence[NDArray[np.float32]]) -> NDArray[np.float32] | None:
+    """The attention of a split line, each of whose parts was translated from its own source alone."""
+    if len(blocks) <= 1:
+        return blocks[0] if blocks else None
+    corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
+    whole = np.zeros(corners[-1], dtype=np.float32)
+    for block, (row, column) in zip(blocks, corners[:-1], strict=True):
+        whole[row : row + block.shape[0], column : column + block.shape[1]] = block
+    return whole

@@ -1,0 +1,30 @@
+"""The public API: its names, imported when they are used, and its examples."""
+
+import doctest
+import inspect
+from pathlib import Path
+
+import pytest
+
+import softsearch
+from softsearch.runtime import translator as translator_module
+from tests.unit.runtime.bundles import make_bundle
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    for name in softsearch.__all__:
+        assert inspect.isclass(getattr(softsearch, name)), name
+    assert set(softsearch.__all__) <= set(dir(softsearch))
+    with pytest.raises(AttributeError, match="module 'softsearch' has no attribute 'Translater'"):
+        softsearch.Translater  # noqa: B018
+    assert issubclass(softsearch.BundleError, softsearch.SoftsearchError)
+    assert (Path(softsearch.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("module", [softsearch, translator_module])
+def test_the_examples_run(module: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_bundle(tmp_path / "exports" / "demo")
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)  # type: ignore[arg-type]
+    assert result.attempted > 2
+    assert result.failed == 0
