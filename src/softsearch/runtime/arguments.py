@@ -3,40 +3,30 @@
 import argparse
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.options import KINDS, Length, check_options, default_of, read_length
+from softsearch.runtime.options import KINDS, Length, check_options, default_of, kinds_with, read_length
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.penalties import LENGTH_NORMS
 
-
-class _Help(NamedTuple):
-    """The help of an option of the search strategies, which say its type."""
-
-    metavar: str | None
-    text: str
-
-
-_STRATEGY_OPTIONS = {
-    "n_best": _Help("N", "write up to N translations of each line, as `line ||| text ||| score`"),
-    "beam": _Help("N", "hypotheses per sentence (default: the bundle's)"),
-    "length_penalty": _Help("A", "divide scores by length ** A; 0: do not (default: the bundle's)"),
-    "length_norm": _Help(None, "gnmt: divide by ((5 + length) / 6) ** A instead"),
-    "coverage_penalty": _Help("B", "weight of GNMT's coverage penalty, for unattended source words"),
-    "exact_stop": _Help(None, "stop only when nothing better can follow (default: when N hypotheses have ended)"),
-    "diverse_groups": _Help("N", "diverse beam search in N groups"),
-    "diverse_strength": _Help("X", "penalty of a repeated token, in nats"),
-    "nodes": _Help("N", "exact search: most prefixes expanded per sentence"),
-    "temperature": _Help("T", "below 1: more probable tokens (default: 1)"),
-    "top_k": _Help("N", "draw from the N most probable tokens (default: from all)"),
-    "top_p": _Help("P", "draw from the most probable tokens with this share together (default: 1)"),
-    "seed": _Help("N", "the same seed gives the same samples (default: 1)"),
-    "no_repeat_ngram": _Help("N", "never repeat a sequence of N tokens"),
+_HELP = {  # of options that the search strategies define, with their types
+    "n_best": "write up to N translations of each line, as `line ||| text ||| score`",
+    "beam": "hypotheses per sentence (default: the bundle's)",
+    "length_penalty": "divide scores by length ** X; 0: do not (default: the bundle's)",
+    "length_norm": "gnmt: divide by ((5 + length) / 6) ** X instead",
+    "coverage_penalty": "weight of GNMT's coverage penalty, for unattended source words",
+    "exact_stop": "stop only when nothing better can follow (default: when N hypotheses have ended)",
+    "diverse_groups": "diverse beam search in N groups",
+    "diverse_strength": "penalty of a repeated token, in nats",
+    "nodes": "exact search: most prefixes expanded per sentence",
+    "temperature": "below 1: more probable tokens (default: 1)",
+    "top_k": "draw from the N most probable tokens (default: from all)",
+    "top_p": "draw from the most probable tokens with this share together (default: 1)",
+    "seed": "the same seed gives the same samples (default: 1)",
+    "no_repeat_ngram": "never repeat a sequence of N tokens",
 }
-_FOR_SOME_SEARCHES = (*_STRATEGY_OPTIONS, "ban", "prefix", "alignments", "rescore", "rescore_weights")
-_FOR_SOME_SEARCHES += ("rescore_length_penalty", "max_length", "min_length")
-_NOT_OF_TRANSLATE = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
+_NOT_KEYWORDS = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
 
 
 def add_translate_options(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +45,8 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
 
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """Ends the command with its usage where options contradict each other or the search."""
-    given = [name for name in _FOR_SOME_SEARCHES if getattr(arguments, name) not in (None, [])]
     try:
-        check_options(arguments.search, given, _flag)
+        check_options(arguments.search, _search_options(arguments), _flag)
     except ConfigError as error:
         parser.error(str(error))
     for name, other in (("lm", "lm_weight"), ("lm_weight", "lm")):
@@ -74,13 +63,15 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
 
 def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of the search, as keywords of :meth:`Translator.translate`."""
-    names = [name for name in _FOR_SOME_SEARCHES if name not in _NOT_OF_TRANSLATE]
-    return {name: getattr(arguments, name) for name in names if getattr(arguments, name) not in (None, [])}
+    return {name: value for name, value in _search_options(arguments).items() if name not in _NOT_KEYWORDS}
+
+
+def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: value for name, value in vars(arguments).items() if value not in (None, []) and kinds_with(name)}
 
 
 def _add_strategy_options(group: Any, *names: str) -> None:
     for name in names:
-        metavar, text = _STRATEGY_OPTIONS[name]
         default = default_of(name)
         settings: dict[str, Any]
         if isinstance(default, bool):
@@ -88,10 +79,10 @@ def _add_strategy_options(group: Any, *names: str) -> None:
         elif isinstance(default, str):
             settings = {"choices": LENGTH_NORMS}
         elif isinstance(default, float):
-            settings = {"type": _number, "metavar": metavar}
+            settings = {"type": _number, "metavar": "X"}
         else:
-            settings = {"type": _natural if name == "seed" else _positive, "metavar": metavar}
-        group.add_argument(_flag(name), help=text, **settings)
+            settings = {"type": _natural if name == "seed" else _positive, "metavar": "N"}
+        group.add_argument(_flag(name), help=_HELP[name], **settings)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -132,8 +123,8 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     rerank.add_argument(
         "--rescore-length-penalty",
         type=_number,
-        metavar="A",
-        help="divide the weighted sum by length ** A (default: 1)",
+        metavar="X",
+        help="divide the weighted sum by length ** X (default: 1)",
     )
     sample = parser.add_argument_group("sampling (--search sample)")
     _add_strategy_options(sample, "temperature", "top_k", "top_p", "seed")
