@@ -14,7 +14,7 @@ from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
-from softsearch.app.systems.training_text import training_shortlist
+from softsearch.app.systems.texts import training_shortlist
 from softsearch.app.train.train import train
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.bundle import Bundle

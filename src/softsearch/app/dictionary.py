@@ -5,7 +5,7 @@ import torch
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Dictionary
 from softsearch.app.console import progress, say
-from softsearch.app.systems.training_text import read_training_text
+from softsearch.app.systems.texts import read_training_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.attention_counts import attention_counts
 from softsearch.evaluation.torch_backend import TorchStepFunction

@@ -12,7 +12,7 @@ from softsearch.app.config.instantiate import build
 from softsearch.app.config.validation import plain
 from softsearch.app.console import plain_console
 from softsearch.app.systems.reranking import is_rerank
-from softsearch.app.systems.training_text import training_shortlist
+from softsearch.app.systems.texts import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report

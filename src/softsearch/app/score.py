@@ -5,7 +5,7 @@ from pathlib import Path
 from softsearch.app.config.options import Score
 from softsearch.app.console import say
 from softsearch.app.systems.open import open_systems
-from softsearch.app.systems.test_set import read_test_set
+from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.report.folder import all_or_nothing, file_name

@@ -16,7 +16,7 @@ from softsearch.app.config.validation import check, plain
 from softsearch.app.console import plain_console, progress
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search, is_rerank
-from softsearch.app.systems.test_set import read_test_set
+from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS

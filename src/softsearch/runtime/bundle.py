@@ -91,10 +91,10 @@ def _read(folder: Path, name: str, *, limit: int) -> bytes:
 
 def _read_manifest(folder: Path) -> bytes:
     content = _read(folder, MANIFEST, limit=_MAX_MANIFEST_BYTES)
-    expected, found = _read(folder, MANIFEST_HASH, limit=len(_hash_line(b""))), _hash_line(content)
-    if found != expected:
+    expected, actual = _read(folder, MANIFEST_HASH, limit=len(_hash_line(b""))), _hash_line(content)
+    if actual != expected:
         raise BundleError(
-            f"{MANIFEST} has sha256 {found[:64].decode()}, but {MANIFEST_HASH} holds {expected[:64]!r}: it was "
+            f"{MANIFEST} has sha256 {actual[:64].decode()}, but {MANIFEST_HASH} holds {expected[:64]!r}: it was "
             "altered or damaged; copy or export the bundle again"
         )
     return content
@@ -111,10 +111,10 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
         raise BundleError(
             f"{name} has {len(content)} bytes, expected {entry.size}: it is truncated; copy or export the bundle again"
         )
-    found = hashlib.sha256(content).hexdigest()
-    if found != entry.sha256:
+    sha256 = hashlib.sha256(content).hexdigest()
+    if sha256 != entry.sha256:
         raise BundleError(
-            f"{name} has sha256 {found}, expected {entry.sha256}: it was altered or damaged; "
+            f"{name} has sha256 {sha256}, expected {entry.sha256}: it was altered or damaged; "
             "copy or export the bundle again"
         )
     return content
@@ -129,16 +129,15 @@ def write_bundle(
 ) -> Bundle:
     """Writes a bundle folder, or nothing: what fails leaves the folder that was there.
 
-    The new folder is complete, on the disk and checked before two renames put it into its place. Whoever kills the
-    process (SIGKILL, a power cut) in the instant between them finds both folders whole, as ``old`` and ``new`` in
-    ``.NAME.*`` beside that place, and nothing there; before it, the folder that was there.
+    The new folder is complete, on the disk and checked before two renames replace the old one. After a SIGKILL or a
+    power cut between the two renames both folders are whole, as ``old`` and ``new`` in ``.NAME.*`` beside the path.
 
     Args:
         path: the folder; an older bundle there is replaced.
         files: name to content of every file but the manifest.
-        manifest: its keys but for ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
+        manifest: its keys except ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
             filled in here.
-        check: called with the complete bundle before it takes its place; what it raises stops the writing.
+        check: called with the complete bundle before it takes its place; an error that it raises stops the writing.
 
     Returns:
         The bundle as it was read back from the disk and verified.
@@ -166,7 +165,7 @@ def write_bundle(
 
 
 def check_place(path: Path | str) -> None:
-    """Refuses a place for a bundle before there is the work of making one.
+    """Refuses a path for a bundle before the work of making one.
 
     Raises:
         BundleError: something else is there, or nothing can be written there.

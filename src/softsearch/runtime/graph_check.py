@@ -77,26 +77,26 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
         TypeError: it is a number.
         ValueError: a field is longer than the message, or of a kind that ONNX does not have.
     """
-    content, place = _message(message), 0
-    while place < len(content):
-        tag, place = _varint(content, place)
+    content, offset = _message(message), 0
+    while offset < len(content):
+        tag, offset = _varint(content, offset)
         kind = tag & 7
         if tag >> 32:
             raise ValueError("a field's number is too large")  # parsers cut it to one that means something
         if kind == 0:
-            value, place = _varint(content, place)
+            value, offset = _varint(content, offset)
             yield tag >> 3, value
             continue
         if kind == 2:
-            size, place = _varint(content, place)
+            size, offset = _varint(content, offset)
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
         else:
             raise ValueError(f"a field of kind {kind}")
-        if place + size > len(content):
+        if offset + size > len(content):
             raise ValueError("a field is longer than what it stands in")
-        yield tag >> 3, content[place : place + size]
-        place += size
+        yield tag >> 3, content[offset : offset + size]
+        offset += size
 
 
 def _message(value: _Value) -> memoryview:
@@ -105,15 +105,15 @@ def _message(value: _Value) -> memoryview:
     return value
 
 
-def _varint(content: memoryview, place: int) -> tuple[int, int]:
-    """A number of 7 bits a byte, the lowest first, and the place behind it."""
+def _varint(content: memoryview, offset: int) -> tuple[int, int]:
+    """A number of 7 bits a byte, the lowest first, and the offset after it."""
     number = 0
     for shift in range(0, 64, 7):
-        byte = content[place]
+        byte = content[offset]
         number |= (byte & 127) << shift
-        place += 1
+        offset += 1
         if byte < 128:
-            return number, place
+            return number, offset
     raise ValueError("a number has more than 64 bits")
 
 

@@ -1,4 +1,4 @@
-"""The manifest of a bundle: what is in it, checked value by value before anything else is believed."""
+"""The manifest of a bundle, checked value by value before anything else is read."""
 
 import json
 import re
@@ -31,7 +31,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The checked facts of a bundle; what is no printable character in them is escaped."""
+    """The checked contents of a manifest; characters that are not printable are escaped."""
 
     softsearch_version: str  # that wrote the bundle
     files: dict[str, FileEntry]
@@ -47,7 +47,7 @@ class Manifest:
     search: dict[str, Any]  # its arguments, all but those that are the caller's
     frequent: str | None  # file name; None of a bundle without a shortlist
     translations: str | None  # file name
-    training: dict[str, Any]  # free facts
+    training: dict[str, Any]  # facts for people
 
     @classmethod
     def parse(cls, text: bytes) -> "Manifest":
@@ -90,8 +90,8 @@ class Manifest:
 
     def trained(self, key: str) -> str:
         """A fact of the training by its dotted key, as text; "" where there is none."""
-        found = _Values(self.training).get(key)
-        return "" if found is None else str(found)
+        value = _Values(self.training).get(key)
+        return "" if value is None else str(value)
 
 
 class _Values:
@@ -117,11 +117,10 @@ class _Values:
         return None if self.get(key) is None else self.text(key)
 
     def flag(self, key: str) -> bool:
-        """A value that older bundles lack, which means false."""
         value = self.get(key)
-        if not isinstance(value, bool | None):
+        if not isinstance(value, bool):
             raise self._error(key, value, "true or false")
-        return bool(value)
+        return value
 
     def table(self, key: str) -> dict[str, Any]:
         value = self.get(key)
@@ -138,8 +137,8 @@ class _Values:
 
     @staticmethod
     def _error(key: str, value: object, expected: str) -> BundleError:
-        found = "missing" if value is None else f"{str(value)[:80]!r}"
-        return BundleError(f"manifest.json: {key} is {found}, expected {expected}; export the bundle again")
+        shown = "missing" if value is None else f"{str(value)[:80]!r}"
+        return BundleError(f"manifest.json: {key} is {shown}, expected {expected}; export the bundle again")
 
 
 def _load(text: bytes) -> dict[str, Any]:

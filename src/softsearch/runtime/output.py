@@ -68,7 +68,7 @@ def open_output(path: Path | None) -> Iterator[Output]:
 
 def _standard_output() -> Iterator[Output]:
     if sys.stdout is None:
-        raise InputError("standard output is closed; expected a place for the results, or --output FILE")
+        raise InputError("standard output is closed; expected it open for the results, or --output FILE")
     output = Output(sys.stdout.buffer, "standard output")
     yield output
     output.flush()

@@ -44,7 +44,7 @@ def search_facts(search: object, vocab_size: int = _MOST_INTEGER) -> dict[str, A
 
     Args:
         search: the strategy.
-        vocab_size: of the target, if it is known yet.
+        vocab_size: of the target; by default any.
 
     Raises:
         ConfigError: bundles cannot recommend this strategy, or an argument is beyond what a manifest may hold.
@@ -74,19 +74,19 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = _MOST_INTEGER) -> tu
     kind = next((kind for kind in STRATEGIES if kind == facts.get("name")), None)
     if kind is None:
         raise _error("name", facts.get("name"), f"one of {', '.join(STRATEGIES)}")
-    known = parameters(kind)
-    found = known.copy()
+    defaults = parameters(kind)
+    arguments = defaults.copy()
     for name, value in facts.items():
         if name == "name":
             continue
-        if name not in known:
-            raise _error(name, value, f"only arguments of the search {kind}: {', '.join(known)}")
-        found[name] = _argument(name, value, known[name])
-    for token in found.get("banned", ()):
+        if name not in defaults:
+            raise _error(name, value, f"only arguments of the search {kind}: {', '.join(defaults)}")
+        arguments[name] = _argument(name, value, defaults[name])
+    for token in arguments.get("banned", ()):
         if token >= vocab_size:
             raise _error("banned", token, f"ids below the target vocabulary's {vocab_size}")
-    STRATEGIES[kind](**found)
-    return kind, found
+    STRATEGIES[kind](**arguments)
+    return kind, arguments
 
 
 def _argument(name: str, value: Any, default: Any) -> Any:
@@ -116,5 +116,5 @@ def _is_natural(value: object, most: int) -> bool:
 
 
 def _error(name: str, value: object, expected: str) -> ConfigError:
-    found = "missing" if value is None else repr(value)[:80]
-    return ConfigError(f"search.{name} is {found}, expected {expected}; change {name}")
+    shown = "missing" if value is None else repr(value)[:80]
+    return ConfigError(f"search.{name} is {shown}, expected {expected}; change {name}")

@@ -40,7 +40,7 @@ _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 
 
 class OnnxState(NamedTuple):
-    """Where the hypotheses of a batch stand; never changed in place."""
+    """The state of a batch's hypotheses; never changed in place."""
 
     src_mask: NDArray[np.bool_]  # [sentences, src_len]
     memory: tuple[NDArray[Any], ...]  # axis 0 = sentences
@@ -112,8 +112,8 @@ class OnnxStepFunction:
         values = _run(self._step, self._outputs, {name: feeds[name] for name in self._step_inputs})
         whole = dict.fromkeys(_STEP_OUTPUTS, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
         for name, value in zip(self._outputs, values, strict=True):
-            found = value.shape if name in whole else value.shape[:2]
-            _check_shape(DECODER_STEP, name, found, whole.get(name, shape))
+            axes = value.shape if name in whole else value.shape[:2]
+            _check_shape(DECODER_STEP, name, axes, whole.get(name, shape))
         fetched = [value.reshape(sentences * beams, -1) for value in values[: len(self._fetches)]]
         candidates = Candidates(fetched[0], fetched[1], fetched[2] if len(fetched) > 2 else None)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
@@ -194,31 +194,31 @@ def _dtypes(ports: list[dict[str, Any]]) -> dict[str, str]:
     return {port["name"]: port["dtype"] for port in ports}
 
 
-def _check_ports(file: str, side: str, found: dict[str, str], known: dict[str, str], *, needed: list[str]) -> None:
-    for name, dtype in found.items():
-        if known.get(name) != dtype:
-            expected = f"{name} of {known[name]}" if name in known else f"one of {sorted(known)}"
+def _check_ports(file: str, side: str, ports: dict[str, str], allowed: dict[str, str], *, needed: list[str]) -> None:
+    for name, dtype in ports.items():
+        if allowed.get(name) != dtype:
+            expected = f"{name} of {allowed[name]}" if name in allowed else f"one of {sorted(allowed)}"
             raise BundleError(f"{file}: {side} {name} is of {dtype}, expected {expected}; export the bundle again")
-    missing = [name for name in needed if name not in found]
+    missing = [name for name in needed if name not in ports]
     if missing:
-        raise BundleError(f"{file}: {side}s are {sorted(found)}, expected also {missing}; export the bundle again")
+        raise BundleError(f"{file}: {side}s are {sorted(ports)}, expected also {missing}; export the bundle again")
 
 
-def _check_shape(file: str, name: str, found: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def _check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int, ...]) -> None:
     """Refuses an output, or the first axes of one, that would only fail somewhere in the search."""
-    if found != expected:
+    if axes != expected:
         raise BundleError(
-            f"{file}: {name} came with the axes {list(found)}, expected {list(expected)}; export the bundle again"
+            f"{file}: {name} came with the axes {list(axes)}, expected {list(expected)}; export the bundle again"
         )
 
 
 def _check_manifest(bundle: Bundle, graphs: dict[str, Any]) -> None:
-    for name, found in graphs.items():
+    for name, graph in graphs.items():
         expected = bundle.manifest.graphs[name]
         for side in ("inputs", "outputs"):
-            if found[side] != expected.get(side):
+            if graph[side] != expected.get(side):
                 raise BundleError(
-                    f"bundle {bundle.path}: the {side} of {name}.onnx are {found[side]}, but manifest.json says "
+                    f"bundle {bundle.path}: the {side} of {name}.onnx are {graph[side]}, but manifest.json says "
                     f"{expected.get(side)}; export the bundle again"
                 )
 

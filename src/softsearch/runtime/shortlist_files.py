@@ -37,19 +37,19 @@ def open_shortlist(bundle: Bundle, frequent: int) -> Shortlist:
         ConfigError: the bundle has no shortlist.
         BundleError: its files do not fit the vocabularies.
     """
-    facts = bundle.manifest
-    if facts.frequent is None or facts.translations is None:
+    manifest = bundle.manifest
+    if manifest.frequent is None or manifest.translations is None:
         raise ConfigError(
             f"bundle {bundle.path} has no shortlist; export it with shortlist=10, or leave the option out"
         )
-    words = _ids(bundle, facts.frequent, least=0)
-    translations = _ids(bundle, facts.translations, least=-1)
-    if translations.size % facts.src_vocab_size:
+    words = _ids(bundle, manifest.frequent, least=0)
+    translations = _ids(bundle, manifest.translations, least=-1)
+    if translations.size % manifest.src_vocab_size:
         raise BundleError(
-            f"bundle {bundle.path}: {facts.translations} has {translations.size} entries, expected a multiple of the "
-            f"{facts.src_vocab_size} source words; export the bundle again"
+            f"bundle {bundle.path}: {manifest.translations} has {translations.size} entries, expected a multiple of "
+            f"the {manifest.src_vocab_size} source words; export the bundle again"
         )
-    return Shortlist(words[:frequent], translations.reshape(facts.src_vocab_size, -1))
+    return Shortlist(words[:frequent], translations.reshape(manifest.src_vocab_size, -1))
 
 
 def _ids(bundle: Bundle, name: str, *, least: int) -> NDArray[np.int32]:

@@ -98,10 +98,10 @@ def open_tokenizers(bundle: Bundle) -> Tokenizers:
     Raises:
         BundleError: one is no SentencePiece model or of another size than the manifest says.
     """
-    facts = bundle.manifest
+    manifest = bundle.manifest
     return (
-        _open_tokenizer(bundle, facts.src_tokenizer, facts.src_vocab_size, reverse=facts.src_reversed),
-        _open_tokenizer(bundle, facts.tgt_tokenizer, facts.tgt_vocab_size, reverse=facts.tgt_reversed),
+        _open_tokenizer(bundle, manifest.src_tokenizer, manifest.src_vocab_size, reverse=manifest.src_reversed),
+        _open_tokenizer(bundle, manifest.tgt_tokenizer, manifest.tgt_vocab_size, reverse=manifest.tgt_reversed),
     )
 
 

@@ -54,7 +54,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     """The translation of a line from one translation of each of its parts.
 
     Args:
-        search: found them.
+        search: that gave them.
         tokenizers: of the model.
         candidates: in the order of the text.
     """

@@ -35,7 +35,7 @@ BLOCK_LINES = 1024  # translated together by a stream: enough to fill batches wi
 # A line is split into at most about this many times the model's limit; what is longer is no line of text.
 _MAX_PARTS = 16
 _LINE_ENDS = re.compile(r"[\r\n]+")
-# From the best place to cut to the worst: after a sentence, after a clause, between words, between characters.
+# Where to cut, from the best to the worst: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
     re.compile(pattern)
     for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
@@ -339,7 +339,7 @@ def _break_near_middle(text: str) -> int:
     # Only the middle half is searched, so that both parts shrink and the recursion stays shallow.
     first, last = max(1, len(text) // 4), max(1, 3 * len(text) // 4)
     for pattern in _BREAKS:
-        places = [match.end() for match in pattern.finditer(text, first, last) if 0 < match.end() < len(text)]
-        if places:
-            return min(places, key=lambda place: abs(place - len(text) // 2))
+        breaks = [match.end() for match in pattern.finditer(text, first, last) if 0 < match.end() < len(text)]
+        if breaks:
+            return min(breaks, key=lambda end: abs(end - len(text) // 2))
     return len(text) // 2

@@ -166,6 +166,7 @@ def bundle_parts(seed: int = 0, scale: float = 0.5, *, words: bool = False) -> t
     }
     manifest = {
         "tokenizers": {"src": "src.model", "tgt": "tgt.model"},
+        "reversed": {"src": False, "tgt": False},
         "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
         "graphs": {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")},
         "limits": {"max_src_tokens": MAX_SRC_TOKENS},

@@ -19,8 +19,7 @@ from softsearch.app.evaluate.searches import curve_options, curve_searches, desc
 from softsearch.app.results import show_report
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search
-from softsearch.app.systems.test_set import read_test_set
-from softsearch.app.systems.training_text import training_shortlist
+from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, reference_error_rate

@@ -1,4 +1,4 @@
-"""``search=rerank``: which models have a say, by their paths, and how each reads what another has written."""
+"""Reranking, ``search=rerank``: the other models are opened from their paths."""
 
 from omegaconf import DictConfig
 
@@ -55,14 +55,12 @@ def rerank(
     if not models:
         raise ConfigError("search.models is empty, expected checkpoints or bundles to rerank with; set search.models")
     paths = list(dict.fromkeys([*models, *(proposers or [])]))
-    companions = {
-        path: rescoring_model(system, tokenizers) for path, system in zip(paths, open_any(paths), strict=True)
-    }
+    by_path = {path: rescoring_model(system, tokenizers) for path, system in zip(paths, open_any(paths), strict=True)}
     return Rerank(
         search,
-        [companions[path] for path in models],
+        [by_path[path] for path in models],
         weights,
         length_penalty=length_penalty,
         n_best=n_best,
-        proposers=[companions[path] for path in proposers or []],
+        proposers=[by_path[path] for path in proposers or []],
     )

@@ -1,15 +1,18 @@
-"""The test set of a command, from its options."""
+"""Texts of a command: the test set that its options name, and the text that a checkpoint was trained on."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from omegaconf import DictConfig
 
 from softsearch.app.config.instantiate import build
 from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.system import System
+from softsearch.runtime.system import System, Tokenizers
 from softsearch.text.corpus import read_parallel
 
 
@@ -51,3 +54,31 @@ def read_test_set(
     return HeldOutText(
         f"{src.name}, {tgt.name}", corpus.src, corpus.tgt, described.text_form, described.src_lang, described.tgt_lang
     )
+
+
+def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:
+    """Returns the sentence pairs, the source and the target of each, as a run's data has them now.
+
+    Raises:
+        CorpusError: a file cannot be read.
+    """
+    files = source.train_files(cache_dir)
+    corpora = [read_parallel(*pair, on_error=source.dropped.on_error) for pair in files]
+    return [pair for corpus in corpora for pair in zip(corpus.src, corpus.tgt, strict=True)]
+
+
+def training_shortlist(
+    source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, *, frequent: int, translations: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Returns what a shortlist of the training text is made of, see :func:`softsearch.data.lexicon.shortlist_tables`.
+
+    Raises:
+        ConfigError: a number is of the wrong type or below 1.
+        CorpusError: a file cannot be read.
+    """
+    sides = zip(*read_training_text(source, cache_dir), strict=True)
+    src, tgt = (
+        [np.asarray(tokenizer.encode(line)) for line in side] for tokenizer, side in zip(tokenizers, sides, strict=True)
+    )
+    size = tokenizers[0].vocab_size
+    return shortlist_tables(src, tgt, src_vocab_size=size, frequent=frequent, translations=translations)
