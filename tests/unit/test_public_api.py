@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,27 @@ def test_every_public_name_is_there_and_no_other() -> None:
     assert (Path(softsearch.__file__).parent / "py.typed").is_file()
 
 
-@pytest.mark.parametrize("module", [softsearch, translator_module])
-def test_the_examples_run(module: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def _demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle in ``exports/demo``."""
     make_bundle(tmp_path / "exports" / "demo")
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("_demo")
+@pytest.mark.parametrize("module", [softsearch, translator_module])
+def test_the_examples_run(module: object) -> None:
     result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)  # type: ignore[arg-type]
     assert result.attempted > 2
     assert result.failed == 0
+
+
+@pytest.mark.usefixtures("_demo")
+@pytest.mark.parametrize("page", ["README.md", "docs/deployment.md"])
+def test_the_python_of_the_documentation_runs(repo_root: Path, page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = re.findall(
+        r"^```python\n(.*?)^```", (repo_root / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    for block in code:
+        exec(block, {})
+    assert bool(capsys.readouterr().out) == bool(code)
