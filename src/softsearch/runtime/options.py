@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.manifest import Manifest
-from softsearch.runtime.recommended import STRATEGIES, Strategy
+from softsearch.runtime.recommended import STRATEGIES, Strategy, fits_type
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import OutputOptions, PrefixStrategy, SearchOptions
@@ -130,7 +130,10 @@ def make_search(
         elif option == "ban":
             arguments["banned"] = banned_tokens(tokenizer, expand_names(value))
         else:
-            _check_type(option, value)
+            default = default_of(option)
+            if not fits_type(value, default):
+                expected = _TYPE_NAMES[int if default is None else type(default)]
+                raise ConfigError(f"{option} is {value!r}, expected {expected}")
             arguments[_PARAMETERS.get(option, option)] = value
     return STRATEGIES[kind](**arguments)
 
@@ -175,15 +178,6 @@ def output_options(search: Search) -> OutputOptions:
         assert isinstance(search.search, BeamSearch)  # as Translator makes it
         return search.search
     return search.options if isinstance(search, ExactSearch) else search
-
-
-def _check_type(option: str, value: object) -> None:
-    """Refuses a value of another type than the default; None is the default of an optional whole number."""
-    default = default_of(option)
-    expected: type = int if default is None else type(default)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (is_number if expected is float else type(value) is expected):
-        raise ConfigError(f"{option} is {value!r}, expected {_TYPE_NAMES[expected]}")
 
 
 def _all_options() -> list[str]:

@@ -89,30 +89,28 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = _MOST_INTEGER) -> tu
     return kind, arguments
 
 
+def fits_type(value: object, default: object) -> bool:
+    """Whether a value has the type of a default; the default None is that of an optional integer."""
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is (int if default is None else type(default))
+
+
 def _argument(name: str, value: Any, default: Any) -> Any:
-    """A value of the same type as the default, within the limits; None stands for an integer that may be left out."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, bool | str):
-        fits, expected = type(value) is type(default), f"a value like {default!r}"
-    elif isinstance(default, tuple):
-        fits, expected = (
-            isinstance(value, list) and all(_is_natural(item, _MOST_INTEGER) for item in value),
-            "token ids",
-        )
-        value = tuple(value) if fits else value
-    elif isinstance(default, float):
-        most = _MOST.get(name, _MOST_NUMBER)
-        fits, expected = number and 0 <= value <= most, f"a number from 0 to {most}"  # and no NaN
+    """A value from JSON of the same type as the default, within the limits."""
+    if isinstance(default, tuple):
+        fits = isinstance(value, list) and all(fits_type(item, 0) and 0 <= item <= _MOST_INTEGER for item in value)
+        expected = "token ids"
+    elif isinstance(default, bool | str):
+        fits, expected = fits_type(value, default), f"a value like {default!r}"
     else:
-        most = _MOST.get(name, _MOST_INTEGER)
-        fits, expected = _is_natural(value, most) or value is default is None, f"an integer from 0 to {most}"
+        usual, kind = (_MOST_NUMBER, "a number") if isinstance(default, float) else (_MOST_INTEGER, "an integer")
+        most = _MOST.get(name, usual)
+        fits = value is default is None or (fits_type(value, default) and 0 <= value <= most)  # and no NaN
+        expected = f"{kind} from 0 to {most}"
     if not fits:
         raise _error(name, value, expected)
-    return value
-
-
-def _is_natural(value: object, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+    return tuple(value) if isinstance(default, tuple) else value
 
 
 def _error(name: str, value: object, expected: str) -> ConfigError:

@@ -143,7 +143,7 @@ def combine(
     members = [_reading(system, first.tokenizers[0]) for system in systems]
     if shortlist is not None:
         members = [Shortlisted(member, shortlist) for member in members]
-    language_step_fn = None if language_model is None else language_model.step_fn
+    language_step_fn = None if language_model is None else without_alignments(language_model).step_fn
     everything = [first, *others]
     backends = {system.backend for system in everything}
     return replace(
@@ -161,10 +161,10 @@ def combine(
     )
 
 
-def without_alignments(bundle: System) -> System:
-    """The same bundle, whose attention weights are not fetched at each step."""
-    assert isinstance(bundle.step_fn, OnnxStepFunction)
-    return replace(bundle, step_fn=bundle.step_fn.without_alignments())
+def without_alignments(system: System) -> System:
+    """The same system; of a bundle, the attention weights are not fetched at each step."""
+    step_fn = system.step_fn
+    return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OnnxStepFunction) else system
 
 
 def _reading(member: System, src_tokenizer: SentencePieceTokenizer) -> StepFunction:
@@ -179,7 +179,8 @@ def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
     is decoded and encoded again, in the segmentation that this system prefers.
     """
     (src, tgt), (own_src, own_tgt) = tokenizers, system.tokenizers
-    return RescoringModel(system.step_fn, id_mapping(src, own_src), id_mapping(tgt, own_tgt), id_mapping(own_tgt, tgt))
+    step_fn = without_alignments(system).step_fn
+    return RescoringModel(step_fn, id_mapping(src, own_src), id_mapping(tgt, own_tgt), id_mapping(own_tgt, tgt))
 
 
 def translation_texts(
