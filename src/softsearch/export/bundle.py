@@ -14,7 +14,7 @@ from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
-from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
+from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -64,7 +64,6 @@ def export_bundle(
     }
     if shortlist is not None:
         files |= shortlist_files(*shortlist)
-        manifest["shortlist"] = shortlist_facts()
     files["README.md"] = model_card(path.name, facts, {name: len(content) for name, content in files.items()}).encode()
 
     def check(bundle: Bundle) -> None:

@@ -90,13 +90,13 @@ def _score(arguments: argparse.Namespace) -> None:
 
 def _verify(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.bundle import Bundle
-    from softsearch.runtime.shortlist_files import open_shortlist
+    from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
     Translator(bundle).translate(["."], max_length=2)
     manifest = bundle.manifest
-    if manifest.frequent is not None:
+    if has_shortlist(bundle):
         open_shortlist(bundle, 1)
     for name, entry in manifest.files.items():
         print(f"{entry.sha256}  {entry.size:>12,} bytes  {name}")

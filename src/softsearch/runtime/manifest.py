@@ -45,8 +45,6 @@ class Manifest:
     max_src_tokens: int  # of one sentence, EOS included
     search_kind: str  # of the recommended search
     search: dict[str, Any]  # its arguments, all but those that are the caller's
-    frequent: str | None  # file name; None of a bundle without a shortlist
-    translations: str | None  # file name
     training: dict[str, Any]  # facts for people
 
     @classmethod
@@ -76,13 +74,10 @@ class Manifest:
             max_src_tokens=values.integer("limits.max_src_tokens", at_least=MIN_SRC_TOKENS, at_most=MAX_SRC_TOKENS),
             search_kind=search_kind,
             search=search,
-            frequent=values.optional_text("shortlist.frequent"),
-            translations=values.optional_text("shortlist.translations"),
             training=values.table("training"),
         )
-        needed = (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer)
-        for name in (*needed, manifest.frequent, manifest.translations):
-            if name is not None and name not in manifest.files:
+        for name in (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer):
+            if name not in manifest.files:
                 raise BundleError(f"manifest.json: files lists {sorted(manifest.files)}, expected {name!r} among them")
         if values.table("special_ids") != SPECIAL_IDS:
             raise BundleError(f"manifest.json: special_ids is {values.table('special_ids')}, expected {SPECIAL_IDS}")
@@ -111,10 +106,6 @@ class _Values:
         if not isinstance(value, str):
             raise self._error(key, value, "a string")
         return value
-
-    def optional_text(self, key: str) -> str | None:
-        """A string, or None where the manifest has nothing there."""
-        return None if self.get(key) is None else self.text(key)
 
     def flag(self, key: str) -> bool:
         value = self.get(key)

@@ -1,7 +1,5 @@
 """The vocabulary shortlist of a bundle, as two files of little-endian 32-bit integers without any header."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,9 +23,9 @@ def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.inte
     return {name: np.ascontiguousarray(table, dtype=_DTYPE).tobytes() for name, table in tables.items()}
 
 
-def shortlist_facts() -> dict[str, Any]:
-    """What the manifest says of those files."""
-    return {"frequent": FREQUENT, "translations": TRANSLATIONS}
+def has_shortlist(bundle: Bundle) -> bool:
+    """Whether a bundle holds a shortlist."""
+    return {FREQUENT, TRANSLATIONS} <= bundle.files.keys()
 
 
 def open_shortlist(bundle: Bundle, frequent: int) -> Shortlist:
@@ -37,19 +35,19 @@ def open_shortlist(bundle: Bundle, frequent: int) -> Shortlist:
         ConfigError: the bundle has no shortlist.
         BundleError: its files do not fit the vocabularies.
     """
-    manifest = bundle.manifest
-    if manifest.frequent is None or manifest.translations is None:
+    if not has_shortlist(bundle):
         raise ConfigError(
             f"bundle {bundle.path} has no shortlist; export it with shortlist=10, or leave the option out"
         )
-    words = _ids(bundle, manifest.frequent, least=0)
-    translations = _ids(bundle, manifest.translations, least=-1)
-    if translations.size % manifest.src_vocab_size:
+    words = _ids(bundle, FREQUENT, least=0)
+    translations = _ids(bundle, TRANSLATIONS, least=-1)
+    src_vocab = bundle.manifest.src_vocab_size
+    if translations.size % src_vocab:
         raise BundleError(
-            f"bundle {bundle.path}: {manifest.translations} has {translations.size} entries, expected a multiple of "
-            f"the {manifest.src_vocab_size} source words; export the bundle again"
+            f"bundle {bundle.path}: {TRANSLATIONS} has {translations.size} entries, expected a multiple of the "
+            f"{src_vocab} source words; export the bundle again"
         )
-    return Shortlist(words[:frequent], translations.reshape(manifest.src_vocab_size, -1))
+    return Shortlist(words[:frequent], translations.reshape(src_vocab, -1))
 
 
 def _ids(bundle: Bundle, name: str, *, least: int) -> NDArray[np.int32]:

@@ -10,7 +10,7 @@ import pytest
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.shortlist_files import shortlist_facts, shortlist_files
+from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel
@@ -118,7 +118,7 @@ def test_bans_prefixes_and_shortlists(bundle_dir: Path, text: Path, tmp_path: Pa
     files, manifest = bundle_parts()
     src_vocab = tokenizers()[0].vocab_size
     files |= shortlist_files(np.array([5, 6, 7]), np.full((src_vocab, 1), 9))
-    bundle = write_bundle(tmp_path / "short", files, {**manifest, "shortlist": shortlist_facts()})
+    bundle = write_bundle(tmp_path / "short", files, manifest)
     allowed = {tokenizers()[1].decode([token]).strip() for token in (5, 9)}
     words = {word for line in translate(text, tmp_path / "out", bundle.path, "--shortlist", 1) for word in line.split()}
     assert "".join(words).translate(str.maketrans("", "", "".join(allowed))) == ""

@@ -1,15 +1,13 @@
-"""The shortlist that a bundle carries: two files without a header, checked before they are believed."""
+"""The shortlist that a bundle carries: two files without a header, checked before they are used."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.manifest import Manifest
-from softsearch.runtime.shortlist_files import open_shortlist, shortlist_facts, shortlist_files
+from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist, shortlist_files
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import bundle_parts, tokenizers
 
@@ -22,11 +20,12 @@ def with_shortlist(path: Path, **files: bytes) -> Bundle:
     parts, manifest = bundle_parts()
     parts |= shortlist_files(FREQUENT, TRANSLATIONS)
     parts |= {name.replace("_", "."): content for name, content in files.items()}
-    return write_bundle(path, parts, {**manifest, "shortlist": shortlist_facts()})
+    return write_bundle(path, parts, manifest)
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     bundle = with_shortlist(tmp_path / "b")
+    assert has_shortlist(bundle)
     for frequent, words in ((1, [9]), (2, [4, 9]), (50, [4, 9, 30])):
         tokens, mask = open_shortlist(bundle, frequent)([[7, EOS], [20, EOS]])
         assert tokens[mask[0]].tolist() == sorted({*words, EOS, 7})
@@ -53,23 +52,3 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path, files: dict[str, byte
     bundle = with_shortlist(tmp_path / "b", **files)
     with pytest.raises(BundleError, match=message):
         open_shortlist(bundle, 5)
-
-
-@pytest.mark.parametrize(
-    ("shortlist", "message"),
-    [
-        ({"frequent": "frequent.int32", "translations": "translations.int32"}, "expected 'frequent.int32' among them"),
-        ({"frequent": 3}, "shortlist.frequent is '3', expected a string"),
-    ],
-)
-def test_a_manifest_that_names_what_is_not_there_is_refused(
-    tmp_path: Path, shortlist: dict[str, Any], message: str
-) -> None:
-    files, manifest = bundle_parts()
-    with pytest.raises(BundleError, match=message):
-        write_bundle(tmp_path / "b", files, {**manifest, "shortlist": shortlist})
-
-
-def test_older_bundles_have_none(bundle_dir: Path) -> None:
-    manifest = Manifest.parse((bundle_dir / "manifest.json").read_bytes())
-    assert (manifest.frequent, manifest.translations) == (None, None)

@@ -9,7 +9,7 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import write_bundle
-from softsearch.runtime.shortlist_files import open_shortlist, shortlist_facts, shortlist_files
+from softsearch.runtime.shortlist_files import open_shortlist, shortlist_files
 from softsearch.runtime.system import System, combine, open_bundle, rescoring_model
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble
@@ -122,8 +122,7 @@ def test_a_shortlist_holds_for_every_member(systems: list[System], tmp_path: Pat
     files, manifest = bundle_parts()
     src_vocab, tgt_vocab = (tokenizer.vocab_size for tokenizer in tokenizers())
     tables = np.arange(tgt_vocab)[::-1], (np.arange(src_vocab)[:, None] * 3) % tgt_vocab
-    facts = {**manifest, "shortlist": shortlist_facts()}
-    bundle = write_bundle(tmp_path / "b", files | shortlist_files(*tables), facts)
+    bundle = write_bundle(tmp_path / "b", files | shortlist_files(*tables), manifest)
     system, shortlist = open_bundle(bundle), open_shortlist(bundle, 8)
     for members in ([system], [system, systems[1]]):
         step_fn = combine(members, shortlist=shortlist).step_fn
