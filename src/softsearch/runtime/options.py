@@ -75,7 +75,9 @@ def kinds_with(option: str) -> list[str]:
     if option == "prefix":
         return [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]
     name = _PARAMETERS.get(option, option)
-    kinds: list[str] = [kind for kind, parameters in _SIGNATURES.items() if name in parameters]
+    if option in _PARAMETERS.values() or name.endswith("_factor"):
+        return []  # a parameter that has another name as an option
+    kinds = [kind for kind, parameters in _SIGNATURES.items() if name in parameters]
     return [*kinds, "rerank"] if "beam" in kinds else kinds
 
 
@@ -128,7 +130,7 @@ def make_search(
             length = read_length(value)
             arguments |= {f"{option}_factor": length.factor, f"{option}_offset": length.offset}
         elif option == "ban":
-            arguments["banned"] = banned_tokens(tokenizer, expand_names(value))
+            arguments["banned"] = banned_tokens(tokenizer, expand_names([value] if isinstance(value, str) else value))
         else:
             default = default_of(option)
             if not fits_type(value, default):

@@ -1,6 +1,7 @@
-"""Translations of lines, made of those of their parts."""
+"""Translations of lines: long lines are split into parts, whose translations are joined."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +14,12 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis, SearchOptions
 from softsearch.search.rerank import Rerank
 from softsearch.text.vocabulary import EOS
+
+# Where to cut, from the best to the worst: after a sentence, after a clause, between words, between characters.
+_BREAKS = tuple(
+    re.compile(pattern)
+    for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,33 @@ class Candidate(NamedTuple):
     part: Part
     hypothesis: Hypothesis
     text: str
+
+
+def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Halves a text until every part fits, near the middle and at the strongest break that is there.
+
+    Args:
+        text: any text.
+        fits: whether the model can take a part; must hold for single characters.
+
+    Returns:
+        The parts in order, without white space around them; nothing else of the text is lost.
+    """
+    text = text.strip()
+    if len(text) <= 1 or fits(text):
+        return [text] if text else []
+    at = _break_near_middle(text)
+    return split_text(text[:at], fits) + split_text(text[at:], fits)
+
+
+def _break_near_middle(text: str) -> int:
+    # Only the middle half is searched, so that both parts shrink and the recursion stays shallow.
+    first, last = max(1, len(text) // 4), max(1, 3 * len(text) // 4)
+    for pattern in _BREAKS:
+        breaks = [match.end() for match in pattern.finditer(text, first, last) if 0 < match.end() < len(text)]
+        if breaks:
+            return min(breaks, key=lambda end: abs(end - len(text) // 2))
+    return len(text) // 2
 
 
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]) -> Translation:

@@ -21,7 +21,7 @@ from softsearch.runtime.system import (
     translation_texts,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, join
+from softsearch.runtime.translation import Candidate, Part, Translation, join, split_text
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
@@ -35,11 +35,6 @@ BLOCK_LINES = 1024  # translated together by a stream: enough to fill batches wi
 # A line is split into at most about this many times the model's limit; what is longer is no line of text.
 _MAX_PARTS = 16
 _LINE_ENDS = re.compile(r"[\r\n]+")
-# Where to cut, from the best to the worst: after a sentence, after a clause, between words, between characters.
-_BREAKS = tuple(
-    re.compile(pattern)
-    for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
-)
 BundleLike = Bundle | Path | str
 
 
@@ -220,6 +215,10 @@ class Translator:
             if given:
                 raise ConfigError(f"search is a strategy with options of its own; leave out {', '.join(given)}")
             return search
+        if misplaced := {"prefix", "rescore"} & given.keys():
+            raise ConfigError(
+                f"{misplaced.pop()} is no option here; see translate(prefixes=...), Translator(rescore=...)"
+            )
         kind = search or ("rerank" if self._rescorers else self.manifest.search_kind)
         rescorers = ["rescore"] if kind == "rerank" and self._rescorers else []
         check_options(kind, [*given, *rescorers])
@@ -265,6 +264,8 @@ class Translator:
             raise ConfigError(
                 "target prefixes were given, but this model writes from the end of a text to its start; leave them out"
             )
+        if len(prefixes) != len(lines):
+            raise InputError(f"{len(prefixes)} prefixes for {len(lines)} lines, expected one for each")
         all_ids: list[list[int]] = []
         for number, (line, prefix) in enumerate(zip(lines, prefixes, strict=True), first_line):
             ids = tokenizer.encode(prefix)
@@ -316,30 +317,3 @@ def _encode_whole(encode: Callable[[str], list[int]], line: str, where: str, lim
 def _cores() -> int:
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Halves a text until every part fits, near the middle and at the strongest break that is there.
-
-    Args:
-        text: any text.
-        fits: whether the model can take a part; must hold for single characters.
-
-    Returns:
-        The parts in order, without white space around them; nothing else of the text is lost.
-    """
-    text = text.strip()
-    if len(text) <= 1 or fits(text):
-        return [text] if text else []
-    at = _break_near_middle(text)
-    return split_text(text[:at], fits) + split_text(text[at:], fits)
-
-
-def _break_near_middle(text: str) -> int:
-    # Only the middle half is searched, so that both parts shrink and the recursion stays shallow.
-    first, last = max(1, len(text) // 4), max(1, 3 * len(text) // 4)
-    for pattern in _BREAKS:
-        breaks = [match.end() for match in pattern.finditer(text, first, last) if 0 < match.end() < len(text)]
-        if breaks:
-            return min(breaks, key=lambda end: abs(end - len(text) // 2))
-    return len(text) // 2

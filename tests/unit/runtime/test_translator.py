@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.translation import Translation
-from softsearch.runtime.translator import Translator, split_text
+from softsearch.runtime.translation import Translation, split_text
+from softsearch.runtime.translator import Translator
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
@@ -182,6 +182,11 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
         ({"search": "greedy", "beam": 5}, "beam is an option of search beam, exact or rerank, not of search greedy"),
         ({"search": "rerank"}, "search rerank needs rescore with at least one bundle"),
         ({"search": BeamSearch(), "beam": 5}, "search is a strategy with options of its own; leave out beam"),
+        ({"groups": 2}, "groups is no option of a search"),
+        ({"banned": [5]}, "banned is no option of a search; did you mean 'ban'"),
+        ({"rescore": ["b"]}, r"rescore is no option here; see .* Translator\(rescore=...\)"),
+        ({"prefix": ["b"]}, "prefix is no option here"),
+        ({"ban": "Quatsch"}, "ban Quatsch: the target"),
         ({"ban": ["Quatsch"]}, "ban Quatsch: the target vocabulary has no such token"),
     ],
 )
@@ -321,6 +326,8 @@ def test_prefixes_begin_the_translations_of_their_lines(bundle_dir: Path, transl
 def test_a_prefix_that_cannot_be_written_names_its_line(translator: Translator) -> None:
     with pytest.raises(InputError, match=r"line 12: the model's vocabulary lacks a part of the prefix 'Ω'"):
         translator.translate(["one", "two"], prefixes=["eins", "\u03a9"], first_line=11)
+    with pytest.raises(InputError, match="1 prefixes for 2 lines"):
+        translator.translate(["one", "two"], prefixes=["eins"])
 
 
 def test_prefixes_need_a_model_that_writes_from_left_to_right(bundle_dir: Path, tmp_path: Path) -> None:

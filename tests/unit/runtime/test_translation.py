@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsearch.runtime.translator import split_text
+from softsearch.runtime.translation import split_text
 
 
 @given(text=st.text(alphabet="ab .,!?\u3002\t\u00e9\U0001f600", max_size=300), most=st.integers(1, 50))
