@@ -53,7 +53,8 @@ def install(monkeypatch: Any, folder: Path) -> None:
     script = folder / "train.py"
     script.write_text(SCRIPT)
     monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.sweep.sweep._LOOK", 0.02)
+    monkeypatch.setattr("softsearch.app.sweep.trial._POLL", 0.02)
+    monkeypatch.setenv("WANDB_RUN_GROUP", "")  # which the command sets
 
 
 def plan(folder: Path, *kinds: str, **changes: Any) -> Plan:

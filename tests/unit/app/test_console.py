@@ -10,7 +10,7 @@ from softsearch.app.compare.compare import compare
 from softsearch.app.config.options import Compare
 from softsearch.app.results import report, show_report
 from softsearch.app.sweep.results import report as report_sweep
-from softsearch.app.sweep.study import opened
+from softsearch.app.sweep.study import open_study
 from softsearch.app.sweep.sweep import Worker
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare
@@ -71,7 +71,7 @@ def test_evaluation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     install(monkeypatch, tmp_path)
     tried = plan(tmp_path, "good", trials=1, study=NAME)
-    with opened(tried) as study:
+    with open_study(tried) as study:
         Worker(study, tried).work()
         report_sweep(study, tried)
     assert f"{NAME}: 1 trials" in capsys.readouterr().out

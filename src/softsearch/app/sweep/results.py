@@ -1,25 +1,29 @@
-"""What a sweep has found: a table, files and pictures."""
+"""The results of a sweep: a table, files, and Optuna's plots."""
 
+import csv
+import json
 import logging
 import warnings
+from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import optuna
-from optuna.importance import get_param_importances
+from matplotlib import pyplot as plt
 from optuna.trial import FrozenTrial, TrialState
+from optuna.visualization import matplotlib as plots
 from rich.table import Table
 
 from softsearch.app.console import plain_console
 from softsearch.app.sweep.study import Plan
-from softsearch.report.folder import all_or_nothing
-from softsearch.report.pareto import draw_pareto
-from softsearch.report.sweep import draw_importances, write_rows
+from softsearch.report.folder import all_or_nothing, file_name
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen
-_FEWEST = 10  # complete trials that importances are computed from: the best tenth of them is one
+_FEWEST = 10  # complete trials for importances: the best tenth of them is one
 
 
 def report(study: optuna.Study, plan: Plan) -> None:
@@ -30,35 +34,44 @@ def report(study: optuna.Study, plan: Plan) -> None:
     best = {trial.number for trial in study.best_trials}
     rows = [_row(trial, plan, trial.number in best) for trial in _ranked(trials, plan)]
     _print(rows, plan)
-    with all_or_nothing(plan.folder) as folder:  # two workers may end at the same time
-        written = [*write_rows(rows, folder), *_draw(study, plan, best, folder)]
-    log.info("written to %s: %s", plan.folder, ", ".join(written))
+    with all_or_nothing(plan.folder) as folder:  # several workers may end at the same time
+        with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        (folder / "results.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a global style
+            warnings.simplefilter("ignore", UserWarning)  # few trials say little
+            logging.getLogger("matplotlib").setLevel(logging.WARNING)
+            plt.switch_backend("agg")
+            _draw(study, plan, folder)
+        written = ", ".join(sorted(path.name for path in folder.iterdir()))
+    log.info("written to %s: %s", plan.folder, written)
 
 
 def _ranked(trials: list[FrozenTrial], plan: Plan) -> list[FrozenTrial]:
     """Complete trials by the first objective, then the others by number."""
     sign = -1 if next(iter(plan.objectives.values())) == "maximize" else 1
-    complete = sorted((t for t in trials if t.state is TrialState.COMPLETE), key=lambda t: sign * t.values[0])
-    return [*complete, *(t for t in trials if t.state is not TrialState.COMPLETE)]
+    return sorted(trials, key=lambda t: (0, sign * t.values[0]) if t.state is TrialState.COMPLETE else (1, t.number))
 
 
 def _row(trial: FrozenTrial, plan: Plan, best: bool) -> dict[str, Any]:
-    """A trial in plain values; what it does not have is None."""
-    complete = trial.state is TrialState.COMPLETE
-    state = trial.state.name.lower()
+    """A trial as plain values, None where there is none."""
+    state, error = trial.state.name.lower(), trial.user_attrs.get("error")
     if trial.state is TrialState.FAIL:
-        state = "failed" if "error" in trial.user_attrs else "interrupted"
+        state = "failed" if error is not None else "interrupted"
+    values = trial.values if trial.state is TrialState.COMPLETE else [None] * len(plan.objectives)
     return {
         "trial": trial.number,
         "state": state,
         "best": best,
-        **dict(zip(plan.objectives, trial.values if complete else [None] * len(plan.objectives), strict=True)),
+        **dict(zip(plan.objectives, values, strict=True)),
         **{name: trial.params.get(name) for name in plan.space},
         "seconds": round(trial.duration.total_seconds(), 1) if trial.duration else None,
         "last_step": trial.last_step,
         "folder": trial.user_attrs.get("folder"),
         "host": trial.user_attrs.get("host"),
-        "error": trial.user_attrs.get("error"),
+        "error": error,
     }
 
 
@@ -66,7 +79,7 @@ def _print(rows: list[dict[str, Any]], plan: Plan) -> None:
     columns = ["trial", "state", *plan.objectives, *plan.space, "seconds"]
     table = Table(*columns, title=f"{plan.study}: {len(rows)} trials, * is best")
     for row in rows[:_SHOWN]:
-        table.add_row(f"{row['trial']}{'*' if row['best'] else ''}", *(_show(row[name]) for name in columns[1:]))
+        table.add_row(f"{row['trial']}{'*' if row['best'] else ''}", *(_cell(row[name]) for name in columns[1:]))
     console = plain_console()
     if not console.is_terminal:
         console = plain_console(width=sum(max(len(name), 12) + 3 for name in columns) + 1)
@@ -75,54 +88,46 @@ def _print(rows: list[dict[str, Any]], plan: Plan) -> None:
         console.print(f"the other {len(rows) - _SHOWN} are in results.csv")
 
 
-def _show(value: Any) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return "" if value is None else str(value)
 
 
-def _draw(study: optuna.Study, plan: Plan, best: set[int], folder: Path) -> list[str]:
-    """Draws what the complete trials allow; the names of the files."""
-    complete = [t for t in study.get_trials(deepcopy=False) if t.state is TrialState.COMPLETE]
-    drawn: list[str] = []
-    if not complete:
-        return drawn
-    told = {name: _tells(name, [trial.values[i] for trial in complete]) for i, name in enumerate(plan.objectives)}
-    if any(told.values()):
-        importances = {
-            name: _importances(study, index, way)
-            for index, (name, way) in enumerate(plan.objectives.items())
-            if told[name]
-        }
-        draw_importances(importances, len(complete), folder / "importance.png")
-        drawn.append("importance.png")
-    if len(plan.objectives) > 1 and len(complete) > 1:
-        numbers = [trial.number for trial in complete]
-        draw_pareto(
-            np.array([trial.values for trial in complete]),
-            numbers,
-            plan.objectives,
-            [number in best for number in numbers],
-            folder / "pareto.png",
-        )
-        drawn.append("pareto.png")
-    return drawn
+def _draw(study: optuna.Study, plan: Plan, folder: Path) -> None:
+    """Saves Optuna's plots, as far as the complete trials allow: of the objective, or of each one and of each pair."""
+    complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
+    names = list(plan.objectives)
+    for index, (name, direction) in enumerate(plan.objectives.items()):
+        if len(complete) < _FEWEST or len({trial.values[index] for trial in complete}) == 1:
+            wanted = f"expected at least {_FEWEST} with different values of it"
+            log.info("no importances for %s: %d trials are complete, %s", name, len(complete), wanted)
+        elif len(names) == 1:
+            _save(plots.plot_param_importances(study, target_name=name), folder, "importance")
+            _save(plots.plot_optimization_history(study, target_name=name), folder, "history")
+            _save(plots.plot_slice(study, target_name=name), folder, "slice")
+        else:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) takes less of a target for better
+            cost = _target(index, -1 if direction == "maximize" else 1)
+            _save(plots.plot_param_importances(study, target=cost, target_name=name), folder, "importance", name)
+    for y, x in combinations(range(len(names)), 2) if len(complete) > 1 else ():
+        pair = [names[x], names[y]]
+        axes = plots.plot_pareto_front(study, targets=_targets(x, y), target_names=pair)
+        _save(axes, folder, "pareto", *(pair if len(names) > 2 else []))
 
 
-def _tells(objective: str, values: list[float]) -> bool:
-    """Whether importances for an objective would say anything; logs why not."""
-    if len(values) < _FEWEST:
-        log.info("no importances for %s: %d trials are complete, expected %d", objective, len(values), _FEWEST)
-    elif min(values) == max(values):
-        log.info("no importances for %s: it is %g in all %d complete trials", objective, values[0], len(values))
-    else:
-        return True
-    return False
+def _target(index: int, sign: int) -> Callable[[FrozenTrial], float]:
+    return lambda trial: sign * trial.values[index]
 
 
-def _importances(study: optuna.Study, objective: int, direction: str) -> dict[str, float]:
-    """PED-ANOVA's shares (Watanabe et al. 2023, arXiv:2304.10255): what tells the best tenth of the trials from all."""
-    sign = -1.0 if direction == "maximize" else 1.0  # it takes less for better
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few trials; the picture's title says how many
-        return get_param_importances(study, target=lambda trial: sign * trial.values[objective])
+def _targets(x: int, y: int) -> Callable[[FrozenTrial], list[float]]:
+    return lambda trial: [trial.values[x], trial.values[y]]
+
+
+def _save(axes: Any, folder: Path, *name: str) -> None:
+    panels = np.ravel(axes)
+    figure = panels[0].figure
+    figure.set_size_inches(max(6.4, 3.5 * len(panels)), 4.8)
+    for panel in panels if len(panels) > 1 else ():
+        panel.tick_params(axis="x", which="both", labelrotation=45)
+    figure.savefig(folder / f"{file_name('-'.join(name))}.png", dpi=120, bbox_inches="tight")
+    plt.close(figure)

@@ -1,4 +1,4 @@
-"""One trial of a sweep: a run of ``src/train.py`` in processes of its own, and what can be read in its folder."""
+"""One trial of a sweep: ``softsearch train`` in processes of its own, watched and pruned through the files it writes."""
 
 import csv
 import json
@@ -6,94 +6,64 @@ import logging
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+
 from softsearch.app.sweep import die_with_parent
+from softsearch.app.sweep.study import Plan
 from softsearch.training.run_folder import METRICS, read_metrics
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")
-FIGURES = "metrics.csv"
+LOGGED = "metrics.csv"
 OUTPUT = "output.log"
-_LAST_WORDS = 2000  # characters of the output that a failed trial keeps
-_ENDING = 60.0  # seconds that a run has for its last checkpoint
+_POLL = 0.5  # seconds between two looks at a running trial
+_GRACE = 60.0  # seconds that a run has for its last checkpoint
 
 
 class TrialFailed(Exception):  # noqa: N818 - what Optuna calls it
-    """A trial without usable figures; the message says why."""
+    """A trial without usable metrics; the message says why."""
 
 
-class Training:
-    """A run in a process group of its own; whatever is left of it when the ``with`` block is left is ended.
+def run_trial(trial: optuna.Trial, plan: Plan) -> list[float]:
+    """Trains with the parameters of a trial, or goes on with it if it was interrupted, and returns its objectives.
 
-    Args:
-        folder: of the run.
-        overrides: of the training config.
-        resume: whether to go on from the folder's last checkpoint; otherwise its figures are removed.
-        environment: variables for its processes, besides those of this one.
+    Raises:
+        TrialFailed: training failed, took too long, or has no finite value of an objective.
+        optuna.TrialPruned: the pruner ended it.
     """
+    drawn = [override(name, suggest(trial, name, distribution)) for name, distribution in plan.space.items()]
+    resume = "folder" in trial.user_attrs  # kept when a trial is queued again
+    name = str(trial.user_attrs.get("folder", f"trials/{trial.number:04d}"))
+    trial.set_user_attr("folder", name)
+    trial.set_user_attr("host", socket.gethostname())
+    log.info("trial %d%s: %s", trial.number, " (continued)" if resume else "", " ".join(drawn))
+    folder, overrides = plan.folder / name, [*plan.fixed, *plan.overrides, *drawn]
+    try:
+        with training(folder, overrides, resume=resume) as process:
+            _watch(trial, plan, folder, process)
+        return [objective_value(folder, *objective) for objective in plan.objectives.items()]
+    except TrialFailed as failure:
+        trial.set_user_attr("error", str(failure))
+        raise
 
-    def __init__(
-        self, folder: Path, overrides: Sequence[str], *, resume: bool, environment: Mapping[str, str] | None = None
-    ) -> None:
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        if not resume:
-            for name in (FIGURES, METRICS, OUTPUT):
-                (folder / name).unlink(missing_ok=True)
-        place = str(folder.absolute()).replace("'", "\\'")
-        options = [*overrides, f"hydra.run.dir='{place}'", f"resume={'auto' if resume else 'null'}"]
-        train = [sys.executable, *TRAIN, *options]
-        self.command = [sys.executable, die_with_parent.__file__, str(os.getpid()), *train]
-        self.environment = os.environ | dict(environment or {})
 
-    def __enter__(self) -> "Training":
-        """Starts it."""
-        with (self.folder / OUTPUT).open("ab") as output:
-            self.process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=self.environment,
-            )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Ends it: it may save a checkpoint first, unless it takes too long or a second signal hurries us."""
-        try:
-            if self.running:
-                self._signal(signal.SIGTERM)
-                self.process.wait(_ENDING)
-        except subprocess.TimeoutExpired:
-            log.warning("%s did not end within %.0f seconds of SIGTERM and is killed", self.folder, _ENDING)
-        finally:
-            self._signal(signal.SIGKILL)  # also what a first process has left behind
-            self.process.wait()
-
-    @property
-    def running(self) -> bool:
-        """Whether its first process is there."""
-        return self.process.poll() is None
-
-    def check(self) -> None:
-        """Looks at how it ended.
-
-        Raises:
-            TrialFailed: not with exit code 0.
-        """
-        if self.process.returncode:
-            raise TrialFailed(f"exit code {self.process.returncode}\n{last_words(self.folder)}")
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
-            os.killpg(self.process.pid, number)
+def suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Draws a parameter."""
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    draw: Any = trial.suggest_float if isinstance(distribution, FloatDistribution) else trial.suggest_int
+    low, high, step, log_scale = (getattr(distribution, key) for key in ("low", "high", "step", "log"))
+    return draw(name, low, high, step=step, log=log_scale)
 
 
 def override(key: str, value: Any) -> str:
@@ -101,36 +71,102 @@ def override(key: str, value: Any) -> str:
     return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
 
 
-def column(folder: Path, metric: str) -> list[tuple[int, float]]:
-    """Steps and values of a metric as far as a run has come."""
+def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> list[str]:
+    """The command of a run in ``folder`` that ends when this process does."""
+    path = str(folder.absolute()).replace("'", "\\'")
+    options = [*overrides, f"hydra.run.dir='{path}'", f"resume={'auto' if resume else 'null'}"]
+    return [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, *TRAIN, *options]
+
+
+@contextmanager
+def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs ``softsearch train`` in a process group of its own and ends what is left of it when the block is left.
+
+    Args:
+        folder: of the run.
+        overrides: of the training config.
+        resume: whether to go on from the folder's last checkpoint; otherwise its metrics are removed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in () if resume else (LOGGED, METRICS, OUTPUT):
+        (folder / name).unlink(missing_ok=True)
+    with (folder / OUTPUT).open("ab") as output:
+        process = subprocess.Popen(
+            train_command(folder, overrides, resume=resume),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
     try:
-        with (folder / FIGURES).open(newline="", encoding="utf-8") as file:
+        yield process
+    finally:
+        try:
+            if process.poll() is None:
+                _signal(process, signal.SIGTERM)  # it may save a checkpoint first
+                process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            log.warning("%s did not end within %.0f seconds of SIGTERM and is killed", folder, _GRACE)
+        finally:  # after a second signal too
+            _signal(process, signal.SIGKILL)  # also what a first process has left behind
+            process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
+        os.killpg(process.pid, number)
+
+
+def _watch(trial: optuna.Trial, plan: Plan, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Waits for a run, and stops for the pruner, the time limit, a value that is not finite, or an exit code."""
+    start = monotonic()
+    reported: set[int] = set()
+    while True:
+        running = process.poll() is None  # before the metrics are read, so that none are missed
+        for step, value in logged_values(folder, plan.report) if plan.pruner else ():
+            if step in reported:
+                continue
+            reported.add(step)
+            if not math.isfinite(value):
+                raise TrialFailed(f"{plan.report} is {value} at step {step}")
+            trial.report(value, step)
+            if running and trial.should_prune():
+                raise optuna.TrialPruned
+        if process.returncode:
+            raise TrialFailed(f"exit code {process.returncode}\n{last_lines(folder)}")
+        if not running:
+            return
+        if plan.trial_timeout is not None and monotonic() - start > plan.trial_timeout:
+            raise TrialFailed(f"it took longer than trial_timeout={plan.trial_timeout:g} s\n{last_lines(folder)}")
+        sleep(_POLL)
+
+
+def logged_values(folder: Path, metric: str) -> list[tuple[int, float]]:
+    """Steps and values of a metric that a run has logged so far."""
+    try:
+        with (folder / LOGGED).open(newline="", encoding="utf-8") as file:
             return [(int(row["step"]), float(row[metric])) for row in csv.DictReader(file) if row.get(metric)]
     except FileNotFoundError:
         return []
 
 
-def figure(folder: Path, name: str, direction: str) -> float:
-    """A figure of a run that has ended: a final one, or the best of those that were logged while it trained.
+def objective_value(folder: Path, metric: str, direction: str) -> float:
+    """A final metric of a run that has ended, or else the best value that it logged while it trained.
 
     Raises:
-        TrialFailed: there is none, or it is not finite.
+        TrialFailed: there is none, or none is finite.
     """
     final = read_metrics(folder)
-    best = max if direction == "maximize" else min
-    logged = [value for _, value in column(folder, name)]
-    value = final[name] if name in final else best(filter(math.isfinite, logged), default=math.nan)
-    if name not in final and not logged:
-        raise TrialFailed(f"the run has no figure {name}; final ones are {', '.join(final) or 'missing'}")
-    if not math.isfinite(value):
-        raise TrialFailed(f"{name} is {value}")
-    return value
+    values = [final[metric]] if metric in final else [value for _, value in logged_values(folder, metric)]
+    if not values:
+        raise TrialFailed(f"the run has no metric {metric}; final ones are {', '.join(final) or 'missing'}")
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        raise TrialFailed(f"{metric} is {values[-1]}")
+    return max(finite) if direction == "maximize" else min(finite)
 
 
-def last_words(folder: Path) -> str:
-    """The end of what a run has printed, in whole lines."""
-    try:
-        text = (folder / OUTPUT).read_bytes()[-_LAST_WORDS:].decode(errors="replace")
-    except FileNotFoundError:
-        return ""
+def last_lines(folder: Path) -> str:
+    """The last eight lines that a run has printed, 2,000 characters at most."""
+    text = (folder / OUTPUT).read_bytes()[-2000:].decode(errors="replace")
     return "\n".join(text.strip().split("\n")[-8:])

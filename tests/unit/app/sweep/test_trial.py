@@ -11,7 +11,15 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from softsearch.app.sweep import die_with_parent
-from softsearch.app.sweep.trial import Training, TrialFailed, column, figure, last_words, override
+from softsearch.app.sweep.trial import (
+    TrialFailed,
+    last_lines,
+    logged_values,
+    objective_value,
+    override,
+    train_command,
+    training,
+)
 
 WITH_A_CHILD = """
 import os, pathlib, signal, subprocess, sys, time
@@ -54,7 +62,7 @@ def test_hydra_reads_a_parameter_as_it_was_drawn(value: object, expected: object
 
 def test_the_folder_may_have_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "o'clock, a=b [1] {x}"
-    options = Training(folder, ["seed=1"], resume=True).command[-3:]
+    options = train_command(folder, ["seed=1"], resume=True)[-3:]
     parsed = [OverridesParser.create().parse_override(option) for option in options]
     assert [(p.key_or_group, p.value()) for p in parsed] == [
         ("seed", 1),
@@ -63,43 +71,33 @@ def test_the_folder_may_have_any_name(tmp_path: Path) -> None:
     ]
 
 
-def test_a_new_trial_does_not_read_an_old_ones_figures(tmp_path: Path) -> None:
-    (tmp_path / "metrics.csv").write_text("step,val/bleu\n1,2.0\n")
-    (tmp_path / "metrics.json").write_text('{"test/bleu": 3}')
-    Training(tmp_path, [], resume=True)
-    assert column(tmp_path, "val/bleu") == [(1, 2.0)]
-    Training(tmp_path, [], resume=False)
-    assert column(tmp_path, "val/bleu") == []
-    with pytest.raises(TrialFailed, match="no figure test/bleu"):
-        figure(tmp_path, "test/bleu", "maximize")
-
-
-def test_figures_are_final_ones_or_the_best_of_a_column(tmp_path: Path) -> None:
+def test_objectives_are_final_metrics_or_the_best_of_a_column(tmp_path: Path) -> None:
     (tmp_path / "metrics.csv").write_text("step,val/bleu,train/loss\n1,2.0,\n2,,0.5\n3,7.5,\n4,nan,\n5,3.0,0.1\n")
     (tmp_path / "metrics.json").write_text('{"test/bleu": 3, "test/loss": NaN, "signatures": {}}')
-    assert column(tmp_path, "train/loss") == [(2, 0.5), (5, 0.1)]
-    assert figure(tmp_path, "test/bleu", "minimize") == 3
-    assert figure(tmp_path, "val/bleu", "maximize") == 7.5
-    assert figure(tmp_path, "val/bleu", "minimize") == 2.0
+    assert logged_values(tmp_path, "train/loss") == [(2, 0.5), (5, 0.1)]
+    assert objective_value(tmp_path, "test/bleu", "minimize") == 3
+    assert objective_value(tmp_path, "val/bleu", "maximize") == 7.5
+    assert objective_value(tmp_path, "val/bleu", "minimize") == 2.0
     with pytest.raises(TrialFailed, match="test/loss is nan"):
-        figure(tmp_path, "test/loss", "minimize")
-    with pytest.raises(TrialFailed, match="no figure val/chrf; final ones are test/bleu"):
-        figure(tmp_path, "val/chrf", "maximize")
+        objective_value(tmp_path, "test/loss", "minimize")
+    with pytest.raises(TrialFailed, match="no metric val/chrf; final ones are test/bleu"):
+        objective_value(tmp_path, "val/chrf", "maximize")
 
 
-def test_a_failed_run_says_its_last_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys\nfor i in range(99): print('line', i, flush=True)\nsys.exit('error: no such data')\n")
     monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
-    with Training(tmp_path / "run", [], resume=False) as training:
-        training.process.wait(60)
-    with pytest.raises(TrialFailed) as failure:
-        training.check()
-    lines = str(failure.value).split("\n")
-    assert lines[0] == "exit code 1"
-    assert lines[-2:] == ["line 98", "error: no such data"]
-    assert len(lines) == 9
-    assert last_words(tmp_path) == ""
+    for resume, logged in ((True, [(1, 2.0)]), (False, [])):
+        (tmp_path / "metrics.csv").write_text("step,val/bleu\n1,2.0\n")
+        with training(tmp_path, [], resume=resume) as process:
+            assert process.wait(60) == 1
+        lines = last_lines(tmp_path).split("\n")
+        assert (len(lines), lines[-2:]) == (8, ["line 98", "error: no such data"])
+        assert logged_values(tmp_path, "val/bleu") == logged
+        assert (tmp_path / "output.log").read_text().count("line 98") == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -108,13 +106,14 @@ def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pyte
     script = tmp_path / "train.py"
     script.write_text(WITH_A_CHILD)
     monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.sweep.trial._ENDING", 60.0 if polite == "yes" else 0.3)
-    with Training(tmp_path / "run", [], resume=False, environment={"POLITE": polite}) as training:
+    monkeypatch.setattr("softsearch.app.sweep.trial._GRACE", 60.0 if polite == "yes" else 0.3)
+    monkeypatch.setenv("POLITE", polite)
+    with training(tmp_path / "run", [], resume=False) as process:
         first, child = map(int, wait_for(tmp_path / "pids").split())
-        assert training.running
+        assert process.poll() is None
         assert alive(first)
         assert alive(child)
-    assert training.process.returncode == (143 if polite == "yes" else -signal.SIGKILL)
+    assert process.returncode == (143 if polite == "yes" else -signal.SIGKILL)
     until = time.monotonic() + 30  # whoever adopts the child has to notice
     while alive(child) and time.monotonic() < until:
         time.sleep(0.02)
