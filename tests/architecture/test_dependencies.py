@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
-SWEEP = tuple(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))
+SWEEP = ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial")))
 NEEDS = {  # what src uses: the last release without it
     "lightning.pytorch.callbacks.WeightAveraging": "2.5.6",
     "optuna.storages.RetryHeartbeatStaleTrialCallback": "4.99",

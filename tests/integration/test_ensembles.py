@@ -12,7 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.validation import plain
+from softsearch.app.config.options import Tune
+from softsearch.app.config.validation import plain, read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.systems.open import open_any, open_systems
@@ -160,7 +161,7 @@ def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> No
     models = (f"ckpt=[{ckpt(home, 'rnn')}]", f"bundle=[{bundle(home, 'transformer')}]")
     limits = ("search.max_length_factor=1", "search.beam=2")
     options = (f"language_model={ckpt(home, 'lm')}", "searches=10", f"run_dir={home / 'tuned'}", f"cache_dir={home}")
-    tune(configure("tune", *models, *options, *limits))
+    tune(read_options(configure("tune", *models, *options, *limits), Tune))
     tuned = json.loads((home / "tuned" / "weights.json").read_text())
     assert tuned["validation"]["bleu"] >= tuned["validation"]["bleu_at_start"]
     report = evaluated(home, f"weights={home / 'tuned' / 'weights.json'}", *limits)
@@ -176,9 +177,10 @@ def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> Non
     beam = ("search=rerank", "search.search.beam=4", "search.search.n_best=4", "+search.search.max_length_factor=1")
     models = (f"search.models=[{scorers}]", f"search.proposers=[{ckpt(home, 'r2l')}]")
     folder = home / "reranked"
-    tune(configure("tune", f"ckpt={ckpt(home, 'rnn')}", *beam, *models, f"run_dir={folder}", f"cache_dir={home}"))
+    config = configure("tune", f"ckpt={ckpt(home, 'rnn')}", *beam, *models, f"run_dir={folder}", f"cache_dir={home}")
+    tune(read_options(config, Tune))
     tuned = json.loads((folder / "weights.json").read_text())
-    assert len(tuned["search"]["weights"]) == 4
+    assert len(tuned["search_weights"]) == 4
     assert tuned["ensemble"] is None
     assert tuned["validation"]["bleu"] >= tuned["validation"]["bleu_at_start"]
     report = evaluated(home, f"weights={folder / 'weights.json'}", *beam)

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.options import Dictionary, Score
+from softsearch.app.config.options import Dictionary, Score, Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.dictionary import dictionary
 from softsearch.app.evaluate.evaluate import evaluate
@@ -85,7 +85,11 @@ def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], N
         weights=None,
         language_model=None,
         language_model_weight=0.0,
-        search={"_target_": "softsearch.search.greedy.Greedy"},
+        search="softsearch.search.greedy.Greedy",
+        length_penalty=None,
+        search_models=None,
+        search_proposers=None,
+        search_weights=None,
         validation={},
     ).save(weights)
     places = (f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}")
@@ -97,7 +101,7 @@ def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], N
         "rerank": (evaluate, "evaluate", (f"ckpt={good}", "search=rerank", f"search.models=[{other}]")),
         "weights": (evaluate, "evaluate", (f"weights={weights}", "search=greedy", short)),
         "score": (lambda config: score(read_options(config, Score)), "score", (f"ckpt={other}",)),
-        "tune": (tune, "tune", (f"ckpt={other}", "searches=1", short)),
+        "tune": (lambda config: tune(read_options(config, Tune)), "tune", (f"ckpt={other}", "searches=1", short)),
     }
     commands = {
         name: partial(body, composed(config, *options, *places)) for name, (body, config, options) in calls.items()

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -13,9 +14,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.options import Tune
+from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.systems.weights_file import Tuned, read_tuned, with_tuned
-from softsearch.app.tune import RerankObjective, tune
+from softsearch.app.tune import Problem, choice_of_best, maximize, tune
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Rerank, RescoringModel
@@ -34,29 +37,38 @@ def say(tokens: Sequence[int]) -> str:
 @pytest.mark.parametrize("eos_bias", [0.0, -2.0])  # with -2 some sentences never end
 @pytest.mark.parametrize("weights", [[1.0, 0.0, 0.0], [1.0, 0.5, 2.0], [0.0, 1.0, 0.1]])
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-def test_the_objective_prefers_what_the_reranker_returns(
+def test_the_best_of_the_lists_are_what_the_reranker_returns(
     eos_bias: float, weights: list[float], length_penalty: float
 ) -> None:
     beam = BeamSearch(beam=5, n_best=5, max_length_offset=3)
     models = [TableModel(seed, eos_bias) for seed in range(3)]
     search = Rerank(beam, [RescoringModel(m) for m in models[1:]], weights, length_penalty=length_penalty)
-    seen: list[list[str]] = []
-
-    def score(texts: list[str]) -> float:
-        seen.append(texts)
-        return 7.0
-
-    objective = RerankObjective(search.candidates(models[0], SOURCES), say, score)
-    point = {f"search.weights[{place}]": weight for place, weight in enumerate(weights)}
-    assert objective({"weights[0]": 1.0, **point, "length_penalty": length_penalty}) == 7.0
-    assert seen == [[say(n_best[0].tokens) for n_best in search(models[0], SOURCES)]]
+    choose = choice_of_best(search.candidates(models[0], SOURCES), say)
+    assert choose(weights, length_penalty) == [say(n_best[0].tokens) for n_best in search(models[0], SOURCES)]
 
 
-def test_no_weight_at_all_is_worth_nothing() -> None:
-    lists = Rerank(BeamSearch(beam=2, n_best=2), [], [1.0]).candidates(TableModel(), SOURCES)
-    assert RerankObjective(lists, say, lambda _: 7.0)({"search.weights[0]": 0.0, "length_penalty": 1.0}) == -float(
-        "inf"
-    )
+def ridge(point: dict[str, Any]) -> float:
+    """A ridge along x = y with its top at (6, 6)."""
+    return float(-((point["x"] - point["y"]) ** 2) - 0.1 * (point["x"] + point["y"] - 12) ** 2)
+
+
+@pytest.mark.parametrize("trials", [40, 1000])
+def test_the_best_point_is_found_in_few_or_all_trials(trials: int) -> None:
+    tried: list[dict[str, Any]] = []
+
+    def bleu(point: dict[str, Any]) -> float:
+        tried.append(point)
+        return ridge(point)
+
+    problem = Problem({"x": 1.5, "y": 4, "z": 0}, {name: range(10) for name in "xy"}, bleu, trials)
+    points = maximize(problem)
+    assert points[0] == ({"x": 1.5, "y": 4, "z": 0}, ridge({"x": 1.5, "y": 4}))
+    assert [point for point, _ in points] == tried
+    assert len({tuple(point.items()) for point in tried}) == len(tried) == min(trials, 110)
+    best, value = max(points, key=lambda point: point[1])
+    assert value == ridge(best) >= -0.5
+    assert best["z"] == 0
+    assert maximize(problem) == points
 
 
 TUNED = Tuned(
@@ -67,7 +79,11 @@ TUNED = Tuned(
     weights=[1.0, 0.5],
     language_model="lm.ckpt",
     language_model_weight=0.2,
-    search={"_target_": BEAM, "length_penalty": 0.75},
+    search=BEAM,
+    length_penalty=0.75,
+    search_models=None,
+    search_proposers=None,
+    search_weights=None,
     validation={"bleu": 30.0},
 )
 
@@ -137,9 +153,11 @@ def test_what_was_typed_beside_a_file_must_not_contradict_it(typed: str, tuned: 
 def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
     path, rerank = tmp_path / "weights.json", "softsearch.app.systems.reranking.rerank"
     search = {"_target_": rerank, "models": ["x"], "proposers": [], "weights": [1.0, 0.5], "length_penalty": 0.3}
-    replace(TUNED, search=search).save(path)
+    tuned = replace(TUNED, search=rerank, search_models=["x"], search_proposers=[], search_weights=[1.0, 0.5])
+    replace(tuned, length_penalty=0.3).save(path)
     typed = [f"weights={path}", "search=rerank", "search.models=[x]", "search.search.beam=4"]
-    default = {"_target_": rerank, "search": {"beam": 4}, "models": [], "weights": None, "length_penalty": 1.0}
+    default = {"_target_": rerank, "search": {"beam": 4}, "models": [], "proposers": None, "weights": None}
+    default["length_penalty"] = 1.0
     with pytest.raises(ConfigError, match=r"search.models=\['y'\], but weights=.* with search.models=\['x'\]"):
         with_tuned(config(path, search=default | {"models": ["y"]}), typed)
     taken = with_tuned(config(path, search=default | {"models": ["x"]}), typed)
@@ -175,11 +193,15 @@ def as_typed(command: str, folder: Path, *options: str) -> DictConfig:
     return composed
 
 
+def tune_options(folder: Path, *options: str) -> Tune:
+    return read_options(as_typed("tune", folder, *options), Tune)
+
+
 def test_a_language_model_of_no_weight_is_left_out_of_what_evaluate_takes(
     models: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = (f"bundle={models / 'a'}", "search.beam=2", "search.max_length_factor=1")
-    tune(as_typed("tune", models, *options, f"language_model={models / 'lm'}", "searches=1"))
+    tune(tune_options(models, *options, f"language_model={models / 'lm'}", "searches=1"))
     path = models / "out" / "weights.json"
     tuned = read_tuned(path)
     assert (tuned.ensemble, tuned.language_model, tuned.language_model_weight) == (None, None, 0.0)
@@ -198,10 +220,10 @@ def test_a_language_model_of_no_weight_is_left_out_of_what_evaluate_takes(
 
 def test_weights_that_are_all_0_are_passed_over_or_refused_before_a_search(models: Path) -> None:
     both = (f"bundle=[{models / 'a'},{models / 'b'}]", "search=greedy", "search.max_length_factor=1")
-    tune(as_typed("tune", models, *both, "weights=[0,1]", "searches=4"))  # the last point has no weights
+    tune(tune_options(models, *both, "weights=[0,1]", "searches=12"))  # one point has no weights
     assert any(read_tuned(models / "out" / "weights.json").weights or [])
     with pytest.raises(ConfigError, match="at least 0 that are not all 0"):
-        tune(as_typed("tune", models, *both, "weights=[0,0]"))
+        tune(tune_options(models, *both, "weights=[0,0]"))
 
 
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
@@ -212,8 +234,8 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     whole = json.loads(path.read_text())
     for wrong in ([], {**whole, "format": 2}, {**whole, "extra": 1}, {k: v for k, v in whole.items() if k != "ckpt"}):
         path.write_text(json.dumps(wrong))
-        with pytest.raises(ConfigError, match=r"is no file of src/tune\.py of format 1"):
+        with pytest.raises(ConfigError, match=r"is not a file of src/tune\.py of format 1"):
             read_tuned(path)
     path.write_text(json.dumps({**whole, "search": 3}))
-    with pytest.raises(ConfigError, match="search is 3, expected an object"):
+    with pytest.raises(ConfigError, match=r"search is 3 \(int\), expected text; .* or write the file again"):
         read_tuned(path)

@@ -1,4 +1,4 @@
-"""One trial of a sweep: ``softsearch train`` in processes of its own, watched and pruned through the files it writes."""
+"""One trial of a sweep: ``softsearch train`` in processes of its own, watched and pruned through its files."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""``weights.json``: what ``src/tune.py`` found, and how other commands take it over with ``weights=FILE``."""
+"""``weights.json``: the options that ``src/tune.py`` has tuned, which other commands take with ``weights=FILE``."""
 
 import json
 from collections.abc import Sequence
@@ -9,14 +9,11 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.validation import check
+from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError
 from softsearch.search.ensemble import Average
 
 FORMAT = 1
-_COMBINATION = ("ckpt", "bundle", "average", "ensemble", "weights", "language_model", "language_model_weight")
-_KNOWN = (*_COMBINATION, "_target_", "length_penalty", "models", "proposers")  # the last four are of the search
-_TEXTS = ("ckpt", "bundle", "ensemble", "language_model", "_target_", "models", "proposers")  # the others are numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +27,24 @@ class Tuned:
     weights: list[float] | None  # of ckpt, then of bundle
     language_model: str | None
     language_model_weight: float
-    search: dict[str, Any]  # _target_ and the tuned options; of search=rerank its models too
+    search: str  # its _target_
+    length_penalty: float | None  # None: the search has none
+    search_models: list[str] | None  # of search=rerank, as are the next two
+    search_proposers: list[str] | None
+    search_weights: list[float] | None
     validation: dict[str, Any]  # for people: the text, the BLEU at the start and at the end, its signature
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The values of a command's options, by key."""
+        names = ("ckpt", "bundle", "average", "ensemble", "weights", "language_model", "language_model_weight")
+        search = {
+            "search.length_penalty": self.length_penalty,
+            "search.models": self.search_models,
+            "search.proposers": self.search_proposers,
+            "search.weights": self.search_weights,
+        }
+        return {name: getattr(self, name) for name in names} | {k: v for k, v in search.items() if v is not None}
 
     def save(self, path: Path) -> None:
         """Writes the file."""
@@ -43,42 +56,27 @@ def read_tuned(path: Path) -> Tuned:
     """Reads the file.
 
     Raises:
-        ConfigError: it is missing or something else.
+        ConfigError: it is missing or something else, or OmegaConf would look something up for one of its values.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(f"weights={path} cannot be read as JSON ({error}); expected a file of src/tune.py") from error
-    expected = {field.name for field in fields(Tuned)} | {"format"}
-    if not isinstance(values, dict) or values.pop("format", None) != FORMAT or set(values) != expected - {"format"}:
+    names = {field.name for field in fields(Tuned)}
+    if not isinstance(values, dict) or values.pop("format", None) != FORMAT or set(values) != names:
         raise ConfigError(
-            f"weights={path} is no file of src/tune.py of format {FORMAT}; write it again with src/tune.py"
+            f"weights={path} is not a file of src/tune.py of format {FORMAT}; write it again with src/tune.py"
         )
-    if not isinstance(values["search"], dict):
-        raise ConfigError(f"weights={path}: search is {values['search']!r}, expected an object; write the file again")
-    _check_values(path, values)
-    return Tuned(**values)
-
-
-def _check_values(path: Path, values: dict[str, Any]) -> None:
-    """Refuses what ``tune.py`` never writes: options that it does not tune, nested nodes, interpolations.
-
-    Raises:
-        ConfigError: one is there.
-    """
-    combination = {key: values[key] for key in _COMBINATION}
-    flat: dict[str, Any] = {**combination, "search": {}, "validation": {}}  # no name in the file is looked up
-    check({"_target_": f"{__name__}.{Tuned.__name__}", **flat}, f"weights={path}")
-    for key, value in [*combination.items(), *values["search"].items()]:
-        parts, kind = value if isinstance(value, list) else [value], str if key in _TEXTS else int | float
-        if key not in _KNOWN or not all(part is None or isinstance(part, kind) for part in parts):
-            raise ConfigError(f"weights={path}: {key} is {value!r}, which src/tune.py never writes; write it again")
-        if any("${" in part for part in parts if isinstance(part, str)):
-            raise ConfigError(f"weights={path}: {key} is {value!r}, and nothing is looked up for a file; rename it")
+    if "${" in json.dumps(values):
+        raise ConfigError(f"weights={path} has a value with ${{, which is not allowed in this file; rename the path")
+    try:
+        return read_options(OmegaConf.create(values), Tuned)
+    except ConfigError as error:
+        raise ConfigError(f"weights={path}: {error}; or write the file again with src/tune.py") from error
 
 
 def typed_options() -> list[str]:
-    """What was typed behind the command's name, as in ``search.beam=10``; nothing outside a command."""
+    """The options typed after the command's name, as in ``search.beam=10``; none outside a command."""
     return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
 
 
@@ -88,37 +86,33 @@ def option_key(typed: str) -> str:
 
 
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
-    """A command's config with what ``weights=FILE`` says in the place of the file's name; else as it is.
-
-    What the file says may be typed beside it, but not otherwise than the file has it.
+    """A command's config with the options of the file that ``weights=FILE`` names; without a file, the config itself.
 
     Args:
         config: of the command.
-        typed: the options that a person gave, see :func:`typed_options`; the others are defaults.
+        typed: the options that the user gave, see :func:`typed_options`; the others are defaults.
 
     Raises:
-        ConfigError: the file cannot be read, or says something else than what was typed.
+        ConfigError: the file cannot be read, or the user gave one of its options with another value.
     """
     if not isinstance(config.weights, str):
         return config
     path = Path(config.weights)
     tuned = read_tuned(path)
-    search = OmegaConf.to_container(config.search, resolve=True)
-    assert isinstance(search, dict)
-    if search["_target_"] != tuned.search.get("_target_"):
-        name = str(tuned.search.get("_target_")).rpartition(".")[2]
+    if config.search["_target_"] != tuned.search:
         raise ConfigError(
-            f"weights={path} was tuned for another search ({name}); add search=NAME, as it was for tune.py"
+            f"weights={path} was tuned for another search ({tuned.search.rpartition('.')[2]}); add search=NAME, as it "
+            "was for tune.py"
         )
-    combination = {key: getattr(tuned, key) for key in _COMBINATION}
-    said = combination | {f"search.{key}": value for key, value in tuned.search.items()}
-    for key in sorted((said.keys() - {"weights"}) & set(map(option_key, typed))):
-        given = OmegaConf.select(config, key)
-        listed = [given] if key in ("ckpt", "bundle") and isinstance(given, str) else given
-        if listed != said[key]:
+    given = set(map(option_key, typed)) - {"weights"}
+    merged = config.copy()
+    for key, value in sorted(tuned.options.items()):
+        found = OmegaConf.select(config, key)
+        listed = [found] if key in ("ckpt", "bundle") and isinstance(found, str) else found
+        if key in given and listed != value:
             raise ConfigError(
-                f"{key}={given}, but weights={path} was tuned with {key}={said[key]}; leave {key} out, or give the "
+                f"{key}={found}, but weights={path} was tuned with {key}={value}; leave {key} out, or give the "
                 "options of the file one by one in its place"
             )
-    merged = {**OmegaConf.to_container(config, resolve=False), "search": search | tuned.search}  # type: ignore[dict-item]
-    return OmegaConf.create(merged | combination)
+        OmegaConf.update(merged, key, value)
+    return merged
