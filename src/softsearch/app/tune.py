@@ -4,7 +4,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import optuna
@@ -55,6 +55,34 @@ class Problem(NamedTuple):
     trials: int  # at most
 
 
+@dataclass(frozen=True)
+class Models:
+    """The models that work together, and the text that they are tuned on."""
+
+    options: Tune
+    systems: Sequence[System]
+    language_model: System | None
+    text: HeldOutText
+    metric: Metric
+
+    @property
+    def start(self) -> Point:
+        """The given options of the ensemble."""
+        options = self.options
+        weights = [1.0] * len(self.systems) if options.weights is None else options.weights
+        start = {"ensemble": options.ensemble, "language_model_weight": float(options.language_model_weight)}
+        return start | _numbered("weights", weights)
+
+    def combined(self, point: Point) -> System:
+        """The ensemble of all of them."""
+        weights = _values("weights", point)
+        return combine(self.systems, point["ensemble"], weights, self.language_model, point["language_model_weight"])
+
+    def bleu(self, texts: Sequence[str]) -> float:
+        """BLEU of one translation for each sentence."""
+        return float(self.metric.corpus_score(texts, [self.text.references]).score)
+
+
 def tune(options: Tune) -> None:
     """Tunes, prints what helped and writes ``weights.json`` to the run's folder.
 
@@ -72,7 +100,8 @@ def tune(options: Tune) -> None:
     text = read_test_set(options.data, options.test, systems, split=options.split, cache_dir=options.cache_dir)
     text = replace(text, sources=text.sources[: options.sentences], references=text.references[: options.sentences])
     metric = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)["bleu"]
-    problem = (_reranker if is_rerank(options.search) else _ensemble)(options, systems, language_model, text, metric)
+    models = Models(options, systems, language_model, text, metric)
+    problem = _reranker(models) if is_rerank(options.search) else _ensemble(models)
     began = time.perf_counter()
     trials = maximize(problem)
     _show(trials, text, time.perf_counter() - began)
@@ -85,18 +114,18 @@ def tune(options: Tune) -> None:
 
 
 def maximize(problem: Problem) -> Trials:
-    """Tries the start, then points that Optuna's TPE sampler proposes, or all points where there are few.
+    """Tries the start, each option alone, and points that Optuna's TPE sampler proposes; or all points if they are few.
 
     Returns:
         Different points and their BLEU, in the order of trying.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     grids = {name: sorted({*grid, problem.start[name]}) for name, grid in problem.grids.items()}
-    places = {name: range(len(grid)) for name, grid in grids.items()}
+    indices = {name: range(len(grid)) for name, grid in grids.items()}
     points = math.prod(map(len, grids.values()))
     few = points < problem.trials
     study = optuna.create_study(
-        direction="maximize", sampler=GridSampler(places, seed=_SEED) if few else TPESampler(seed=_SEED)
+        direction="maximize", sampler=GridSampler(indices, seed=_SEED) if few else TPESampler(seed=_SEED)
     )
     tried: dict[tuple[int, ...], tuple[Point, float]] = {}
 
@@ -109,65 +138,61 @@ def maximize(problem: Problem) -> Trials:
             study.stop()
         return tried[key][1]
 
-    study.enqueue_trial({name: grid.index(problem.start[name]) for name, grid in grids.items()})
+    start = {name: grid.index(problem.start[name]) for name, grid in grids.items()}
+    study.enqueue_trial(start)
+    for name, places in indices.items():  # one option at a time, for TPE to learn from
+        for place in places:
+            study.enqueue_trial(start | {name: place}, skip_if_exists=True)
     study.optimize(objective, n_trials=4 * problem.trials)  # it may propose a point again
     return list(tried.values())
 
 
-def _ensemble(
-    options: Tune, systems: Sequence[System], language_model: System | None, text: HeldOutText, metric: Metric
-) -> Problem:
-    """An ensemble, whose points are searched for anew."""
-    start = _start(options, systems)
-    _combined(systems, language_model, start)  # refuses wrong weights before anything is searched for
+def _ensemble(models: Models) -> Problem:
+    """An ensemble, which searches anew at each point."""
+    start, search = models.start, models.options.search
+    models.combined(start)  # refuses wrong weights before anything is searched for
     grids: dict[str, Sequence[Any]] = {}
-    if "length_penalty" in options.search:
+    if "length_penalty" in search:
         grids["length_penalty"] = LENGTH_PENALTIES
-        start["length_penalty"] = float(options.search.length_penalty)
-    if language_model is not None:
+        start["length_penalty"] = float(search.length_penalty)
+    if models.language_model is not None:
         grids["language_model_weight"] = LANGUAGE_MODEL
-    if len(systems) > 1:
+    if len(models.systems) > 1:
         grids["ensemble"] = AVERAGES
         first = start["weights[0]"] or 1.0
-        grids |= {f"weights[{i}]": [first * ratio for ratio in MEMBER] for i in range(1, len(systems))}
+        grids |= {f"weights[{i}]": [first * ratio for ratio in MEMBER] for i in range(1, len(models.systems))}
     if not grids:
         raise ConfigError("there is nothing to tune: one model, no language_model, and a search without a length")
 
     def bleu(point: Point) -> float:
         if not any(_values("weights", point)):
             return -math.inf
-        system = _combined(systems, language_model, point)
-        node = DictConfig({**options.search, **{k: v for k, v in point.items() if k == "length_penalty"}})
-        texts = translate_text(system, build_search(node, system.tokenizers), text, progress=progress).texts
-        value = float(metric.corpus_score(texts, [text.references]).score)
+        system = models.combined(point)
+        node = DictConfig({**search, **{k: v for k, v in point.items() if k == "length_penalty"}})
+        strategy = build_search(node, system.tokenizers)
+        value = models.bleu(translate_text(system, strategy, models.text, progress=progress).texts)
         say(f"BLEU {value:.2f} with {_describe(point)}")
         return value
 
-    return Problem(start, grids, bleu, options.searches)
+    return Problem(start, grids, bleu, models.options.searches)
 
 
-def _reranker(
-    options: Tune, systems: Sequence[System], language_model: System | None, text: HeldOutText, metric: Metric
-) -> Problem:
+def _reranker(models: Models) -> Problem:
     """A reranker, whose n-best lists are searched for and scored once."""
-    start = _start(options, systems)
-    system = _combined(systems, language_model, start)
-    strategy = cast(Rerank, build_search(options.search, system.tokenizers))
-    ids = [[*source, EOS] for source in text.encode(system.tokenizers)[0]]
+    system = models.combined(models.start)
+    strategy = cast(Rerank, build_search(models.options.search, system.tokenizers))
+    ids = [[*source, EOS] for source in models.text.encode(system.tokenizers)[0]]
     search = cast(SearchStrategy, strategy.candidates)
     lists: Any = translate_ids(system.step_fn, search, ids, batch_tokens=BATCH_TOKENS)
     choose = choice_of_best(lists, system.tokenizers[1].decode)
 
     def bleu(point: Point) -> float:
         weights = _values("search.weights", point)
-        if not any(weights):
-            return -math.inf
-        texts = choose(weights, point["length_penalty"])
-        return float(metric.corpus_score(texts, [text.references]).score)
+        return models.bleu(choose(weights, point["length_penalty"])) if any(weights) else -math.inf
 
     scores = _numbered("search.weights", strategy.weights)
-    grids = {"length_penalty": FINE_LENGTH_PENALTIES, **dict.fromkeys(scores, SCORER)}
-    return Problem(start | scores | {"length_penalty": strategy.length_penalty}, grids, bleu, _RERANKINGS)
+    start = models.start | scores | {"length_penalty": strategy.length_penalty}
+    return Problem(start, {"length_penalty": FINE_LENGTH_PENALTIES} | dict.fromkeys(scores, SCORER), bleu, _RERANKINGS)
 
 
 def choice_of_best(
@@ -181,19 +206,6 @@ def choice_of_best(
         return [candidates[index] for candidates, index in zip(texts, best, strict=True)]
 
     return choose
-
-
-def _start(options: Tune, systems: Sequence[System]) -> Point:
-    weights = [1.0] * len(systems) if options.weights is None else options.weights
-    language_model_weight = float(options.language_model_weight)
-    combination = {"ensemble": options.ensemble, "language_model_weight": language_model_weight}
-    return combination | _numbered("weights", weights)
-
-
-def _combined(systems: Sequence[System], language_model: System | None, point: Point) -> System:
-    return combine(
-        systems, point["ensemble"], _values("weights", point), language_model, point["language_model_weight"]
-    )
 
 
 def _tuned(options: Tune, trials: Trials, validation: Mapping[str, Any]) -> Tuned:
