@@ -132,7 +132,7 @@ def maximize(problem: Problem) -> Trials:
     def objective(trial: optuna.Trial) -> float:
         key = tuple(trial.suggest_int(name, 0, len(grid) - 1) for name, grid in grids.items())
         if key not in tried:
-            point = problem.start | {name: grid[place] for (name, grid), place in zip(grids.items(), key, strict=True)}
+            point = problem.start | {name: grid[index] for (name, grid), index in zip(grids.items(), key, strict=True)}
             tried[key] = point, problem.bleu(point)
         if len(tried) == min(points, problem.trials):
             study.stop()
@@ -140,9 +140,9 @@ def maximize(problem: Problem) -> Trials:
 
     start = {name: grid.index(problem.start[name]) for name, grid in grids.items()}
     study.enqueue_trial(start)
-    for name, places in indices.items():  # one option at a time, for TPE to learn from
-        for place in places:
-            study.enqueue_trial(start | {name: place}, skip_if_exists=True)
+    for name, values in indices.items():  # one option at a time, for TPE to learn from
+        for index in values:
+            study.enqueue_trial(start | {name: index}, skip_if_exists=True)
     study.optimize(objective, n_trials=4 * problem.trials)  # it may propose a point again
     return list(tried.values())
 

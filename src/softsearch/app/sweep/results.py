@@ -5,7 +5,6 @@ import json
 import logging
 import warnings
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from rich.table import Table
 from softsearch.app.console import plain_console
 from softsearch.app.sweep.study import Plan
 from softsearch.report.folder import all_or_nothing, file_name
+from softsearch.report.pareto import draw_pareto
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen
@@ -95,39 +95,35 @@ def _cell(value: Any) -> str:
 
 
 def _draw(study: optuna.Study, plan: Plan, folder: Path) -> None:
-    """Saves Optuna's plots, as far as the complete trials allow: of the objective, or of each one and of each pair."""
+    """Draws the Pareto front of several objectives, and Optuna's plots of each, as far as complete trials allow."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-    names = list(plan.objectives)
+    numbers, best = [trial.number for trial in complete], {trial.number for trial in study.best_trials}
+    several = len(plan.objectives) > 1
+    if several and len(complete) > 1:
+        points, front = np.array([trial.values for trial in complete]), [number in best for number in numbers]
+        draw_pareto(points, numbers, plan.objectives, front, folder / "pareto.png")
     for index, (name, direction) in enumerate(plan.objectives.items()):
         if len(complete) < _FEWEST or len({trial.values[index] for trial in complete}) == 1:
             wanted = f"expected at least {_FEWEST} with different values of it"
             log.info("no importances for %s: %d trials are complete, %s", name, len(complete), wanted)
-        elif len(names) == 1:
+        elif several:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) takes less of a target for better
+            cost = _target(index, -1 if direction == "maximize" else 1)
+            _save(plots.plot_param_importances(study, target=cost, target_name=name), folder, f"importance-{name}")
+        else:
             _save(plots.plot_param_importances(study, target_name=name), folder, "importance")
             _save(plots.plot_optimization_history(study, target_name=name), folder, "history")
             _save(plots.plot_slice(study, target_name=name), folder, "slice")
-        else:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) takes less of a target for better
-            cost = _target(index, -1 if direction == "maximize" else 1)
-            _save(plots.plot_param_importances(study, target=cost, target_name=name), folder, "importance", name)
-    for y, x in combinations(range(len(names)), 2) if len(complete) > 1 else ():
-        pair = [names[x], names[y]]
-        axes = plots.plot_pareto_front(study, targets=_targets(x, y), target_names=pair)
-        _save(axes, folder, "pareto", *(pair if len(names) > 2 else []))
 
 
 def _target(index: int, sign: int) -> Callable[[FrozenTrial], float]:
     return lambda trial: sign * trial.values[index]
 
 
-def _targets(x: int, y: int) -> Callable[[FrozenTrial], list[float]]:
-    return lambda trial: [trial.values[x], trial.values[y]]
-
-
-def _save(axes: Any, folder: Path, *name: str) -> None:
+def _save(axes: Any, folder: Path, name: str) -> None:
     panels = np.ravel(axes)
     figure = panels[0].figure
     figure.set_size_inches(max(6.4, 3.5 * len(panels)), 4.8)
     for panel in panels if len(panels) > 1 else ():
         panel.tick_params(axis="x", which="both", labelrotation=45)
-    figure.savefig(folder / f"{file_name('-'.join(name))}.png", dpi=120, bbox_inches="tight")
+    figure.savefig(folder / f"{file_name(name)}.png", dpi=120, bbox_inches="tight")
     plt.close(figure)
