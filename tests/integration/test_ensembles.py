@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.options import Tune
+from softsearch.app.config.options import Export, Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
@@ -100,7 +100,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shrink(config.model)
         (save_random if name in RANDOM else train)(config)
     for name in EXPORTED:
-        export(configure("export", f"ckpt={ckpt(home, name)}", f"out={home / 'exports' / name}", f"cache_dir={home}"))
+        options = (f"ckpt={ckpt(home, name)}", f"out={home / 'exports' / name}", f"cache_dir={home}")
+        export(read_options(configure("export", *options), Export))
     return home
 
 

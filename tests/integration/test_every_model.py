@@ -9,6 +9,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.options import Export
+from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.evaluation.metrics import corpus_scores
@@ -86,13 +88,7 @@ def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, t
         copied = corpus_scores(lines, references, text_form="plain", tgt_lang="de")[0]["chrf"]
         assert figures["test/chrf"] > copied + 12
 
-    export(
-        configure(
-            "export",
-            f"ckpt={run / 'checkpoints' / 'best.ckpt'}",
-            f"out={tmp_path / 'bundle'}",
-            "search.max_length_factor=1",
-        )
-    )
+    best, out = run / "checkpoints" / "best.ckpt", tmp_path / "bundle"
+    export(read_options(configure("export", f"ckpt={best}", f"out={out}", "search.max_length_factor=1"), Export))
     translated = [translation.text for translation in Translator(tmp_path / "bundle").translate(lines)]
     assert "\n".join([*translated, ""]) == (run / "test.hypotheses.txt").read_text(encoding="utf-8")

@@ -8,6 +8,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.options import Export
+from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.train.train import train
@@ -49,7 +51,8 @@ def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path
     options = ["experiment=demo", "model=rnnsearch", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         train(compose("train", [*options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags"]))
-        export(compose("export", [f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common]))
+        config = compose("export", [f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common])
+        export(read_options(config, Export))
         test = f"test=[{tmp_path}/tagged.en,{tmp_path}/test.aa.aa]"
         lines = (tmp_path / "test.aa.en").read_text().splitlines()
         (tmp_path / "tagged.en").write_text("".join(f"<2aa> {line}\n" for line in lines))

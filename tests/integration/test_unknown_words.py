@@ -12,6 +12,8 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.options import Export
+from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.systems.texts import training_shortlist
@@ -66,7 +68,8 @@ def ckpt(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def exported(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("exports") / "words"
-    export(composed("export", f"ckpt={ckpt}", f"out={out}", "shortlist=2", f"cache_dir={cache}"))
+    config = composed("export", f"ckpt={ckpt}", f"out={out}", "shortlist=2", f"cache_dir={cache}")
+    export(read_options(config, Export))
     return out
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.instantiate import build
-from softsearch.app.config.validation import plain
+from softsearch.app.config.options import Export
 from softsearch.app.console import plain_console
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.texts import training_shortlist
@@ -18,44 +18,39 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.bundle import check_place
-from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.run_folder import read_metrics
 
 
-def export(config: DictConfig) -> None:
+def export(options: Export) -> None:
     """Exports ``ckpt`` to the folder ``out`` and prints what was written.
 
     Raises:
         SoftsearchError: an option is wrong, the checkpoint cannot be read, the graphs differ from the model, or ``out``
             is something else or not writable.
     """
-    resolved = plain(config)
-    search = recommended_search(config.search)
-    _check_options(resolved)
+    search = recommended_search(options.search)
+    check_place(options.out)
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
-    evaluation = {} if resolved["report"] is None else {"evaluation": _evaluation(resolved["report"], resolved["ckpt"])}
-    saved = read_weights(resolved["ckpt"], resolved["average"])
+    evaluation = {} if options.report is None else {"evaluation": _evaluation(options.report, options.ckpt)}
+    saved = read_weights(str(options.ckpt), options.average)
     model, source = rebuild_model(saved), rebuild_source(saved)
-    count, cache_dir = resolved["shortlist"], Path(resolved["cache_dir"])
-    everything = saved.tokenizers[1].vocab_size
-    shortlist = (
-        None
-        if count is None
-        else training_shortlist(source, saved.tokenizers, cache_dir, frequent=everything, translations=count)
-    )
+    shortlist = None
+    if options.shortlist is not None:
+        everything = saved.tokenizers[1].vocab_size
+        shortlist = training_shortlist(
+            source, saved.tokenizers, options.cache_dir, frequent=everything, translations=options.shortlist
+        )
     bundle, parity = export_bundle(
         model,
         TorchStepFunction(model),
         saved.tokenizers,
-        Path(resolved["out"]),
+        options.out,
         search=search,
-        max_src_tokens=min(
-            resolved["max_src_tokens"], model.encoder.description.max_src_len or resolved["max_src_tokens"]
-        ),
+        max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
         shortlist=shortlist,
     )
@@ -87,18 +82,6 @@ def recommended_search(node: DictConfig) -> Strategy:
     return search
 
 
-def _check_options(options: dict[str, Any]) -> None:
-    """Finds mistakes before there is any work."""
-    value, out = options["max_src_tokens"], options["out"]
-    if type(value) is not int or not MIN_SRC_TOKENS <= value <= MAX_SRC_TOKENS:
-        raise ConfigError(
-            f"max_src_tokens is {value!r}, expected an integer from {MIN_SRC_TOKENS} to {MAX_SRC_TOKENS}; change it"
-        )
-    if not isinstance(out, str):
-        raise ConfigError(f"out is {out!r}, expected a folder; change it")
-    check_place(out)
-
-
 def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -> dict[str, Any]:
     """What the bundle tells of its training; paths of the training machine stay at home."""
     told = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
@@ -121,22 +104,22 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
     }
 
 
-def _evaluation(report: str, ckpt: str) -> dict[str, Any]:
+def _evaluation(report: Path, ckpt: Path) -> dict[str, Any]:
     """What the model card tells of an evaluation of ``ckpt``, from the ``report.json`` of ``src/evaluate.py``.
 
     Raises:
         ConfigError: the file cannot be read, or is about other systems.
     """
-    content = read_report(Path(report))
+    content = read_report(report)
     # A report's own systems come before those of an earlier one.
     systems = {str(Path(system.origin).resolve()): system for system in reversed(content.systems)}
-    found = systems.get(str(Path(ckpt).resolve()))
-    if found is None:
+    system = systems.get(str(ckpt.resolve()))
+    if system is None:
         raise ConfigError(f"report={report} is about {', '.join(systems)}, expected {ckpt}; evaluate it first")
     return {
         "test_set": content.test_set,
         "sentences": len(content.sources),
-        "search": found.search,
-        "scores": {name: asdict(score) for name, score in found.scores.items()},
+        "search": system.search,
+        "scores": {name: asdict(score) for name, score in system.scores.items()},
         "overlap": {kind: count for kind, count in content.overlap.items() if count},
     }

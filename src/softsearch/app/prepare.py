@@ -2,39 +2,29 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
-from omegaconf import DictConfig
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from softsearch.app.config.instantiate import build
-from softsearch.app.config.validation import check, plain
+from softsearch.app.config.options import Prepare
 from softsearch.app.console import plain_console
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepared import PreparedData
-from softsearch.text.option_checks import require_int
 
 
-def prepare(config: DictConfig) -> None:
+def prepare(options: Prepare) -> None:
     """Prepares ``data`` with ``tokenizer``, and prints what was found and dropped.
 
     Raises:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
     """
-    resolved = plain(config)
-    for name in ("data", "tokenizer"):
-        check(resolved[name], name)
-    processes = os.cpu_count() or 1 if resolved["processes"] is None else resolved["processes"]
-    require_int("processes", processes, at_least=1)
-    cache_dir = Path(config.cache_dir)
-    if sys.stderr.isatty():
-        with _Bars() as bars:
-            prepared = prepare_data(
-                build(config.data), build(config.tokenizer), cache_dir, processes=processes, progress=bars
-            )
-    else:
-        prepared = prepare_data(build(config.data), build(config.tokenizer), cache_dir, processes=processes)
+    source, tokenizer = build(options.data), build(options.tokenizer)
+    processes = options.processes or os.cpu_count() or 1
+    with _Bars() if sys.stderr.isatty() else nullcontext() as bars:
+        prepared = prepare_data(source, tokenizer, options.cache_dir, processes=processes, progress=bars)
     _show(prepared)
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.options import Dictionary, Score, Tune
+from softsearch.app.config.options import Dictionary, Export, Score, Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.dictionary import dictionary
 from softsearch.app.evaluate.evaluate import evaluate
@@ -108,7 +108,7 @@ def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], N
     }
     cache, bundle, words = places[1], folder / "bundle", folder / "words.tsv"
     return commands | {
-        "export": partial(export, composed("export", f"ckpt={other}", f"out={bundle}", cache)),
+        "export": partial(export, read_options(composed("export", f"ckpt={other}", f"out={bundle}", cache), Export)),
         "dictionary": partial(
             dictionary, read_options(composed("dictionary", f"ckpt={other}", f"out={words}", cache), Dictionary)
         ),

@@ -15,7 +15,7 @@ from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import check, plain, read_options
-from softsearch.app.train.rehearsal import rehearse_group
+from softsearch.app.train.parts import build_callbacks, build_training, check_search
 from softsearch.app.train.train import GIVEN
 from softsearch.errors import SoftsearchError
 
@@ -29,6 +29,11 @@ GROUPS = (
     "data", "tokenizer", "batching", "model", "loss", "method", "optimizer", "scheduler", "search", "trainer",
     "callbacks", "logger",
 )  # fmt: skip
+BUILT = {
+    "callbacks": build_callbacks,
+    "search": check_search,
+    "trainer": lambda options: build(options.trainer, logger=False),
+}
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
 
 
@@ -100,12 +105,12 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
     def attempt() -> None:
         # As in src/train.py, but for the groups that are as they were.
         node = OmegaConf.to_container(config[group], resolve=True)
-        read_options(config, Train)
+        options = read_options(config, Train)
         check(node, group, given=GIVEN.get(group, ()))
         if group in ("data", "tokenizer", "batching"):
             build_data(config)
         elif chosen not in NOT_HERE:
-            rehearse_group(config, group)
+            BUILT.get(group, build_training)(options)
 
     attempt()  # as it stands it is accepted
     outcomes(config, (place for place in leaves(config) if place[0] == group), attempt)

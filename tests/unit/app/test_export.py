@@ -1,11 +1,14 @@
 """What cannot be exported is refused before any work: before the checkpoint, which does not exist, is looked for."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.config.options import Export
+from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.errors import BundleError, CheckpointError, ConfigError
@@ -26,7 +29,8 @@ def composed(command: str, *options: str) -> DictConfig:
 
 
 def exported(folder: Path, *options: str) -> None:
-    export(composed("export", f"ckpt={folder}/no.ckpt", f"out={folder}/out", f"cache_dir={folder}", *options))
+    config = composed("export", f"ckpt={folder}/no.ckpt", f"out={folder}/out", f"cache_dir={folder}", *options)
+    export(read_options(config, Export))
 
 
 @pytest.mark.parametrize(("options", "message"), UNEXPORTABLE)
@@ -37,16 +41,24 @@ def test_a_search_that_no_bundle_recommends(tmp_path: Path, options: list[str], 
 
 @pytest.mark.parametrize("value", ["7", "20000", "many", "true", "null", "100.5"])
 def test_a_limit_of_the_source_that_no_bundle_has(tmp_path: Path, value: str) -> None:
-    with pytest.raises(ConfigError, match=r"max_src_tokens is .*, expected an integer from 8 to 16384"):
+    with pytest.raises(
+        ConfigError, match=r"max_src_tokens is .*, expected a whole number of at least 8 and at most 16384"
+    ):
         exported(tmp_path, f"max_src_tokens={value}")
 
 
 @pytest.mark.parametrize("out", ["{}/file", "{}/file/b", "{}", "/dev/null/b", "5", "null"])
 def test_a_place_where_no_bundle_can_be(tmp_path: Path, out: str) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises((BundleError, ConfigError), match=r"cannot be written|is not a bundle|expected a folder"):
+    with pytest.raises((BundleError, ConfigError), match=r"cannot be written|is not a bundle|expected a path"):
         exported(tmp_path, f"out={out.format(tmp_path)}")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_defaults_are_those_of_the_config() -> None:
+    ours = Export(search=OmegaConf.create(), ckpt=Path("a"), out=Path("b"), cache_dir=Path("c"))
+    config = composed("export", "ckpt=a", "out=b", "cache_dir=c")
+    assert replace(read_options(config, Export), search=ours.search) == ours
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample", "exact"])

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from softsearch.app.config.allowed_classes import model_from_file, source_from_file
 from softsearch.app.config.instantiate import build
+from softsearch.app.config.options import Train, Vectors
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors
@@ -22,14 +23,14 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 log = logging.getLogger(__name__)
 
 
-def build_data(config: DictConfig) -> ParallelDataModule:
+def build_data(options: Train) -> ParallelDataModule:
     """The datamodule of ``data``, ``tokenizer`` and ``batching``."""
     return ParallelDataModule(
-        source=build(config.data),
-        tokenizer=build(config.tokenizer),
-        batching=build(config.batching),
-        cache_dir=Path(config.cache_dir),
-        seed=config.seed,
+        source=build(options.data),
+        tokenizer=build(options.tokenizer),
+        batching=build(options.batching),
+        cache_dir=Path(options.cache_dir),
+        seed=options.seed,
     )
 
 
@@ -58,7 +59,7 @@ def _check_one_vocabulary(model: Seq2Seq, tokenizers: tuple[SentencePieceTokeniz
         )
 
 
-def load_vectors(vectors: DictConfig, model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
     """Starts the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, where they are given.
 
     Raises:
@@ -67,9 +68,11 @@ def load_vectors(vectors: DictConfig, model: Seq2Seq, tokenizers: tuple[Tokenize
     """
     parts: tuple[Encoder | Decoder, ...] = (model.encoder, model.decoder)
     sides = [
-        (f"vectors.{side}", Path(vectors[side]).expanduser(), _matrix(part, f"vectors.{side}"), tokenizer)
-        for side, part, tokenizer in zip(("src", "tgt"), parts, tokenizers, strict=True)
-        if vectors[side] is not None
+        (f"vectors.{side}", path.expanduser(), _matrix(part, f"vectors.{side}"), tokenizer)
+        for side, path, part, tokenizer in zip(
+            ("src", "tgt"), (vectors.src, vectors.tgt), parts, tokenizers, strict=True
+        )
+        if path is not None
     ]
     if len({id(matrix) for _, _, matrix, _ in sides}) < len(sides):
         raise ConfigError(

@@ -6,11 +6,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from omegaconf import DictConfig
 
-from softsearch.ranges import AtLeastOne, Count, Seed
+from softsearch.ranges import AtLeastOne, Count, Range, Seed
+from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.search.ensemble import Average as EnsembleAverage
 
 Part = DictConfig  # what a config group has chosen: for build(), checked against the constructor that it names
@@ -48,7 +49,7 @@ class Train:
     logger: Parts
     name: str
     seed: Seed
-    resume: Path | None
+    resume: Literal["auto"] | Path | None
     vectors: Vectors
     run_dir: Path
     cache_dir: Path
@@ -144,11 +145,11 @@ class Export:
 
     search: Part
     ckpt: Path
-    average: AtLeastOne | None
+    average: AtLeastOne | None = None
     out: Path
-    report: Path | None
-    max_src_tokens: AtLeastOne
-    shortlist: AtLeastOne | None
+    report: Path | None = None
+    max_src_tokens: Annotated[int, Range(MIN_SRC_TOKENS, MAX_SRC_TOKENS)] = 512
+    shortlist: AtLeastOne | None = None
     cache_dir: Path
 
 

@@ -227,7 +227,7 @@ def _say(hint: Any, value: Any = None) -> str:
     if origin is Annotated:
         return " ".join([_say(arguments[0]), *(str(x) for x in hint.__metadata__ if isinstance(x, Range))])
     if origin is Literal:
-        return "one of " + ", ".join(map(repr, arguments))
+        return "one of " * (len(arguments) > 1) + ", ".join(map(repr, arguments))
     if origin in (Union, types.UnionType):
         return " or ".join(_say(argument, value) for argument in arguments)
     if hint in (int, float) and _is_huge(value):

@@ -1,11 +1,11 @@
-"""What has changed between a checkpoint and the run that is to continue from it, and checkpoints that do not fit."""
+"""Resuming: which checkpoint, what has changed since it was saved, and checkpoints that do not fit."""
 
 import logging
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lightning.pytorch.trainer.connectors import checkpoint_connector
 from torch import Tensor
@@ -13,10 +13,27 @@ from torch import Tensor
 from softsearch.errors import CheckpointError, SoftsearchError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import misfit, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
 
 log = logging.getLogger(__name__)
 _RESTORES = checkpoint_connector.__file__
-_PLACES = ("resume", "run_dir", "cache_dir", "callbacks", "logger")  # where files lie; no part of what is trained
+_PATHS = ("resume", "run_dir", "cache_dir", "callbacks", "logger")  # where files lie; no part of what is trained
+
+
+def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path) -> Path | None:
+    """The checkpoint that ``resume`` asks for.
+
+    Raises:
+        CheckpointError: it does not exist, or none can be read.
+    """
+    if resume is None:
+        return None
+    if isinstance(resume, str):
+        return newest_resumable(run_dir / "checkpoints")
+    if not resume.is_file():
+        raise CheckpointError(f"resume={resume}: no such file; give a checkpoint's path, auto or null")
+    load_resumable(resume)
+    return resume
 
 
 def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
@@ -36,7 +53,7 @@ def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]
     changed = [
         f"{key} {before.get(key, 'nothing')} -> {now.get(key, 'nothing')}"
         for key in sorted({*before, *now})
-        if before.get(key) != now.get(key) and key.split(".")[0] not in _PLACES
+        if before.get(key) != now.get(key) and key.split(".")[0] not in _PATHS
     ]
     if different := misfit(checkpoint["state_dict"], weights):
         raise CheckpointError(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from softsearch.app.config.build import build_model, check_attention, load_vectors
+from softsearch.app.config.options import Vectors
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.beam import BeamSearch
@@ -33,7 +33,7 @@ def write(folder: Path, token: str, value: int) -> str:
 
 
 def load(model: Seq2Seq, src: str | None, tgt: str | None) -> None:
-    load_vectors(OmegaConf.create({"src": src, "tgt": tgt}), model, pair())
+    load_vectors(Vectors(src=src and Path(src), tgt=tgt and Path(tgt)), model, pair())
 
 
 def changed(before: torch.Tensor, after: torch.Tensor) -> list[int]:
