@@ -11,10 +11,10 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
-from omegaconf import DictConfig
 from torch import Tensor
 
-from softsearch.app.config.command import command
+from softsearch.app.config.command import run
+from softsearch.app.start import COMMANDS
 from softsearch.data.batch import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
@@ -101,13 +101,6 @@ class Inject(Callback):
                 pl_module.method = faulty(kind)
 
 
-@command("train")
-def main(config: DictConfig) -> None:
-    from softsearch.app.train.train import train
-
-    train(config)
-
-
 if __name__ == "__main__":
     plan = json.loads(os.environ["FAULTS"])
     ours = ExactResume.on_train_batch_start
@@ -118,4 +111,4 @@ if __name__ == "__main__":
         Inject(faults).on_train_batch_start(trainer, *rest)
 
     ExactResume.on_train_batch_start = start  # type: ignore[method-assign]
-    main()
+    run("train", COMMANDS["train"])

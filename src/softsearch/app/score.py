@@ -11,7 +11,6 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import System, combine
-from softsearch.text.option_checks import require_choice
 from softsearch.training.cpu_memory import keep_freed_memory
 
 _CHUNK = 4096  # pairs whose scores are written at once
@@ -24,8 +23,6 @@ def score(options: Score) -> None:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
     keep_freed_memory()
-    if options.ensemble is not None:  # unnormalised scores are no probabilities
-        require_choice("ensemble", options.ensemble, ("log_probs", "probs"))
     if (options.src is None) != (options.tgt is None):
         raise ConfigError(
             f"src={options.src} and tgt={options.tgt}: expected both or neither; set both, as in src=x.en tgt=x.de"

@@ -61,7 +61,7 @@ def test_each_system_gets_a_file_and_an_ensemble_is_one_system(
         (["bundle=ONE", "src=x.en"], "src=x.en and tgt=None: expected both or neither"),
         (["bundle=ONE", "src=x.en", "tgt=x.de"], "x.en does not exist"),
         (["bundle=ONE", "weights=[1.0]"], "weights is set, but ensemble is null"),
-        (["bundle=ONE", "ensemble=unnormalised_log_probs"], "expected one of log_probs, probs"),
+        (["bundle=ONE", "ensemble=unnormalised_log_probs"], "expected one of 'log_probs', 'probs' or null"),
         (["bundle=ONE", "tokens=yes_please"], "tokens is 'yes_please'"),
     ],
 )

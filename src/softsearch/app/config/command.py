@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import fields
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -28,13 +27,11 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import softsearch
-from softsearch.app.config import machine
 from softsearch.app.config.options import OPTIONS, Part, Parts
+from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import nearest, read_options
 from softsearch.app.start import end_on_signals, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
-
-Work = Callable[[Any], None]
 
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # Lightning's remarks about things that are as they should be
@@ -54,37 +51,27 @@ if not CONFIGS.is_dir():
     CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
 
 
-def command(config_name: str) -> Callable[[Work], Callable[[], None]]:
-    """Decorates the body of a command; see :func:`run`."""
-    return lambda body: lambda: _run(config_name, lambda: body, None)
-
-
-def run(config_name: str, work: str, options: Sequence[str] | None = None) -> None:
+def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     """Runs a command. Errors meant for users end the process with 1 and their message.
 
     Args:
-        config_name: of the command.
+        command: the name of its config.
         work: full name of the function that does its work, imported after the options have been checked. It takes
             the options, or the config where it says so: ``def sweep(config: DictConfig)``.
         options: as typed; None for those of ``sys.argv``.
     """
-    _run(config_name, partial(_import, work), options)
-
-
-def _run(config_name: str, load: Callable[[], Work], typed: Sequence[str] | None) -> None:
     argv = sys.argv
 
-    def guarded(config: DictConfig) -> None:
+    def job(config: DictConfig) -> None:
         sys.argv = argv  # with which Lightning starts its other processes
         _prepare_process()  # again: a launcher may have started this one
         try:
-            _expand_home(config)
-            options = _options(config, config_name)
-            work = load()
+            options = _options(config, command)
+            function = _import(work)
             raise_on_signals()
-            work(config if DictConfig in get_type_hints(work).values() else options)
+            function(config if DictConfig in get_type_hints(function).values() else options)
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
-            message = explain(error, config_name)
+            message = explain(error, command)
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 log.error("error: %s", message)
                 raise ConfigError(message) from error  # the other jobs go on; Hydra raises it again after the last
@@ -94,23 +81,23 @@ def _run(config_name: str, load: Callable[[], Work], typed: Sequence[str] | None
     end_on_signals()
     _prepare_process()
     try:
-        sys.argv = [argv[0], *(argv[1:] if typed is None else typed)]  # which Hydra reads
-        _check_arguments(sys.argv[1:], config_name)
-        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=config_name)(guarded)()
+        sys.argv = [argv[0], *(argv[1:] if options is None else options)]  # which Hydra reads
+        _check_arguments(sys.argv[1:], command)
+        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=command)(job)()
     except SoftsearchError as error:
         _fail(f"a job of the sweep failed: {error}")
     except (HydraException, OmegaConfBaseException) as error:
-        _fail(explain(error, config_name))
+        _fail(explain(error, command))
     except OSError as error:
-        _fail(f"the run's folder cannot be written: {explain(error, config_name)}; set hydra.run.dir=FOLDER")
+        _fail(f"the run's folder cannot be written: {explain(error, command)}; set hydra.run.dir=FOLDER")
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _import(work: str) -> Work:
+def _import(work: str) -> Callable[[Any], None]:
     module, _, name = work.rpartition(".")
     try:
-        found: Work = getattr(import_module(module), name)
+        return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith("softsearch"):
             raise
@@ -118,7 +105,6 @@ def _import(work: str) -> Work:
         raise ConfigError(
             f"this command needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
         ) from error
-    return found
 
 
 def _prepare_process() -> None:
@@ -128,41 +114,26 @@ def _prepare_process() -> None:
         warnings.filterwarnings("ignore", message=message)
 
 
-def _expand_home(config: DictConfig) -> None:
-    """Makes ``~`` in ``cache_dir`` the home folder, in all commands and where ``SOFTSEARCH_CACHE`` has it.
-
-    Raises:
-        ConfigError: there is no such home.
-    """
-    if isinstance(config.get("cache_dir"), str):
-        try:
-            config.cache_dir = str(Path(config.cache_dir).expanduser())
-        except RuntimeError as error:
-            raise ConfigError(f"cache_dir={config.cache_dir}: {error} set cache_dir=FOLDER") from error
-
-
-def _check_arguments(arguments: list[str], config_name: str) -> None:
+def _check_arguments(arguments: list[str], command: str) -> None:
     """Answers what Hydra would answer with its usage or a traceback.
 
     Raises:
         HydraException: an override is not in Hydra's grammar.
     """
-    said = io.StringIO()
+    usage = io.StringIO()
     try:
-        with redirect_stderr(said):
-            known, unknown = get_args_parser().parse_known_args(arguments)
+        with redirect_stderr(usage):
+            typed, unknown = get_args_parser().parse_known_args(arguments)
     except SystemExit as end:
         if not end.code:
             raise
-        _fail(said.getvalue().strip().splitlines()[-1].partition("error: ")[2], 2)
-    if (
-        sum([known.run, known.multirun, known.cfg is not None, known.info is not None, bool(known.shell_completion)])
-        > 1
-    ):
+        _fail(usage.getvalue().strip().splitlines()[-1].partition("error: ")[2], 2)
+    modes = (typed.run, typed.multirun, typed.cfg, typed.info, typed.shell_completion)
+    if sum(map(bool, modes)) > 1:
         _fail("only one of --run, --multirun, --cfg, --info and --shell-completion can be given", 2)
     if unknown:
-        _fail(_no_flags(unknown[0], arguments, _known_keys(config_name)), 2)
-    for override in OverridesParser.create().parse_overrides(known.overrides):
+        _fail(_no_flags(unknown[0], arguments, _known_keys(command)), 2)
+    for override in OverridesParser.create().parse_overrides(typed.overrides):
         key, value = override.key_or_group, override.value()
         if not key:
             _fail(f"{override.input_line!r} names no key; write key=value")
@@ -178,36 +149,36 @@ def _no_flags(flag: str, arguments: list[str], keys: list[str]) -> str:
     return f"there is no option {name}, because options are written as key=value; {advice}"
 
 
-def _no_choice(group: str, found: object) -> str:
-    null = "null" if found is None else repr(found)
-    return f"{group} is {null}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME"
+def _no_choice(group: str, value: object) -> str:
+    typed = "null" if value is None else repr(value)
+    return f"{group} is {typed}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME"
 
 
-def _options(config: DictConfig, config_name: str) -> Any:
+def _options(config: DictConfig, command: str) -> Any:
     """The command's options, checked as far as can be before the lab is imported.
 
     Raises:
         ConfigError: there is no such choice or key, or a value is missing, of the wrong type or out of range.
     """
-    hydra_config = HydraConfig.get()
-    recipe, model = (hydra_config.runtime.choices.get(group) for group in ("recipe", "model"))
+    choices = HydraConfig.get().runtime.choices
+    recipe, model = choices.get("recipe"), choices.get("model")
     if recipe not in (None, model) and recipe not in (recipes := _choices_of("recipe")):  # a model needs none
         raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
-    if config_name not in OPTIONS:
+    if command not in OPTIONS:
         return None
-    for field in fields(OPTIONS[config_name]):
+    for field in fields(OPTIONS[command]):
         if field.type in (Part, Parts) and config.get(field.name) is None:
             raise ConfigError(_no_choice(field.name, None))
-    options: Any = read_options(config, OPTIONS[config_name])
+    options: Any = read_options(config, OPTIONS[command])
     if hasattr(options, "run_dir"):
         _check_writable("run_dir", options.run_dir)
     return options
 
 
 def _check_writable(key: str, folder: Path) -> None:
-    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
-        with TemporaryFile(dir=place) as file:
+        with TemporaryFile(dir=existing) as file:
             file.write(b"\0")
     except OSError as error:
         raise ConfigError(
@@ -220,25 +191,8 @@ def _choices_of(group: str) -> list[str]:
     """The choices of a config group, wherever Hydra finds them."""
     sources = HydraConfig.get().runtime.config_sources if HydraConfig.initialized() else []
     folders = [CONFIGS, *(Path(source.path) for source in sources if source.schema == "file")]
-    found = {
-        path.relative_to(folder / group).with_suffix("").as_posix()
-        for folder in folders
-        for path in (folder / group).rglob("*.yaml")
-    }
-    return sorted(found)
-
-
-def register_resolvers() -> None:
-    """Makes what is known only now available to YAML, as ``${devices_for_ddp:}`` and ``${sweep_name:}``."""
-    for resolver in (machine.devices_for_ddp, machine.precision, sweep_name):
-        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
-
-
-def sweep_name() -> str | None:
-    """The name of the folder of the sweep (``-m``) that this job belongs to; None for a run by itself."""
-    if not HydraConfig.initialized() or HydraConfig.get().mode != RunMode.MULTIRUN:
-        return None
-    return Path(HydraConfig.get().sweep.dir).name
+    files = ((folder / group, path) for folder in folders for path in (folder / group).rglob("*.yaml"))
+    return sorted({path.relative_to(folder).with_suffix("").as_posix() for folder, path in files})
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:
@@ -246,7 +200,7 @@ def _fail(message: str, code: int = 1) -> NoReturn:
     sys.exit(code)
 
 
-def explain(error: Exception, config_name: str) -> str:
+def explain(error: Exception, command: str) -> str:
     """An error in one line: Hydra's with the nearest key or option, or with the plugin that is missing."""
     message = str(error).strip()
     if isinstance(error, SoftsearchError):
@@ -256,7 +210,7 @@ def explain(error: Exception, config_name: str) -> str:
             f"{error.override!r} cannot be read ({message.splitlines()[0]}); write key=value, with quotes around text"
         )
     if override := re.search(r"Could not override '([^']+)'", message):
-        return _no_such_key(override[1], config_name)
+        return _no_such_key(override[1], command)
     choice = re.search(r"Could not find '([^']+)/([^'/]*)'", message) or re.search(
         r"In '[^']+': Could not find '(.+)/(.*)'", message
     )
@@ -269,20 +223,20 @@ def explain(error: Exception, config_name: str) -> str:
     return " ".join(line.strip() for line in message.splitlines() if line.strip())
 
 
-def _no_such_key(key: str, config_name: str) -> str:
-    keys, group = _known_keys(config_name), key.partition(".")[0]
-    if group != key and group in keys and not any(known.startswith(f"{group}.") for known in keys):
+def _no_such_key(key: str, command: str) -> str:
+    keys, group = _known_keys(command), key.partition(".")[0]
+    if group != key and group in keys and not any(other.startswith(f"{group}.") for other in keys):
         return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(_choices_of(group))}"
     if group not in keys and group in _known_keys("train"):
-        has = ", ".join(known for known in keys if "." not in known)
-        return f"{key} is an option of train.py, and a checkpoint keeps its own; {config_name}.py has {has}"
+        has = ", ".join(name for name in keys if "." not in name)
+        return f"{key} is an option of train.py, and a checkpoint keeps its own; {command}.py has {has}"
     return f"there is no config key {key!r}; {nearest(key, keys)}"
 
 
-def _known_keys(config_name: str) -> list[str]:
+def _known_keys(command: str) -> list[str]:
     GlobalHydra.instance().clear()  # of the command that asks, which is about to fail
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        composed = compose(config_name, return_hydra_config=True)
+        composed = compose(command, return_hydra_config=True)
     groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]
     keys = (key for key in _flatten(composed) if not f"{key}.".startswith("hydra."))
     return [*dict.fromkeys([*keys, *groups])]

@@ -6,11 +6,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from omegaconf import DictConfig
 
-from softsearch.ranges import AtLeastOne, Count, Range, Seed
+from softsearch.ranges import AtLeastOne, Count, NotNegative, Range, Seed
 from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.search.ensemble import Average as EnsembleAverage
 
@@ -33,7 +33,7 @@ class Vectors(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Train:
-    """Of src/train.py."""
+    """Options of ``train``."""
 
     data: Part
     tokenizer: Part
@@ -57,7 +57,7 @@ class Train:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare(Train):
-    """Of src/prepare.py."""
+    """Options of ``prepare``."""
 
     processes: AtLeastOne | None
 
@@ -71,20 +71,28 @@ class Shortlist(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate:
-    """Of src/evaluate.py."""
+class Systems:
+    """Options that say which systems do what with which text."""
 
     data: Part | None = None
-    search: Part
     ckpt: Paths
     bundle: Paths
+    average: AtLeastOne | None
+    split: str
+    run_dir: Path
+    cache_dir: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Systems):
+    """Options of ``evaluate``."""
+
+    search: Part
     ensemble: EnsembleAverage | None
     weights: list[float] | Path | None
     language_model: Path | None
     language_model_weight: float
     members: bool
-    average: AtLeastOne | None
-    split: str
     test: tuple[Path, Path] | None
     shortlist: Shortlist
     replace_unknown: Path | None
@@ -96,52 +104,36 @@ class Evaluate:
     heatmaps: Count | list[AtLeastOne]
     gold: Path | None
     gold_first: Literal[0, 1]
-    run_dir: Path
-    cache_dir: Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """Of src/score.py."""
+class Score(Systems):
+    """Options of ``score``."""
 
-    data: Part | None = None
-    ckpt: Paths
-    bundle: Paths
-    ensemble: EnsembleAverage | None
+    ensemble: Literal["log_probs", "probs"] | None  # unnormalised scores are no probabilities
     weights: list[float] | None
-    average: AtLeastOne | None
-    split: str
     src: Path | None
     tgt: Path | None
     tokens: bool
-    run_dir: Path
-    cache_dir: Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tune:
-    """Of src/tune.py."""
+class Tune(Systems):
+    """Options of ``tune``."""
 
-    data: Part | None = None
     search: Part
-    ckpt: Paths
-    bundle: Paths
     language_model: Path | None
     ensemble: EnsembleAverage
     weights: list[float] | None
     language_model_weight: float
     searches: AtLeastOne
     sentences: AtLeastOne | None
-    average: AtLeastOne | None
-    split: str
     test: tuple[Path, Path] | None
-    run_dir: Path
-    cache_dir: Path
 
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """Of src/export.py."""
+    """Options of ``export``."""
 
     search: Part
     ckpt: Path
@@ -155,7 +147,7 @@ class Export:
 
 @dataclass(frozen=True, kw_only=True)
 class Dictionary:
-    """Of src/dictionary.py."""
+    """Options of ``dictionary``."""
 
     ckpt: Path
     average: AtLeastOne | None
@@ -166,7 +158,7 @@ class Dictionary:
 
 @dataclass(frozen=True, kw_only=True)
 class Average:
-    """Of src/average.py."""
+    """Options of ``average``."""
 
     run: Path | None
     last: AtLeastOne
@@ -176,7 +168,7 @@ class Average:
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
-    """Of src/compare.py."""
+    """Options of ``compare``."""
 
     runs: Path | list[Path]
     split: str
@@ -193,4 +185,35 @@ OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.P
     "dictionary": Dictionary,
     "average": Average,
     "compare": Compare,
+}
+
+_AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
+_Processes = Annotated[int, Range(1, 4096)]
+_Limit = Count | Annotated[float, Range(0, 1)] | None
+
+# Ranges of arguments of libraries' classes, by the full name of the class: their own annotations say the type at most.
+LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
+    "lightning.pytorch.trainer.trainer.Trainer": {
+        "max_steps": _AtLeastMinusOne,
+        "min_steps": Count | None,
+        "max_epochs": _AtLeastMinusOne | None,
+        "min_epochs": Count | None,
+        "num_nodes": _Processes,
+        "devices": list[Count] | str | Annotated[int, Range(-1, 4096)],
+        "num_sanity_val_steps": _AtLeastMinusOne | None,
+        "val_check_interval": AtLeastOne | Annotated[float, Range(0, 1, open_low=True)] | str | None,
+        "check_val_every_n_epoch": AtLeastOne | None,
+        "log_every_n_steps": AtLeastOne,
+        "gradient_clip_val": NotNegative | None,
+        "accumulate_grad_batches": AtLeastOne,
+        "limit_train_batches": _Limit,
+        "limit_val_batches": _Limit,
+        "limit_test_batches": _Limit,
+        "reload_dataloaders_every_n_epochs": Count,
+    },
+    "lightning.pytorch.callbacks.early_stopping.EarlyStopping": {
+        "patience": Count,
+        "min_delta": NotNegative,
+        "log_rank_zero_only": bool,
+    },
 }

@@ -17,8 +17,7 @@ import hydra.utils
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from softsearch.app.config.library_ranges import HINTS
-from softsearch.app.config.options import Part, Parts, Section
+from softsearch.app.config.options import LIBRARY_HINTS, Part, Parts, Section
 from softsearch.errors import ConfigError
 from softsearch.ranges import Range
 
@@ -85,7 +84,7 @@ def _bind(node: Mapping[str, Any], path: str, given: set[str]) -> None:
     if not callable(function):
         raise ConfigError(f"{path}._target_ is {target!r}, a {type(function).__name__}, expected a class or a function")
     home = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-    _bind_to(function, node, path, set(given), HINTS.get(home, {}))
+    _bind_to(function, node, path, set(given), LIBRARY_HINTS.get(home, {}))
 
 
 def read_options(config: DictConfig, options: type[_Options]) -> _Options:
@@ -98,8 +97,12 @@ def read_options(config: DictConfig, options: type[_Options]) -> _Options:
     groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
     values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
     _bind_to(options, values, "", set(), {}, name=options.__name__.lower())
-    typed = {name: config[name] if name in groups else _typed(value, hints[name]) for name, value in values.items()}
-    return options(**typed)
+    for name, value in values.items():
+        try:
+            values[name] = config[name] if name in groups else _typed(value, hints[name])
+        except RuntimeError as error:  # ~ without a home
+            raise ConfigError(f"{name}={value}: {error} set {name}=PATH") from error
+    return options(**values)
 
 
 def _typed(value: Any, hint: Any) -> Any:
@@ -108,7 +111,7 @@ def _typed(value: Any, hint: Any) -> Any:
     if typing.get_origin(hint) in (Union, types.UnionType):
         return _typed(value, next(argument for argument in arguments if _fits(value, argument)))
     if hint is Path:
-        return Path(value)
+        return Path(value).expanduser()
     if _is_class(hint, Section):
         hints = typing.get_type_hints(hint, include_extras=True)
         return hint(**{key: _typed(inner, hints[key]) for key, inner in value.items()})

@@ -17,10 +17,10 @@ from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Export, Train
 from softsearch.app.config.validation import check, plain, read_options
+from softsearch.app.environment import git_state
 from softsearch.app.export import export
 from softsearch.app.results import report
 from softsearch.app.systems.reranking import build_search
-from softsearch.app.train.git_state import git_state
 from softsearch.app.train.parts import build_parts
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
 from softsearch.errors import ConfigError

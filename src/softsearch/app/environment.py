@@ -1,15 +1,30 @@
-"""Which code ran."""
+"""The machine and the state of the code, for reports and loggers."""
 
 import logging
 import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import torch
+
 log = logging.getLogger(__name__)
-_LONGEST = 10_000  # characters of a diff stat that are kept
-_SECONDS = 20  # a file system that takes longer holds up training
+_MAX_DIFF_STAT = 10_000  # characters
+_TIMEOUT = 20  # seconds: a slow file system must not hold up training
+
+
+def describe_machine() -> str:
+    """The processor, its cores and the GPU, for reports of speed."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(errors="replace").splitlines() if cpuinfo.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor() or platform.machine()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.device_count() else ""
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    return f"{processor}, {cores} {'core' if cores == 1 else 'cores'}{gpu}, {versions}"
 
 
 def git_state(folder: Path) -> dict[str, Any]:
@@ -25,7 +40,7 @@ def git_state(folder: Path) -> dict[str, Any]:
             return {
                 "commit": _ask(git, folder, "rev-parse", "HEAD"),
                 "dirty": bool(_ask(git, folder, "status", "--porcelain")),
-                "diff_stat": _ask(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD")[-_LONGEST:],
+                "diff_stat": _ask(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD")[-_MAX_DIFF_STAT:],
             }
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("the state of the code in %s is unknown: %s", folder, error)
@@ -41,7 +56,7 @@ def _ask(git: str, folder: Path, *question: str) -> str:
         encoding="utf-8",
         errors="replace",
         env=environment,
-        timeout=_SECONDS,
+        timeout=_TIMEOUT,
         check=True,
     )
     return done.stdout.rstrip()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.train.git_state import git_state
+from softsearch.app.environment import git_state
 
 UNKNOWN = {"commit": None, "dirty": None, "diff_stat": None}
 
