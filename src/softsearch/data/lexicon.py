@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.text.option_checks import require_int
-
 Ids = Sequence[NDArray[np.integer]]  # the token ids of each sentence, without specials
 ITERATIONS = 5
 CHUNK = 10_000  # sentence pairs at a time
@@ -67,12 +65,7 @@ def shortlist_tables(
         src_vocab_size: size of the source vocabulary.
         frequent: K, the number of most frequent target tokens.
         translations: K', the number of most likely translations of each source token.
-
-    Raises:
-        ConfigError: a number is of the wrong type or below 1.
     """
-    require_int("shortlist.frequent", frequent, at_least=1)
-    require_int("shortlist.translations", translations, at_least=1)
     counts = np.bincount(np.concatenate([np.asarray(ids, dtype=np.int64) for ids in tgt]))
     order = np.argsort(-counts, kind="stable")[:frequent]
     return order[counts[order] > 0], train_lexicon(src, tgt).best(translations, src_vocab_size)

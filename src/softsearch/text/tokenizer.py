@@ -25,13 +25,12 @@ from typing import Annotated, Any, Literal, Protocol
 import sentencepiece
 
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
-from softsearch.ranges import Range
+from softsearch.ranges import Range, Share
 from softsearch.text.corpus import MAX_LINE_BYTES
-from softsearch.text.option_checks import require_bool, require_choice, require_int, require_share
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
-_Pieces = Annotated[int, Range(1, 2**24)]
+_Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
 KINDS: tuple[Kind, ...] = ("word", "char", "bpe", "unigram")
 _SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so these hold what no line can hold: "<s>" in a corpus is text.
@@ -167,28 +166,22 @@ class TokenizerTrainer:
             usual), unigram the smaller (0.2 makes the sentences of Multi30k a third longer, 0.5 a twentieth).
 
     Raises:
-        ConfigError: a value is of the wrong type or out of range, or the kind has one segmentation only.
+        ConfigError: the options do not go together, or the kind has one segmentation only.
     """
 
     kind: Kind = "bpe"
     vocab_size: _Pieces = 8000
     src_vocab_size: _Pieces | None = None
     joint: bool = True
-    sampling: float = 0.0
+    sampling: Share = 0.0
 
     def __post_init__(self) -> None:
-        """Checks the options."""
-        require_choice("tokenizer.kind", self.kind, KINDS)
-        require_int("tokenizer.vocab_size", self.vocab_size, at_least=len(SPECIALS) + 1)
-        require_bool("tokenizer.joint", self.joint)
-        if self.src_vocab_size is not None:
-            require_int("tokenizer.src_vocab_size", self.src_vocab_size, at_least=len(SPECIALS) + 1)
-            if self.joint:
-                raise ConfigError(
-                    f"tokenizer.src_vocab_size is {self.src_vocab_size}, but with tokenizer.joint=true both sides have "
-                    "one vocabulary; set tokenizer.joint=false or tokenizer.src_vocab_size=null"
-                )
-        require_share("tokenizer.sampling", self.sampling)
+        """Checks that the options go together."""
+        if self.src_vocab_size is not None and self.joint:
+            raise ConfigError(
+                f"tokenizer.src_vocab_size is {self.src_vocab_size}, but with tokenizer.joint=true both sides have "
+                "one vocabulary; set tokenizer.joint=false or tokenizer.src_vocab_size=null"
+            )
         if self.sampling and self.kind in ("word", "char"):
             raise ConfigError(
                 f"tokenizer.sampling is {self.sampling}, but text has one segmentation only with tokenizer.kind "

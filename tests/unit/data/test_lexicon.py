@@ -7,7 +7,6 @@ import pytest
 
 from softsearch.data import lexicon as lexicon_module
 from softsearch.data.lexicon import Lexicon, shortlist_tables, train_lexicon
-from softsearch.errors import ConfigError
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import EOS
 
@@ -70,9 +69,3 @@ def test_a_shortlist_of_a_text() -> None:
     shortlist = Shortlist(*shortlist_tables(SRC, TGT, src_vocab_size=8, frequent=1, translations=1))
     tokens, mask = shortlist([[HAUS, EOS], [EIN, BUCH, EOS]])
     assert [tokens[row].tolist() for row in mask] == [[EOS, THE, HOUSE], [EOS, THE, BOOK, A]]
-
-
-@pytest.mark.parametrize("wrong", [{"frequent": 0}, {"translations": 0}, {"frequent": "many"}])
-def test_wrong_numbers_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match=rf"shortlist.{next(iter(wrong))} is"):
-        shortlist_tables(SRC, TGT, src_vocab_size=8, **({"frequent": 1, "translations": 1} | wrong))  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ from softsearch.app.config.options import Train
 from softsearch.app.export import recommended_search
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.errors import ConfigError
-from softsearch.text.option_checks import require_choice
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
@@ -108,8 +107,10 @@ def build_callbacks(options: Train) -> list[Callback]:
         f"callbacks.{name}": options.callbacks[name] for name in callbacks
     }
     for key, node in nodes.items():
-        if "monitor" in node:
-            require_choice(f"{key}.monitor", node.monitor, _METRICS + _OF_TRANSLATIONS * translated)
+        if "monitor" in node and node.monitor not in (metrics := _METRICS + _OF_TRANSLATIONS * translated):
+            raise ConfigError(
+                f"{key}.monitor is {node.monitor!r}, expected one of {', '.join(sorted(metrics))}; change it"
+            )
     return list(callbacks.values())
 
 
