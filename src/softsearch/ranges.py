@@ -1,6 +1,6 @@
-"""Ranges of numbers in type annotations, so that a config is checked against them before anything is built.
+"""Ranges of numbers, for type annotations: ``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)``.
 
-``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)`` tells the app's instantiate what to refuse.
+:mod:`softsearch.app.config.validation` checks configs against them before anything is built.
 """
 
 import math
@@ -34,8 +34,8 @@ class Range:
         """The range in words, as in "of at least 1 and at most 1024"."""
         low = f"more than {self.low}" if self.open_low else f"at least {self.low}"
         high = f"less than {self.high}" if self.open_high else f"at most {self.high}"
-        said = [words for words, end in ((low, self.low), (high, self.high)) if math.isfinite(end)]
-        return f"of {' and '.join(said)}"
+        limits = [words for words, limit in ((low, self.low), (high, self.high)) if math.isfinite(limit)]
+        return f"of {' and '.join(limits)}"
 
 
 Size = Annotated[int, Range(1, 2**20)]  # of a layer

@@ -1,4 +1,4 @@
-"""From a checkpoint to a bundle."""
+"""Export of a checkpoint as a bundle."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -83,9 +83,9 @@ def recommended_search(node: DictConfig) -> Strategy:
 
 
 def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -> dict[str, Any]:
-    """What the bundle tells of its training; paths of the training machine stay at home."""
-    told = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
-    config = {name: saved.config[name] for name in told if name in saved.config}
+    """Facts about training for the bundle, without paths of the training machine."""
+    groups = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
+    config = {name: saved.config[name] for name in groups if name in saved.config}
     data = {k: v for k, v in saved.config["data"].items() if k not in ("root", "train", "val", "test", "pairs")}
     config["data"] = data | {"text_form": source.text_form}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
@@ -105,7 +105,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
 
 
 def _evaluation(report: Path, ckpt: Path) -> dict[str, Any]:
-    """What the model card tells of an evaluation of ``ckpt``, from the ``report.json`` of ``src/evaluate.py``.
+    """The evaluation of ``ckpt`` for the model card, from the ``report.json`` of ``src/evaluate.py``.
 
     Raises:
         ConfigError: the file cannot be read, or is about other systems.

@@ -1,4 +1,4 @@
-"""Preparing the data of a run beforehand, in all cores, with a report of what was found in it."""
+"""Preparation of a run's data beforehand, on all cores, with a report of what they contain."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def prepare(options: Prepare) -> None:
 
 
 class _Bars:
-    """Shows how far preparing is, on a terminal."""
+    """Progress bars on a terminal."""
 
     def __init__(self) -> None:
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -52,12 +52,12 @@ class _Bars:
 def _show(prepared: PreparedData) -> None:
     console = plain_console()
     report = prepared.report()
-    table = Table("split", "source | target", "pairs", "kept", "found")
+    table = Table("split", "source | target", "pairs", "kept", "findings")
     for split, corpora in report["corpora"].items():
         for corpus in corpora:
-            found = "\n".join(f"{count:,} {what}" for what, count in corpus["findings"].items())
+            findings = "\n".join(f"{count:,} {what}" for what, count in corpus["findings"].items())
             files = f"{Path(corpus['src']).name} | {Path(corpus['tgt']).name}"
-            table.add_row(split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", found)
+            table.add_row(split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", findings)
     console.print(table)
     for split, count in report["also_in_training"].items():
         console.print(f"{count:,} pairs of {split} are in the training data too")

@@ -1,8 +1,8 @@
-"""What is built from the config inside a file, which may come from anybody: classes of one list, and plain values.
+"""The classes that a loaded file may name, and their construction.
 
-What people type or write in YAML goes through :mod:`softsearch.app.config.instantiate` and may name anything. A file
-may name only the classes below, none of which opens, downloads or writes anything when built. Its strings are text:
-no interpolation is resolved. Nothing is imported because a file names it.
+A checkpoint may come from anybody. The config inside it may name only the classes below, none of which opens,
+downloads or writes anything when built; nothing is imported because a file names it, and no interpolation is resolved.
+What people type or write in YAML goes through :mod:`softsearch.app.config.instantiate` and may name anything.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,10 @@
-"""The parts of a run, built from its config."""
+"""Data and models, built from a config or a checkpoint."""
 
 import logging
 from pathlib import Path
 
 import torch
 from omegaconf import DictConfig
-from torch import Tensor
 
 from softsearch.app.config.allowed_classes import model_from_file, source_from_file
 from softsearch.app.config.instantiate import build
@@ -14,7 +13,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.interface import Decoder, Encoder, Seq2Seq
+from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchOptions, SearchStrategy
 from softsearch.text.id_mapping import same_pieces
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizer
@@ -66,27 +65,19 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: tuple[Tokenizer, 
         ConfigError: there is no such matrix, or one for both sides and a file for each.
         CorpusError: a file is not what it should be (see :func:`fill_vectors`).
     """
-    parts: tuple[Encoder | Decoder, ...] = (model.encoder, model.decoder)
-    sides = [
-        (f"vectors.{side}", path.expanduser(), _matrix(part, f"vectors.{side}"), tokenizer)
-        for side, path, part, tokenizer in zip(
-            ("src", "tgt"), (vectors.src, vectors.tgt), parts, tokenizers, strict=True
-        )
-        if path is not None
-    ]
-    if len({id(matrix) for _, _, matrix, _ in sides}) < len(sides):
+    if vectors.src is not None and vectors.tgt is not None and model.encoder.embedding is model.decoder.embedding:
         raise ConfigError(
             "vectors.src and vectors.tgt are both set, but model.embeddings.tie=all has one matrix for both; "
             "set one of them, or model.embeddings.tie=output"
         )
-    for key, path, matrix, tokenizer in sides:
-        log.info("%s: %s", key, fill_vectors(matrix.detach().numpy(), _pieces(tokenizer), path).summary())
-
-
-def _matrix(part: Encoder | Decoder, key: str) -> Tensor:
-    if part.embedding is None:
-        raise ConfigError(f"{key} is set, but the model has no such embeddings; set {key}=null")
-    return part.embedding.weight
+    sides = (("src", vectors.src, model.encoder.embedding), ("tgt", vectors.tgt, model.decoder.embedding))
+    for (side, path, embedding), tokenizer in zip(sides, tokenizers, strict=True):
+        if path is None:
+            continue
+        if embedding is None:
+            raise ConfigError(f"vectors.{side} is set, but the model has no such embeddings; set vectors.{side}=null")
+        matrix = embedding.weight.detach().numpy()
+        log.info("vectors.%s: %s", side, fill_vectors(matrix, _pieces(tokenizer), path).summary())
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
@@ -107,44 +98,44 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
     return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
 
 
-def rebuild_model(saved: CheckpointContents) -> Seq2Seq:
+def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     """The trained model of a checkpoint, in evaluation mode.
 
     Raises:
         CheckpointError: its config is not one that a file may have, or the weights do not fit it.
     """
-    node = {key: value for key, value in saved.config["model"].items() if key != "init"}  # the weights are there
-    src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
+    node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the weights are there
+    src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
 
-    def build_it() -> Seq2Seq:
-        return model_from_file(saved.path, node, src_vocab_size=src, tgt_vocab_size=tgt)
+    def build_model_of_file() -> Seq2Seq:
+        return model_from_file(contents.path, node, src_vocab_size=src, tgt_vocab_size=tgt)
 
     with torch.device("meta"):  # no config takes more memory than the weights beside it
-        _check_weights(described := build_it(), saved)
-    _check_one_vocabulary(described, saved.tokenizers)
-    return with_weights(build_it(), saved)
+        _check_weights(described := build_model_of_file(), contents)
+    _check_one_vocabulary(described, contents.tokenizers)
+    return with_weights(build_model_of_file(), contents)
 
 
-def with_weights(model: Seq2Seq, saved: CheckpointContents) -> Seq2Seq:
+def with_weights(model: Seq2Seq, contents: CheckpointContents) -> Seq2Seq:
     """The model with the weights of a checkpoint, in evaluation mode.
 
     Raises:
         CheckpointError: they have other names or shapes.
     """
-    _check_weights(model, saved)
-    model.load_state_dict(saved.weights)
+    _check_weights(model, contents)
+    model.load_state_dict(contents.weights)
     return model.eval()
 
 
-def _check_weights(model: Seq2Seq, saved: CheckpointContents) -> None:
-    if different := misfit(saved.weights, model.state_dict()):
-        raise CheckpointError(f"{saved.path}: the weights do not fit the model of its config: {different}")
+def _check_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
+    if different := misfit(contents.weights, model.state_dict()):
+        raise CheckpointError(f"{contents.path}: the weights do not fit the model of its config: {different}")
 
 
-def rebuild_source(saved: CheckpointContents) -> ParallelSource:
+def rebuild_source(contents: CheckpointContents) -> ParallelSource:
     """The data that a checkpoint was trained on; nothing is read before its files are asked for.
 
     Raises:
         CheckpointError: its config is not one that a file may have.
     """
-    return source_from_file(saved.path, saved.config["data"])
+    return source_from_file(contents.path, contents.config["data"])

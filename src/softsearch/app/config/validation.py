@@ -65,11 +65,11 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
             check(value, f"{path}[{index}]")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Half a sentence with the known word that ``word`` was probably meant to be, or with all, or all first parts."""
-    known = sorted(known)
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    tops = dict.fromkeys(key.partition(".")[0] for key in known)
+def nearest(word: str, names: Iterable[str]) -> str:
+    """Half a sentence with the name that ``word`` was probably meant to be, or with the first parts of all names."""
+    names = sorted(names)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    tops = dict.fromkeys(name.partition(".")[0] for name in names)
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
 
 
@@ -158,7 +158,7 @@ def _check_value(path: str, value: Any, hint: Any) -> None:
     elif isinstance(value, Mapping) and _is_class(hint, Section):
         _bind_to(hint, value, path, set(), {}, name=path)
     elif not _fits(value, hint):
-        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {_say(hint, value)}; change it")
+        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {_in_words(hint, value)}; change it")
 
 
 def _is_class(kind: Any, parent: type) -> bool:
@@ -224,15 +224,15 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 }
 
 
-def _say(hint: Any, value: Any = None) -> str:
+def _in_words(hint: Any, value: Any = None) -> str:
     """An annotation in words; ``value`` is what did not fit it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return " ".join([_say(arguments[0]), *(str(x) for x in hint.__metadata__ if isinstance(x, Range))])
+        return " ".join([_in_words(arguments[0]), *(str(x) for x in hint.__metadata__ if isinstance(x, Range))])
     if origin is Literal:
         return "one of " * (len(arguments) > 1) + ", ".join(map(repr, arguments))
     if origin in (Union, types.UnionType):
-        return " or ".join(_say(argument, value) for argument in arguments)
+        return " or ".join(_in_words(argument, value) for argument in arguments)
     if hint in (int, float) and _is_huge(value):
         return "a finite number of at most 64 bits"
     if hint in _NAMES:
@@ -244,8 +244,8 @@ def _say(hint: Any, value: Any = None) -> str:
         return "a section of keys and values"
     if kind in _LISTS:
         fixed = len(arguments) > 1 and ... not in arguments
-        each = ", ".join(map(_say, arguments if fixed else arguments[:1]))
-        return f"a list{' of' * bool(each)} {each}".strip() if fixed else f"a list{', each ' * bool(each)}{each}"
+        items = ", ".join(map(_in_words, arguments if fixed else arguments[:1]))
+        return f"a list of {items}" if fixed else f"a list, each {items}" if items else "a list"
     return "a section with a _target_" + f", a {getattr(kind, '__name__', kind)}" * (kind is not DictConfig)
 
 

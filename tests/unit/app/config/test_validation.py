@@ -126,8 +126,8 @@ def test_every_value_that_fits_passes(target: str, key: str, value: object) -> N
         ({"_target_": "softsearch.search.beam.BeamSearch", "beam": 0}, "search.beam is 0, expected 1 to 1000"),
         ({"_target_": "softsearch.models.loss.CrossEntropy", "smoothing": 1.5}, "smoothing is 1.5"),
         (
-            {"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "vocab_size": 2},
-            "tokenizer.vocab_size is 2, expected",
+            {"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "src_vocab_size": 9},
+            "tokenizer.src_vocab_size is 9, but with tokenizer.joint=true",
         ),
     ],
 )
