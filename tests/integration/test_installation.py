@@ -6,6 +6,7 @@ import sys
 import venv
 from importlib.metadata import distribution, requires
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -45,6 +46,18 @@ def run(environment: Path, *arguments: str, cwd: Path, text: str = "") -> subpro
         timeout=240,
         env=variables | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(cwd / "cache")},
     )
+
+
+def test_the_wheel_holds_templates_styles_configs_and_types(wheel: Path) -> None:
+    folders = {ROOT / "src" / "softsearch": "softsearch", ROOT / "configs": "softsearch/configs"}
+    files = {
+        f"{place}/{path.relative_to(folder).as_posix()}"
+        for folder, place in folders.items()
+        for path in folder.rglob("*.*")
+        if path.suffix != ".pyc" and folder / "local" not in path.parents
+    }
+    assert files <= set(ZipFile(wheel).namelist())
+    assert {"softsearch/py.typed", "softsearch/configs/train.yaml"} <= files
 
 
 def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(wheel: Path, tmp_path: Path) -> None:
