@@ -54,7 +54,7 @@ def measure(row: int, *, vocab: int, tokens: int, steps: int, tau: int) -> dict[
         src, tgt = (_words(rng, tokens // TGT_LEN, n) for n in (SRC_VOCAB, size))
         optimizer.zero_grad()
         features = model.features(src, tgt[:, :-1]).flatten(0, 1)
-        (loss(features, tgt[:, 1:].flatten(), model.decoder.output).smoothed / tokens).backward()
+        (loss(features, tgt[:, 1:].flatten(), model.decoder.output_projection).smoothed / tokens).backward()
         clip_by_norm(model.parameters(), 1.0)
         optimizer.step()
     seconds = (time.process_time() - started) / steps

@@ -170,7 +170,9 @@ def test_every_parameter_gets_a_gradient(model: Seq2Seq, src: Tensor, tgt: Tenso
     model.train()
     targets = _ids(*tgt.shape, TGT_VOCAB)
     features = model.features(src, tgt)
-    CrossEntropy(smoothing=0.1)(features.flatten(0, 1), targets.flatten(), model.decoder.output).smoothed.backward()
+    CrossEntropy(smoothing=0.1)(
+        features.flatten(0, 1), targets.flatten(), model.decoder.output_projection
+    ).smoothed.backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().max() > 1e-8, name

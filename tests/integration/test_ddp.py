@@ -103,7 +103,7 @@ def one_process(config: Any) -> list[float]:
         targets = batch.tgt_tokens[:, 1:]
         real = targets != PAD
         features = model.features(batch.src_tokens, batch.tgt_tokens[:, :-1])
-        loss = loss_of(features[real], targets[real], model.decoder.output).smoothed / real.sum()
+        loss = loss_of(features[real], targets[real], model.decoder.output_projection).smoothed / real.sum()
         losses.append(loss.item())
         optimizer.zero_grad()
         loss.backward()

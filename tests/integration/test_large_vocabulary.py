@@ -32,7 +32,7 @@ def test_a_resumed_run_samples_the_same_words_and_a_shortlist_keeps_to_its_own(t
         done = run("train.py", *options, *more, f"hydra.run.dir={folder}")
         assert done.returncode == 0, done.stderr
     one, two = (load_checkpoint(folder / "checkpoints" / "last.ckpt")["state_dict"] for folder in (whole, parts))
-    assert one["loss.recent"].tolist() != list(range(60))
+    assert one["loss.recent_words"].tolist() != list(range(60))
     assert one.keys() == two.keys()
     assert all(torch.equal(one[name], two[name]) for name in one)
 

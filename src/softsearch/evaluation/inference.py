@@ -83,7 +83,7 @@ def reference_nll(model: Seq2Seq, src: Sequence[Sequence[int]], tgt: Sequence[Se
             targets = tgt_tokens[:, 1:]
             real = targets != PAD
             features = model.features(src_tokens, tgt_tokens[:, :-1])
-            total += float(loss(features[real], targets[real], model.decoder.output).nll)
+            total += float(loss(features[real], targets[real], model.decoder.output_projection).nll)
             tokens += int(real.sum())
     return total / tokens
 

@@ -87,8 +87,8 @@ class TorchStepFunction:
 
     def _words(self, shortlist: Shortlist, src: Sequence[Sequence[int]]) -> Words:
         tokens, mask = (torch.from_numpy(part).to(self.device) for part in shortlist(src))
-        layer = self.model.decoder.output
-        rows = {f"decoder.output.{name}": parameter[tokens] for name, parameter in layer.named_parameters()}
+        layer = self.model.decoder.output_projection
+        rows = {f"decoder.output_projection.{name}": parameter[tokens] for name, parameter in layer.named_parameters()}
         return Words(tokens, mask, rows)
 
 

@@ -21,11 +21,11 @@ class OnnxRecurrence(nn.Module):
 
     def __init__(self, original: Recurrence) -> None:
         super().__init__()
-        cell = original.cell
+        cell = original.forward_cell
         self.hidden_dim, self.num_states = cell.hidden_dim, cell.num_states
         self.kind, self.directions = type(cell).__name__, len(original.cells)
         self.reset_after = isinstance(cell, GRUCell) and cell.reset == "after"
-        inputs, recurrents, biases = zip(*(_onnx_weights(cast(Cell, c)) for c in original.cells), strict=True)
+        inputs, recurrents, biases = zip(*(_onnx_weights(c) for c in original.cells), strict=True)
         self.register_buffer("w", torch.stack(inputs))  # [directions, blocks * hidden, input]
         self.register_buffer("r", torch.stack(recurrents))  # [directions, blocks * hidden, hidden]
         self.register_buffer("b", torch.stack(biases))  # [directions, 2 * blocks * hidden]
@@ -42,13 +42,17 @@ class OnnxRecurrence(nn.Module):
 
 def _onnx_weights(cell: Cell) -> tuple[Tensor, Tensor, Tensor]:
     """Weights of input and state and all biases in ONNX's order: GRU z, r, candidate; LSTM i, o, f, g."""
-    recurrent_bias = torch.zeros_like(cell.input.bias)
+    recurrent_bias = torch.zeros_like(cell.input_projection.bias)
     if isinstance(cell, GRUCell):
-        recurrent, order, signs = torch.cat((cell.gates, cell.candidate), dim=1), [0, 1, 2], [-1, 1, 1]
-        if cell.candidate_bias is not None:
-            recurrent_bias = torch.cat((recurrent_bias[: 2 * cell.hidden_dim], cell.candidate_bias))
+        recurrent, order, signs = (
+            torch.cat((cell.recurrent_gate_weight, cell.recurrent_candidate_weight), dim=1),
+            [0, 1, 2],
+            [-1, 1, 1],
+        )
+        if cell.recurrent_candidate_bias is not None:
+            recurrent_bias = torch.cat((recurrent_bias[: 2 * cell.hidden_dim], cell.recurrent_candidate_bias))
     else:
-        recurrent = cast(Tensor, cell.recurrent)
+        recurrent = cast(Tensor, cell.recurrent_weight)
         order = [0, 2, 1, 3] if isinstance(cell, LSTMCell) else [0]
         signs = [1] * len(order)
 
@@ -57,9 +61,9 @@ def _onnx_weights(cell: Cell) -> tuple[Tensor, Tensor, Tensor]:
         return torch.cat([sign * blocks[block] for block, sign in zip(order, signs, strict=True)])
 
     return (
-        ordered(cell.input.weight),
+        ordered(cell.input_projection.weight),
         ordered(recurrent.T),
-        torch.cat((ordered(cell.input.bias), ordered(recurrent_bias))),
+        torch.cat((ordered(cell.input_projection.bias), ordered(recurrent_bias))),
     )
 
 

@@ -30,15 +30,15 @@ class AdditiveAttention(nn.Module):
 
     def __init__(self, query_dim: int, memory_dim: int, dim: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query_dim, dim, bias=False)  # W_a
-        self.memory = nn.Linear(memory_dim, dim)  # U_a
-        for layer in (self.query, self.memory):
+        self.query_projection = nn.Linear(query_dim, dim, bias=False)  # W_a
+        self.memory_projection = nn.Linear(memory_dim, dim)  # U_a
+        for layer in (self.query_projection, self.memory_projection):
             xavier(layer)
-        self.energy = _vector(dim)  # v_a
+        self.energy_weight = _vector(dim)  # v_a
 
     def project(self, states: Tensor) -> Tensor:
         """U_a h_j of all annotations, once for each sentence: ``[sentences, src_len, dim]``."""
-        projected: Tensor = self.memory(states)
+        projected: Tensor = self.memory_projection(states)
         return projected
 
     def forward(self, query: Tensor, states: Tensor, projected: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,9 +54,9 @@ class AdditiveAttention(nn.Module):
             The context c_i ``[rows, memory_dim]`` and the alignments alpha_i ``[rows, src_len]``.
         """
         sentences = mask.shape[0]
-        q = self.query(query).unflatten(0, (sentences, -1))  # [sentences, beams, dim]
+        q = self.query_projection(query).unflatten(0, (sentences, -1))  # [sentences, beams, dim]
         hidden = torch.tanh(q[:, :, None] + projected[:, None])  # [sentences, beams, src_len, dim]
-        alignments = masked_softmax(hidden @ self.energy, mask[:, None])  # [sentences, beams, src_len]
+        alignments = masked_softmax(hidden @ self.energy_weight, mask[:, None])  # [sentences, beams, src_len]
         return (alignments @ states).flatten(0, 1), alignments.flatten(0, 1)
 
 
@@ -100,20 +100,20 @@ class LuongAttention(nn.Module):
         self.score, self.window = score, window
         self.half_window, self.location_length = half_window, location_length
         if score == "general":
-            self.memory = xavier(nn.Linear(memory_dim, query_dim, bias=False))
+            self.memory_projection = xavier(nn.Linear(memory_dim, query_dim, bias=False))
         elif score == "concat":  # W_a in two halves, so that the one of the annotations is used once for all steps
-            self.query = xavier(nn.Linear(query_dim, query_dim, bias=False))
-            self.memory = xavier(nn.Linear(memory_dim, query_dim, bias=False))
-            self.energy = _vector(query_dim)  # v_a
+            self.query_projection = xavier(nn.Linear(query_dim, query_dim, bias=False))
+            self.memory_projection = xavier(nn.Linear(memory_dim, query_dim, bias=False))
+            self.energy_weight = _vector(query_dim)  # v_a
         elif score == "location":
-            self.location = xavier(nn.Linear(query_dim, location_length, bias=False))
+            self.location_projection = xavier(nn.Linear(query_dim, location_length, bias=False))
         if window == "local-p":
-            self.centre = xavier(nn.Linear(query_dim, query_dim, bias=False))  # W_p
-            self.centre_energy = _vector(query_dim)  # v_p
+            self.centre_projection = xavier(nn.Linear(query_dim, query_dim, bias=False))  # W_p
+            self.centre_weight = _vector(query_dim)  # v_p
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
         """What a score needs of the annotations, once for each sentence."""
-        return (self.memory(states),) if self.score in ("general", "concat") else ()
+        return (self.memory_projection(states),) if self.score in ("general", "concat") else ()
 
     def forward(self, query: Tensor, memory: Memory, position: Tensor) -> tuple[Tensor, Tensor]:
         """Attends to the annotations.
@@ -145,11 +145,11 @@ class LuongAttention(nn.Module):
     def _scores(self, query: Tensor, memory: Memory, positions: Tensor) -> Tensor:
         """``[sentences, queries, src_len]``."""
         if self.score == "location":
-            scores: Tensor = self.location(query)  # [sentences, queries, location_length]
+            scores: Tensor = self.location_projection(query)  # [sentences, queries, location_length]
             return scores[..., positions.clamp(max=self.location_length - 1)]
         keys = memory.states if self.score == "dot" else memory.projected[0]
         if self.score == "concat":  # [sentences, queries, src_len, query_dim]
-            return torch.tanh(self.query(query)[:, :, None] + keys[:, None]) @ self.energy
+            return torch.tanh(self.query_projection(query)[:, :, None] + keys[:, None]) @ self.energy_weight
         return query @ keys.transpose(1, 2)
 
     def _centre(self, query: Tensor, mask: Tensor, position: Tensor) -> Tensor:
@@ -157,8 +157,8 @@ class LuongAttention(nn.Module):
         length = mask.sum(1, keepdim=True)
         if self.window == "local-m":
             return torch.minimum(position, length - 1)
-        share = torch.tanh(self.centre(query)) @ self.centre_energy
-        return length * torch.sigmoid(share.to(self.centre_energy.dtype))
+        share = torch.tanh(self.centre_projection(query)) @ self.centre_weight
+        return length * torch.sigmoid(share.to(self.centre_weight.dtype))
 
 
 class MultiHeadAttention(nn.Module):
@@ -170,16 +170,16 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.query = nn.Linear(d_model, d_model)
-        self.key_value = nn.Linear(d_model, 2 * d_model)
-        self.out = nn.Linear(d_model, d_model)
-        xavier(self.query)
-        xavier(self.key_value, blocks=2)
-        xavier(self.out)
+        self.query_projection = nn.Linear(d_model, d_model)
+        self.key_value_projection = nn.Linear(d_model, 2 * d_model)
+        self.output_projection = nn.Linear(d_model, d_model)
+        xavier(self.query_projection)
+        xavier(self.key_value_projection, blocks=2)
+        xavier(self.output_projection)
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """``[batch, len, d_model]`` -> keys and values, ``[batch, heads, len, d_model / heads]`` each."""
-        keys, values = self.key_value(memory).chunk(2, dim=-1)
+        keys, values = self.key_value_projection(memory).chunk(2, dim=-1)
         return self._heads(keys), self._heads(values)
 
     def forward(
@@ -189,7 +189,7 @@ class MultiHeadAttention(nn.Module):
 
         ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = may be seen.
         """
-        q = self._heads(self.query(x))
+        q = self._heads(self.query_projection(x))
         if x.is_cuda:
             heads = functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask, is_causal=causal)
         else:  # the fused CPU kernel's backward pass takes several times as long as these two products
@@ -197,14 +197,14 @@ class MultiHeadAttention(nn.Module):
                 mask = torch.ones(q.shape[2], keys.shape[2], dtype=torch.bool, device=x.device).tril()
             energies = q @ keys.transpose(-1, -2) * q.shape[-1] ** -0.5
             heads = (energies.softmax(-1) if mask is None else masked_softmax(energies, mask)) @ values
-        out: Tensor = self.out(heads.transpose(1, 2).flatten(-2))
+        out: Tensor = self.output_projection(heads.transpose(1, 2).flatten(-2))
         return out
 
     def with_weights(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The same, written out, and the weights averaged over the heads ``[batch, len, keys]``."""
-        q = self._heads(self.query(x))
+        q = self._heads(self.query_projection(x))
         weights = masked_softmax(q @ keys.transpose(-1, -2) * q.shape[-1] ** -0.5, mask)
-        out: Tensor = self.out((weights @ values).transpose(1, 2).flatten(-2))
+        out: Tensor = self.output_projection((weights @ values).transpose(1, 2).flatten(-2))
         return out, weights.mean(1)
 
     def _heads(self, x: Tensor) -> Tensor:

@@ -30,10 +30,10 @@ class Cell(nn.Module):
     def __init__(self, input_dim: int, hidden_dim: int, *, blocks: int) -> None:
         super().__init__()
         self.hidden_dim = hidden_dim
-        self.input = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
+        self.input_projection = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
 
     def forward(self, x: Tensor, state: State) -> State:
-        """``x`` is :attr:`input` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
+        """``x`` is :attr:`input_projection` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
         raise NotImplementedError
 
     def kernel_weights(self) -> list[Tensor] | None:
@@ -46,16 +46,21 @@ class ElmanCell(Cell):
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
         super().__init__(input_dim, hidden_dim, blocks=1)
-        self.recurrent = _recurrent(hidden_dim, 1)
+        self.recurrent_weight = _recurrent(hidden_dim, 1)
 
     def forward(self, x: Tensor, state: State) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
-        return (torch.tanh(x + h @ self.recurrent).to(h.dtype),)
+        return (torch.tanh(x + h @ self.recurrent_weight).to(h.dtype),)
 
     def kernel_weights(self) -> list[Tensor]:
         """See :class:`Cell`."""
-        return [self.input.weight, self.recurrent.T, self.input.bias, torch.zeros_like(self.input.bias)]
+        return [
+            self.input_projection.weight,
+            self.recurrent_weight.T,
+            self.input_projection.bias,
+            torch.zeros_like(self.input_projection.bias),
+        ]
 
 
 class LSTMCell(Cell):
@@ -69,20 +74,25 @@ class LSTMCell(Cell):
 
     def __init__(self, input_dim: int, hidden_dim: int) -> None:
         super().__init__(input_dim, hidden_dim, blocks=4)  # i, f, o, g
-        self.recurrent = _recurrent(hidden_dim, 4)
-        nn.init.ones_(self.input.bias.data[hidden_dim : 2 * hidden_dim])
+        self.recurrent_weight = _recurrent(hidden_dim, 4)
+        nn.init.ones_(self.input_projection.bias.data[hidden_dim : 2 * hidden_dim])
 
     def forward(self, x: Tensor, state: State) -> State:
         """See :class:`Cell`; the state is (h, c)."""
         h, c = state
-        gates, candidate = (x + h @ self.recurrent).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
+        gates, candidate = (x + h @ self.recurrent_weight).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f, o = torch.sigmoid(gates).to(c.dtype).chunk(3, dim=-1)
         c = f * c + i * torch.tanh(candidate)
         return o * torch.tanh(c), c
 
     def kernel_weights(self) -> list[Tensor]:
         """See :class:`Cell`; PyTorch's order is i, f, g, o."""
-        weights = (self.input.weight, self.recurrent.T, self.input.bias, torch.zeros_like(self.input.bias))
+        weights = (
+            self.input_projection.weight,
+            self.recurrent_weight.T,
+            self.input_projection.bias,
+            torch.zeros_like(self.input_projection.bias),
+        )
         i_f_g_o = [0, 1, 3, 2]
         return [torch.cat([weight.chunk(4)[block] for block in i_f_g_o]) for weight in weights]
 
@@ -100,35 +110,35 @@ class GRUCell(Cell):
 
     def __init__(self, input_dim: int, hidden_dim: int, *, reset: Reset = "before") -> None:
         super().__init__(input_dim, hidden_dim, blocks=3)  # z, r, candidate
-        self.gates = _recurrent(hidden_dim, 2)  # U_z, U_r
-        self.candidate = _recurrent(hidden_dim, 1)  # U
+        self.recurrent_gate_weight = _recurrent(hidden_dim, 2)  # U_z, U_r
+        self.recurrent_candidate_weight = _recurrent(hidden_dim, 1)  # U
         self.reset = reset
-        self.candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
+        self.recurrent_candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
 
     def forward(self, x: Tensor, state: State) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
         if self.reset == "before":
-            return (gru(x, h, self.gates, self.candidate),)
+            return (gru(x, h, self.recurrent_gate_weight, self.recurrent_candidate_weight),)
         return (self.reset_after(x, h),)
 
     def reset_after(self, x: Tensor, h: Tensor, inside: Tensor | None = None) -> Tensor:
         """The next h where the reset gate multiplies U h + b_U, and ``inside`` ``[..., hidden_dim]`` if given."""
-        assert self.candidate_bias is not None
+        assert self.recurrent_candidate_bias is not None
         x_gates, x_candidate = x.split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
-        z, r = torch.sigmoid(x_gates + h @ self.gates).chunk(2, dim=-1)
-        bias = self.candidate_bias if inside is None else self.candidate_bias + inside
-        new = torch.tanh(x_candidate + r * (h @ self.candidate + bias))
+        z, r = torch.sigmoid(x_gates + h @ self.recurrent_gate_weight).chunk(2, dim=-1)
+        bias = self.recurrent_candidate_bias if inside is None else self.recurrent_candidate_bias + inside
+        new = torch.tanh(x_candidate + r * (h @ self.recurrent_candidate_weight + bias))
         return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
 
     def kernel_weights(self) -> list[Tensor] | None:
         """See :class:`Cell`; PyTorch's order is r, z, candidate."""
-        if self.candidate_bias is None:
+        if self.recurrent_candidate_bias is None:
             return None
-        recurrent = torch.cat((self.gates.T, self.candidate.T))
-        bias = torch.cat((self.candidate_bias.new_zeros(2 * self.hidden_dim), self.candidate_bias))
+        recurrent = torch.cat((self.recurrent_gate_weight.T, self.recurrent_candidate_weight.T))
+        bias = torch.cat((self.recurrent_candidate_bias.new_zeros(2 * self.hidden_dim), self.recurrent_candidate_bias))
         ordered = []
-        for weight in (self.input.weight, recurrent, self.input.bias, bias):
+        for weight in (self.input_projection.weight, recurrent, self.input_projection.bias, bias):
             z, r, candidate = weight.chunk(3)
             ordered.append(torch.cat((r, -z, candidate)))
         return ordered

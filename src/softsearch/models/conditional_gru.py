@@ -44,15 +44,20 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
         dim, memory_dim = embeddings.dim, encoder.output_dim
         self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        self.start = nn.Linear(memory_dim, hidden_dim)
+        self.initial_state_projection = nn.Linear(memory_dim, hidden_dim)
         self.cell = GRUCell(dim, hidden_dim, reset=reset)  # GRU_1
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.context_cell = GRUCell(memory_dim, hidden_dim, reset=reset)  # GRU_2
-        self.readout_state = nn.Linear(hidden_dim, output_dim)
-        self.readout_embedding = nn.Linear(dim, output_dim, bias=False)
-        self.readout_context = nn.Linear(memory_dim, output_dim, bias=False)
-        self.output = embeddings.make_output(output_dim, "output_dim")
-        for layer in (self.start, self.readout_state, self.readout_embedding, self.readout_context):
+        self.readout_state_projection = nn.Linear(hidden_dim, output_dim)
+        self.readout_embedding_projection = nn.Linear(dim, output_dim, bias=False)
+        self.readout_context_projection = nn.Linear(memory_dim, output_dim, bias=False)
+        self.output_projection = embeddings.make_output(output_dim, "output_dim")
+        for layer in (
+            self.initial_state_projection,
+            self.readout_state_projection,
+            self.readout_embedding_projection,
+            self.readout_context_projection,
+        ):
             xavier(layer)
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
@@ -62,11 +67,15 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
     def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         (s,) = self.cell(cell_input, (s,))
         context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
-        (s,) = self.context_cell(self.context_cell.input(context), (s,))
+        (s,) = self.context_cell(self.context_cell.input_projection(context), (s,))
         return s, context, alignments, s
 
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
         """t_j from s_j."""
-        pre = self.readout_state(s) + self.readout_embedding(embedded) + self.readout_context(context)
+        pre = (
+            self.readout_state_projection(s)
+            + self.readout_embedding_projection(embedded)
+            + self.readout_context_projection(context)
+        )
         features: Tensor = self.dropout(torch.tanh(pre))
         return features

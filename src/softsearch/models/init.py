@@ -30,9 +30,9 @@ def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) 
             nn.init.normal_(parameter, std=std)
     for module in model.modules():
         if isinstance(module, AdditiveAttention):
-            nn.init.normal_(module.query.weight, std=attention_std)
-            nn.init.normal_(module.memory.weight, std=attention_std)
-            nn.init.zeros_(module.energy)
+            nn.init.normal_(module.query_projection.weight, std=attention_std)
+            nn.init.normal_(module.memory_projection.weight, std=attention_std)
+            nn.init.zeros_(module.energy_weight)
 
 
 def nematus(model: nn.Module, *, std: NotNegative) -> None:
@@ -49,13 +49,13 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
     matrices: list[Tensor] = []
     for name, module in model.named_modules():
         if isinstance(module, AdditiveAttention):
-            nn.init.normal_(module.energy, std=std)
-            matrices += [module.query.weight, module.memory.weight]
+            nn.init.normal_(module.energy_weight, std=std)
+            matrices += [module.query_projection.weight, module.memory_projection.weight]
         elif isinstance(module, ConditionalGRUDecoder):
-            matrices.append(module.start.weight)
+            matrices.append(module.initial_state_projection.weight)
         elif isinstance(module, Cell):
             blocks = (2, 1) if name == "decoder.context_cell" else (1, 1, 1)
-            matrices += module.input.weight.split([block * module.hidden_dim for block in blocks])
+            matrices += module.input_projection.weight.split([block * module.hidden_dim for block in blocks])
     for matrix in matrices:
         if matrix.shape[0] == matrix.shape[1]:
             nn.init.orthogonal_(matrix)

@@ -136,7 +136,7 @@ class Decoder(nn.Module):
     """Predicts the next target token; subclasses set both attributes."""
 
     embedding: nn.Embedding
-    output: nn.Linear  # features to logits
+    output_projection: nn.Linear  # features to logits
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The state before the first token, one row for each sentence."""
@@ -152,7 +152,7 @@ class Decoder(nn.Module):
 
     def forward(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """Teacher forcing: logits ``[batch, tgt_len, vocab]`` of the token that follows each token read."""
-        return self.output(self.features(tgt_tokens, state))
+        return self.output_projection(self.features(tgt_tokens, state))
 
     def source_attention(self) -> list[nn.Module]:
         """The modules that attend to the source; with any, every step returns alignments."""
@@ -215,7 +215,7 @@ class Seq2Seq(nn.Module):
             "embeddings": [m for m in (self.encoder.embedding, self.decoder.embedding) if m is not None],
             "encoder": [self.encoder],
             "attention": self.decoder.source_attention(),
-            "output": [self.decoder.output],
+            "output": [self.decoder.output_projection],
             "decoder": [self.decoder],
         }
         parts: dict[str, list[nn.Parameter]] = {}

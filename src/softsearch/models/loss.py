@@ -67,16 +67,16 @@ class SampledSoftmax(CrossEntropy):
         sparse: give the output matrix a gradient of V's rows alone (see :class:`Embeddings`).
     """
 
-    recent: Tensor  # [tau] different target words, the last seen first
+    recent_words: Tensor  # [tau] different target words, the last seen first
 
     def __init__(self, *, tau: Size = 15_000, smoothing: Rate = 0.1, per: Per = "token", sparse: bool = False) -> None:
         super().__init__(smoothing=smoothing, per=per)
         self.sparse = sparse
-        self.register_buffer("recent", torch.arange(tau))
+        self.register_buffer("recent_words", torch.arange(tau))
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
         """See :class:`CrossEntropy`; a vocabulary that V' could hold is used whole."""
-        if not self.training or self.recent.numel() >= output.out_features:
+        if not self.training or self.recent_words.numel() >= output.out_features:
             return super().forward(features, targets, output)
         subset = self._next_subset(targets)
         weight = functional.embedding(subset, output.weight, sparse=self.sparse)  # [words, dim]
@@ -85,10 +85,10 @@ class SampledSoftmax(CrossEntropy):
     def _next_subset(self, targets: Tensor) -> Tensor:
         """V', sorted; remembers its words, those of this batch first."""
         now = targets.unique()
-        before = self.recent[torch.isin(self.recent, now, invert=True)]
-        tau = self.recent.numel()
+        before = self.recent_words[torch.isin(self.recent_words, now, invert=True)]
+        tau = self.recent_words.numel()
         words = torch.cat((now, before))[: max(tau, now.numel())]
-        self.recent.copy_(words[:tau])  # in place: DDP gives every process the words of the first
+        self.recent_words.copy_(words[:tau])  # in place: DDP gives every process the words of the first
         return words.sort().values
 
 

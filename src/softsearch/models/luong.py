@@ -71,11 +71,11 @@ class LuongDecoder(RecurrentDecoder):
             half_window=half_window,
             location_length=location_length,
         )
-        self.combine = xavier(nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False))  # W_c
-        self.feed: nn.Linear | None = None
+        self.attentional_projection = xavier(nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False))  # W_c
+        self.feed_projection: nn.Linear | None = None
         if input_feeding:  # the columns of the first layer's W that read h~
-            width = self._first_cell.input.out_features
-            self.feed = xavier(nn.Linear(hidden_dim, width, bias=False), blocks=width // hidden_dim)
+            width = self._first_cell.input_projection.out_features
+            self.feed_projection = xavier(nn.Linear(hidden_dim, width, bias=False), blocks=width // hidden_dim)
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
@@ -84,21 +84,21 @@ class LuongDecoder(RecurrentDecoder):
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The final states of the encoder's layers, the attention's product with all states, and h~_0 = 0."""
         cache = super().init_state(encoded).cache
-        if self.feed is not None:
+        if self.feed_projection is not None:
             cache += (encoded.states.new_zeros(encoded.mask.shape[0], self.hidden_dim),)
         return DecoderState.initial(encoded, cache, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: without input feeding layer by layer, and all steps attend at once."""
         x: Tensor = self.dropout(self.embedding(tgt_tokens))
-        if self.feed is None:
+        if self.feed_projection is None:
             for index, (layer, start) in enumerate(self._with_states(state.cache)):
                 x = layer(self.dropout(x) if index else x, None, start).states
             steps = torch.arange(x.shape[1], device=x.device)
             context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
             return self._combine(context, x)
         features = []
-        for step_input in self._first_cell.input(x).unbind(1):
+        for step_input in self._first_cell.input_projection(x).unbind(1):
             attentional, _, state = self._advance(step_input, state)
             features.append(attentional)
         return torch.stack(features, dim=1)
@@ -106,32 +106,32 @@ class LuongDecoder(RecurrentDecoder):
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         x = self.dropout(self.embedding(tokens))
-        features, alignments, after = self._advance(self._first_cell.input(x), state)
-        return StepOutput(self.output(features), alignments, after)
+        features, alignments, after = self._advance(self._first_cell.input_projection(x), state)
+        return StepOutput(self.output_projection(features), alignments, after)
 
     @property
     def _first_cell(self) -> Cell:
-        return cast(Recurrence, self.layers[0]).cell
+        return cast(Recurrence, self.layers[0]).forward_cell
 
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """One step, from the first layer's product with E y: h~, the alignments and the next state."""
-        if self.feed is not None:
-            x = x + self.feed(state.cache[-1])
+        if self.feed_projection is not None:
+            x = x + self.feed_projection(state.cache[-1])
         cache: list[Tensor] = []
         h = x
         for layer, before in self._with_states(state.cache):
-            after = layer.cell(layer.cell.input(self.dropout(h)) if cache else x, before)
+            after = layer.forward_cell(layer.forward_cell.input_projection(self.dropout(h)) if cache else x, before)
             cache.extend(after)
             h = after[0]
         sentences = state.memory.mask.shape[0]  # not len: the exporter would take it for a constant
         query, position = (t.unflatten(0, (sentences, -1)) for t in (h, state.position))  # [sentences, beams, ...]
         context, alignments = self.attention(query, state.memory, position)
         attentional = self._combine(context.flatten(0, 1), h)
-        if self.feed is not None:
+        if self.feed_projection is not None:
             cache.append(attentional)
         return attentional, alignments.flatten(0, 1), state.next(tuple(cache))
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
         """h~, the features that the output layer reads."""
-        features: Tensor = self.dropout(torch.tanh(self.combine(torch.cat((context, h), dim=-1))))
+        features: Tensor = self.dropout(torch.tanh(self.attentional_projection(torch.cat((context, h), dim=-1))))
         return features

@@ -32,15 +32,15 @@ class RCTMDecoder(Decoder):
         super().__init__()
         self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        self.summary = nn.Linear(encoder.top_layer().joined_dim, hidden_dim, bias=False)  # S
+        self.summary_projection = nn.Linear(encoder.top_layer().joined_dim, hidden_dim, bias=False)  # S
         self.cell = ElmanCell(embeddings.dim, hidden_dim)  # I, R and a bias
-        self.output = embeddings.make_output(hidden_dim)
-        xavier(self.summary)
+        self.output_projection = embeddings.make_output(hidden_dim)
+        xavier(self.summary_projection)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """S csm(e) once for all steps, and h_0 = 0."""
-        h = self.summary.weight.new_zeros(encoded.mask.shape[0], self.cell.hidden_dim)
-        return DecoderState.initial(encoded, (h,), (self.summary(encoded.final[-1].joined()[0]),))
+        h = self.summary_projection.weight.new_zeros(encoded.mask.shape[0], self.cell.hidden_dim)
+        return DecoderState.initial(encoded, (h,), (self.summary_projection(encoded.final[-1].joined()[0]),))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`."""
@@ -56,9 +56,9 @@ class RCTMDecoder(Decoder):
         memory = state.memory
         embedded = self.embedding(tokens).unflatten(0, (memory.mask.shape[0], -1))  # [sentences, beams, embedding_dim]
         cache = self.cell(self._inputs(embedded, memory).flatten(0, 1), state.cache)
-        return StepOutput(self.output(self.dropout(cache[0])), None, state.next(cache))
+        return StepOutput(self.output_projection(self.dropout(cache[0])), None, state.next(cache))
 
     def _inputs(self, embedded: Tensor, memory: Memory) -> Tensor:
         """I v(f) + s of a sentence's tokens or of its beams, ``[sentences, any, hidden_dim]``."""
-        inputs: Tensor = self.cell.input(self.dropout(embedded)) + memory.projected[0][:, None]
+        inputs: Tensor = self.cell.input_projection(self.dropout(embedded)) + memory.projected[0][:, None]
         return inputs

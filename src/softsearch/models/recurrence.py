@@ -32,14 +32,13 @@ class Recurrence(nn.Module):
         self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, reset: Reset = "before"
     ) -> None:
         super().__init__()
-        self.cells = nn.ModuleList(
-            make_cell(kind, input_dim, hidden_dim, reset=reset) for _ in range(1 + bidirectional)
-        )
+        self.forward_cell = make_cell(kind, input_dim, hidden_dim, reset=reset)
+        self.backward_cell = make_cell(kind, input_dim, hidden_dim, reset=reset) if bidirectional else None
 
     @property
-    def cell(self) -> Cell:
-        """The forward cell."""
-        return cast(Cell, self.cells[0])
+    def cells(self) -> list[Cell]:
+        """One cell for each direction."""
+        return [self.forward_cell] if self.backward_cell is None else [self.forward_cell, self.backward_cell]
 
     def forward(self, x: Tensor, mask: Tensor | None = None, initial: State | None = None) -> RecurrenceOutput:
         """Reads ``x`` ``[batch, len, input_dim]``.
@@ -49,16 +48,21 @@ class Recurrence(nn.Module):
             mask: ``[batch, len]``, True = real token, padding on the right; none: all are real.
             initial: the state before the first token of a layer with one direction, zeros by default.
         """
-        if isinstance(self.cell, GRUCell) and self.cell.reset == "before":
-            return self._loop(x, mask, initial)
-        return self._kernel(x, mask, initial)
+        cell = self.forward_cell
+        loops = isinstance(cell, GRUCell) and cell.reset == "before"
+        return self._loop(x, mask, initial) if loops else self._kernel(x, mask, initial)
 
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         """The GRU whose reset gate acts before the product; both directions in one loop."""
         cells = [cast(GRUCell, cell) for cell in self.cells]
-        gates, candidate = (torch.stack(w) for w in zip(*((c.gates, c.candidate) for c in cells), strict=True))
+        gates, candidate = (
+            torch.stack(w)
+            for w in zip(*((c.recurrent_gate_weight, c.recurrent_candidate_weight) for c in cells), strict=True)
+        )
         x = x.transpose(0, 1)  # [len, batch, input_dim]
-        inputs = torch.stack(self._directions([cell.input(x) for cell in cells]), dim=1)  # [len, directions, batch, ..]
+        inputs = torch.stack(
+            self._directions([cell.input_projection(x) for cell in cells]), dim=1
+        )  # [len, directions, batch, ..]
         h = gates.new_zeros(len(cells), x.shape[1], cells[0].hidden_dim) if initial is None else initial[0][None]
         reals: list[Tensor | None] = [None] * len(x)
         if mask is not None:
@@ -77,15 +81,15 @@ class Recurrence(nn.Module):
         return [tensors[0], *(tensor.flip(0) for tensor in tensors[1:])]
 
     def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
-        cell = self.cell
+        cells, cell = self.cells, self.forward_cell
         kernel: Any = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}[type(cell)]
         # In full precision under autocast too: a kernel keeps the state in the dtype of its products.
         with torch.autocast(x.device.type, enabled=False):
-            weights = [weight for c in self.cells for weight in cast(Cell, c).kernel_weights() or ()]
+            weights = [weight for c in cells for weight in c.kernel_weights() or ()]
             x = x.to(weights[0].dtype)
-            zeros = x.new_zeros(len(self.cells), x.shape[0], cell.hidden_dim)
+            zeros = x.new_zeros(len(cells), x.shape[0], cell.hidden_dim)
             state = [zeros] * cell.num_states if initial is None else [s.to(x.dtype)[None] for s in initial]
-            options = (True, 1, 0.0, torch.is_grad_enabled(), len(self.cells) == 2)  # biases, layers, dropout, ...
+            options = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, ...
             if mask is None:
                 states, *last = kernel(x, _one_or_list(state), weights, *options, True)
             else:

@@ -124,7 +124,7 @@ class RecurrentDecoder(Decoder):
         widths = [embeddings.dim] + [hidden_dim] * (num_layers - 1)
         layers = [Recurrence(cell, width, hidden_dim, reset=reset) for width in widths]
         self.layers = nn.ModuleList(layers)
-        self.hidden_dim, self.num_states = hidden_dim, layers[0].cell.num_states
+        self.hidden_dim, self.num_states = hidden_dim, layers[0].forward_cell.num_states
         shapes = [(layer.joined_dim, layer.has_c) for layer in encoder.layers]
         if shapes and shapes != [(hidden_dim, cell == "lstm")] * num_layers:
             found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
@@ -133,7 +133,7 @@ class RecurrentDecoder(Decoder):
                 f"{num_layers} layers ({cell}); give both the same model.*.cell and num_layers, and a bidirectional "
                 "encoder half of the decoder's hidden_dim"
             )
-        self.output = embeddings.make_output(hidden_dim)
+        self.output_projection = embeddings.make_output(hidden_dim)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The final states of the encoder's layers, as they are."""
@@ -154,10 +154,10 @@ class RecurrentDecoder(Decoder):
         x = self.dropout(self.embedding(tokens))
         cache: list[Tensor] = []
         for layer, before in self._with_states(state.cache):
-            after = layer.cell(layer.cell.input(x), before)
+            after = layer.forward_cell(layer.forward_cell.input_projection(x), before)
             cache.extend(after)
             x = self.dropout(after[0])
-        return StepOutput(self.output(x), None, state.next(tuple(cache)))
+        return StepOutput(self.output_projection(x), None, state.next(tuple(cache)))
 
     def _with_states(self, cache: tuple[Tensor, ...]) -> list[tuple[Recurrence, State]]:
         """Each layer with its own part of the cache."""

@@ -16,8 +16,8 @@ class RNNencdecDecoder(Decoder):
     c = tanh(V h_N), h_0 = tanh(V' c); h_t = GRU(h_{t-1}; E y_{t-1}, c), where r gates U h_{t-1} + C c together:
     h~_t = tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) =
     softmax(G s_t). y_0 is BOS, with an embedding like any other, where the paper has zeros. With ``output_rank`` G is a
-    product G_l G_r, and ``output`` holds G_l. h_N is the final state of the encoder's last layer, its directions side
-    by side.
+    product G_l G_r, and ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its
+    directions side by side.
 
     Args:
         embeddings: the target's are E.
@@ -45,34 +45,42 @@ class RNNencdecDecoder(Decoder):
         dim = embeddings.dim
         self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        self.summary = nn.Linear(encoder.top_layer().joined_dim, hidden_dim)  # V
-        self.start = nn.Linear(hidden_dim, hidden_dim)  # V'
+        self.summary_projection = nn.Linear(encoder.top_layer().joined_dim, hidden_dim)  # V
+        self.initial_state_projection = nn.Linear(hidden_dim, hidden_dim)  # V'
         self.cell = GRUCell(dim, hidden_dim, reset="after")
-        self.cell_summary = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)  # C_z, C_r, C
-        self.maxout_embedding = nn.Linear(dim, 2 * maxout_dim)
-        self.maxout_state = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.maxout_summary = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.factor = None if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
+        self.cell_summary_projection = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)  # C_z, C_r, C
+        self.readout_embedding_projection = nn.Linear(dim, 2 * maxout_dim)
+        self.readout_state_projection = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
+        self.readout_summary_projection = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
+        self.output_factor = None if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
         width = (maxout_dim, "maxout_dim") if output_rank is None else (output_rank, "output_rank")
-        self.output = embeddings.make_output(*width)
-        for layer in (self.summary, self.start, self.maxout_embedding, self.maxout_state, self.maxout_summary):
+        self.output_projection = embeddings.make_output(*width)
+        for layer in (
+            self.summary_projection,
+            self.initial_state_projection,
+            self.readout_embedding_projection,
+            self.readout_state_projection,
+            self.readout_summary_projection,
+        ):
             xavier(layer)
-        xavier(self.cell_summary, blocks=3)
-        if self.factor is not None:
-            xavier(self.factor)
+        xavier(self.cell_summary_projection, blocks=3)
+        if self.output_factor is not None:
+            xavier(self.output_factor)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """h_0, and the products with c once for all steps."""
-        c = self.dropout(torch.tanh(self.summary(encoded.final[-1].joined()[0])))
-        h = torch.tanh(self.start(c)).to(self.start.weight.dtype)
-        return DecoderState.initial(encoded, (h,), (self.cell_summary(c), self.maxout_summary(c)))
+        c = self.dropout(torch.tanh(self.summary_projection(encoded.final[-1].joined()[0])))
+        h = torch.tanh(self.initial_state_projection(c)).to(self.initial_state_projection.weight.dtype)
+        return DecoderState.initial(
+            encoded, (h,), (self.cell_summary_projection(c), self.readout_summary_projection(c))
+        )
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the loop holds the GRU alone."""
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         for_cell, for_maxout = state.memory.projected
         h, states = state.cache[0], []
-        for cell_input in self.cell.input(embedded).unbind(1):
+        for cell_input in self.cell.input_projection(embedded).unbind(1):
             h = self._update(cell_input, h, for_cell)
             states.append(h)
         return self._readout(embedded, torch.stack(states, dim=1), for_maxout[:, None])
@@ -83,9 +91,9 @@ class RNNencdecDecoder(Decoder):
         # A sentence's beams lie on an axis of their own, [sentences, beams, ...].
         sentences = state.memory.mask.shape[0]
         embedded = self.dropout(self.embedding(tokens)).unflatten(0, (sentences, -1))
-        h = self._update(self.cell.input(embedded), state.cache[0].unflatten(0, (sentences, -1)), for_cell)
+        h = self._update(self.cell.input_projection(embedded), state.cache[0].unflatten(0, (sentences, -1)), for_cell)
         features = self._readout(embedded, h, for_maxout).flatten(0, 1)
-        return StepOutput(self.output(features), None, state.next((h.flatten(0, 1),)))
+        return StepOutput(self.output_projection(features), None, state.next((h.flatten(0, 1),)))
 
     def _update(self, cell_input: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """h_t."""
@@ -96,5 +104,7 @@ class RNNencdecDecoder(Decoder):
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""
-        s: Tensor = self.dropout(maxout(self.maxout_embedding(embedded) + self.maxout_state(h) + summary))
-        return s if self.factor is None else self.factor(s)
+        s: Tensor = self.dropout(
+            maxout(self.readout_embedding_projection(embedded) + self.readout_state_projection(h) + summary)
+        )
+        return s if self.output_factor is None else self.output_factor(s)

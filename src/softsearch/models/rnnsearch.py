@@ -15,7 +15,7 @@ class AttentionalGRUDecoder(Decoder):
     """A decoder whose state s is a GRU's, with additive attention; subclasses define its start, step and readout."""
 
     dropout: Dropout
-    start: nn.Linear
+    initial_state_projection: nn.Linear
     attention: AdditiveAttention
     cell: GRUCell  # reads the embeddings
 
@@ -25,7 +25,9 @@ class AttentionalGRUDecoder(Decoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """s_0, and the attention's product with the annotations once for all steps."""
-        s = torch.tanh(self.start(self._start_from(encoded))).to(self.start.weight.dtype)
+        s = torch.tanh(self.initial_state_projection(self._start_from(encoded))).to(
+            self.initial_state_projection.weight.dtype
+        )
         return DecoderState.initial(encoded, (s,), (self.attention.project(encoded.states),))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
@@ -33,7 +35,7 @@ class AttentionalGRUDecoder(Decoder):
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         s = state.cache[0]
         read, contexts = [], []
-        for cell_input in self.cell.input(embedded).unbind(1):
+        for cell_input in self.cell.input_projection(embedded).unbind(1):
             state_read, context, _, s = self._advance(cell_input, s, state.memory)
             read.append(state_read)
             contexts.append(context)
@@ -42,8 +44,8 @@ class AttentionalGRUDecoder(Decoder):
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         embedded = self.dropout(self.embedding(tokens))
-        read, context, alignments, s = self._advance(self.cell.input(embedded), state.cache[0], state.memory)
-        logits = self.output(self._readout(embedded, read, context))
+        read, context, alignments, s = self._advance(self.cell.input_projection(embedded), state.cache[0], state.memory)
+        logits = self.output_projection(self._readout(embedded, read, context))
         return StepOutput(logits, alignments, state.next((s,)))
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
@@ -95,17 +97,22 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
         dim, memory_dim = embeddings.dim, encoder.output_dim
         self.embedding = embeddings.tgt
         self.dropout = Dropout(dropout)
-        self.start = nn.Linear(encoder.top_layer().dim, hidden_dim)
+        self.initial_state_projection = nn.Linear(encoder.top_layer().dim, hidden_dim)
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.cell = GRUCell(dim, hidden_dim, reset=reset)
-        self.cell_context = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
-        self.maxout_embedding = nn.Linear(dim, 2 * maxout_dim)
-        self.maxout_state = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.maxout_context = nn.Linear(memory_dim, 2 * maxout_dim, bias=False)
-        self.output = embeddings.make_output(maxout_dim, "maxout_dim")
-        for layer in (self.start, self.maxout_embedding, self.maxout_state, self.maxout_context):
+        self.cell_context_projection = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
+        self.readout_embedding_projection = nn.Linear(dim, 2 * maxout_dim)
+        self.readout_state_projection = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
+        self.readout_context_projection = nn.Linear(memory_dim, 2 * maxout_dim, bias=False)
+        self.output_projection = embeddings.make_output(maxout_dim, "maxout_dim")
+        for layer in (
+            self.initial_state_projection,
+            self.readout_embedding_projection,
+            self.readout_state_projection,
+            self.readout_context_projection,
+        ):
             xavier(layer)
-        xavier(self.cell_context, blocks=3)
+        xavier(self.cell_context_projection, blocks=3)
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
         forward, backward = encoded.final[-1]
@@ -113,10 +120,14 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
 
     def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
-        return s, context, alignments, *self.cell(cell_input + self.cell_context(context), (s,))
+        return s, context, alignments, *self.cell(cell_input + self.cell_context_projection(context), (s,))
 
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
         """t_i from s_{i-1}."""
-        pre = self.maxout_embedding(embedded) + self.maxout_state(s) + self.maxout_context(context)
+        pre = (
+            self.readout_embedding_projection(embedded)
+            + self.readout_state_projection(s)
+            + self.readout_context_projection(context)
+        )
         features: Tensor = self.dropout(maxout(pre))
         return features

@@ -1,5 +1,6 @@
 """The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as there or pre-norm (Xiong et al. 2020)."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Literal, cast
 
@@ -36,10 +37,10 @@ class Residual(nn.Module):
 
 def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
     """max(0, x W_1 + b_1) W_2 + b_2 (section 3.3)."""
-    widen, narrow = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-    for layer in (widen, narrow):
+    hidden, output = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+    for layer in (hidden, output):
         xavier(layer)
-    return nn.Sequential(widen, nn.ReLU(), narrow)
+    return nn.Sequential(OrderedDict(hidden_projection=hidden, relu=nn.ReLU(), output_projection=output))
 
 
 class EncoderLayer(nn.Module):
@@ -47,15 +48,16 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = feed_forward(d_model, d_ff)
-        self.residuals = nn.ModuleList(Residual(d_model, dropout, pre_norm=pre_norm) for _ in range(2))
+        self.self_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
+        self.feed_forward_residual = Residual(d_model, dropout, pre_norm=pre_norm)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """``[batch, src_len, d_model]``, mask ``[batch, 1, 1, src_len]``."""
-        attend, feed = self.residuals
-        x = attend(x, lambda y: self.attention(y, *self.attention.keys_values(y), mask))
-        x = feed(x, self.feed_forward)
+        attention = self.self_attention
+        x = self.self_attention_residual(x, lambda y: attention(y, *attention.keys_values(y), mask))
+        x = self.feed_forward_residual(x, self.feed_forward)
         return x
 
 
@@ -87,14 +89,14 @@ class SSRU(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
-        self.forget = nn.Linear(d_model, d_model)  # W_f, b_f
-        self.input = nn.Linear(d_model, d_model, bias=False)  # W
-        for layer in (self.forget, self.input):
+        self.forget_projection = nn.Linear(d_model, d_model)  # W_f, b_f
+        self.input_projection = nn.Linear(d_model, d_model, bias=False)  # W
+        for layer in (self.forget_projection, self.input_projection):
             xavier(layer)
 
     def start(self, states: Tensor) -> Past:
         """c_0 = 0 for each of ``states`` ``[sentences, src_len, d_model]``."""
-        return (self.forget.weight.new_zeros(states.shape[0], states.shape[2]),)
+        return (self.forget_projection.weight.new_zeros(states.shape[0], states.shape[2]),)
 
     def sequence(self, x: Tensor) -> Tensor:
         """All positions: ``[batch, len, d_model]`` -> the same."""
@@ -104,7 +106,7 @@ class SSRU(nn.Module):
         """The positions that follow ``past``, as a rule one: ``[rows, len, d_model]`` -> the same, and the new past."""
         (c,) = past
         # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
-        forget, new = torch.sigmoid(self.forget(x)).to(c.dtype), self.input(x).to(c.dtype)
+        forget, new = torch.sigmoid(self.forget_projection(x)).to(c.dtype), self.input_projection(x).to(c.dtype)
         states = []
         for f, candidate in zip(forget.unbind(1), new.unbind(1), strict=True):
             c = torch.lerp(candidate, c, f)
@@ -122,37 +124,37 @@ class DecoderLayer(nn.Module):
         self.self_attention = SSRU(d_model) if self_attention == "ssru" else SelfAttention(d_model, num_heads)
         self.cross_attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = feed_forward(d_model, d_ff)
-        self.residuals = nn.ModuleList(Residual(d_model, dropout, pre_norm=pre_norm) for _ in range(3))
+        self.self_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
+        self.cross_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
+        self.feed_forward_residual = Residual(d_model, dropout, pre_norm=pre_norm)
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """All positions at once: ``x`` ``[batch, tgt_len, d_model]``; keys and values of the source."""
-        attend, look, feed = self.residuals
-        x = attend(x, self.self_attention.sequence)
-        x = look(x, lambda y: self.cross_attention(y, keys, values, mask))
-        x = feed(x, self.feed_forward)
+        x = self.self_attention_residual(x, self.self_attention.sequence)
+        x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, keys, values, mask))
+        x = self.feed_forward_residual(x, self.feed_forward)
         return x
 
     def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
         """One position: ``x`` ``[rows, 1, d_model]`` -> x, the longer past, alignments ``[rows, src_len]``."""
-        attend, look, feed = self.residuals
         keys, values = source
         present, alignments = past, x
 
-        def attend_past(y: Tensor) -> Tensor:
+        def attend_to_past(y: Tensor) -> Tensor:
             nonlocal present
             attended, present = self.self_attention.step(y, past)
             return attended
 
-        def look_at_source(y: Tensor) -> Tensor:
+        def attend_to_source(y: Tensor) -> Tensor:
             nonlocal alignments
             beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
-            seen, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
+            attended, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
             alignments = weights.flatten(0, 1)
-            return seen.flatten(0, 1)[:, None]
+            return attended.flatten(0, 1)[:, None]
 
-        x = attend(x, attend_past)
-        x = look(x, look_at_source)
-        x = feed(x, self.feed_forward)
+        x = self.self_attention_residual(x, attend_to_past)
+        x = self.cross_attention_residual(x, attend_to_source)
+        x = self.feed_forward_residual(x, self.feed_forward)
         return x, present, alignments
 
 
@@ -204,7 +206,7 @@ class TransformerEncoder(Encoder):
         self.layers = nn.ModuleList(
             EncoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
         )
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`."""
@@ -212,7 +214,7 @@ class TransformerEncoder(Encoder):
         x = self.dropout(_embed(self.embedding, src_tokens, position))
         for layer in self.layers:
             x = layer(x, src_mask[:, None, None])
-        return EncoderOutput(self.norm(x), src_mask, ())
+        return EncoderOutput(self.final_norm(x), src_mask, ())
 
 
 class TransformerDecoder(Decoder):
@@ -262,8 +264,8 @@ class TransformerDecoder(Decoder):
             DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, self_attention=self_attention)
             for _ in range(num_layers)
         )
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-        self.output = embeddings.make_output(d_model)
+        self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.output_projection = embeddings.make_output(d_model)
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
@@ -283,7 +285,7 @@ class TransformerDecoder(Decoder):
         mask = state.memory.mask[:, None, None]
         for layer, (keys, values) in zip(self.layers, self._by_layer(state.memory.projected), strict=True):
             x = layer(x, keys, values, mask)
-        features: Tensor = self.norm(x)
+        features: Tensor = self.final_norm(x)
         return features
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
@@ -296,7 +298,7 @@ class TransformerDecoder(Decoder):
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
             x, present, alignments = layer.step(x, past, source, mask)
             cache.extend(present)
-        return StepOutput(self.output(self.norm(x[:, 0])), alignments, state.next(tuple(cache)))
+        return StepOutput(self.output_projection(self.final_norm(x[:, 0])), alignments, state.next(tuple(cache)))
 
     def _by_layer(self, tensors: Past) -> list[Past]:
         size = len(tensors) // len(self.layers)

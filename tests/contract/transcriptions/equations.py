@@ -57,13 +57,13 @@ def transposed(matrices: Array, count: int) -> list[Array]:
 
 def elman(w: Weights, x: Array, h: Array) -> Array:
     """h' = tanh(W x + U h + b) (Elman 1990); ``x`` is W x + b."""
-    return np.tanh(x + w["recurrent"].T @ h)
+    return np.tanh(x + w["recurrent_weight"].T @ h)
 
 
 def lstm(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
     """Zaremba et al. 2014, section 3; ``x`` is W x + b for i, f, o and g."""
     x_i, x_f, x_o, x_g = np.split(x, 4)
-    U_i, U_f, U_o, U_g = transposed(w["recurrent"], 4)
+    U_i, U_f, U_o, U_g = transposed(w["recurrent_weight"], 4)
     i, f, o = sigmoid(x_i + U_i @ h), sigmoid(x_f + U_f @ h), sigmoid(x_o + U_o @ h)
     g = np.tanh(x_g + U_g @ h)
     c = f * c + i * g
@@ -73,8 +73,8 @@ def lstm(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
 def gru_before(w: Weights, x: Array, h: Array) -> Array:
     """Cho et al. 2014, equations 5 to 8, with z as in Bahdanau et al. 2015, appendix A.1.1; ``x`` is W x + b."""
     x_z, x_r, x_h = np.split(x, 3)
-    U_z, U_r = transposed(w["gates"], 2)
-    (U,) = transposed(w["candidate"], 1)
+    U_z, U_r = transposed(w["recurrent_gate_weight"], 2)
+    (U,) = transposed(w["recurrent_candidate_weight"], 1)
     z, r = sigmoid(x_z + U_z @ h), sigmoid(x_r + U_r @ h)
     return (1 - z) * h + z * np.tanh(x_h + U @ (r * h))
 
@@ -85,10 +85,10 @@ def gru_after(w: Weights, x: Array, h: Array, inside: Array | float = 0.0) -> Ar
     Their z weights the old state: it is 1 - z of the stored weights.
     """
     x_z, x_r, x_h = np.split(x, 3)
-    U_z, U_r = transposed(w["gates"], 2)
-    (U,) = transposed(w["candidate"], 1)
+    U_z, U_r = transposed(w["recurrent_gate_weight"], 2)
+    (U,) = transposed(w["recurrent_candidate_weight"], 1)
     z, r = sigmoid(-(x_z + U_z @ h)), sigmoid(x_r + U_r @ h)
-    return (1 - z) * np.tanh(x_h + r * (U @ h + w["candidate_bias"] + inside)) + z * h
+    return (1 - z) * np.tanh(x_h + r * (U @ h + w["recurrent_candidate_bias"] + inside)) + z * h
 
 
 def cell(w: Weights, options: Options, x: Array, state: State) -> State:
@@ -103,12 +103,12 @@ def cell(w: Weights, options: Options, x: Array, state: State) -> State:
 
 def zeros(w: Weights, options: Options) -> State:
     """The state before the first token."""
-    hidden = (w["gates"] if options["cell"] == "gru" else w["recurrent"]).shape[0]
+    hidden = (w["recurrent_gate_weight"] if options["cell"] == "gru" else w["recurrent_weight"]).shape[0]
     return (np.zeros(hidden),) * (2 if options["cell"] == "lstm" else 1)
 
 
 def additive_attention(w: Weights, s: Array, annotations: Sequence[Array]) -> Array:
     """c_i of Bahdanau et al. 2015, equations 5 and 6, with e_ij of appendix A.1.2 and a bias."""
-    query = w.product("query", s)
-    e = [w["energy"] @ np.tanh(query + w.affine("memory", h_j)) for h_j in annotations]
+    query = w.product("query_projection", s)
+    e = [w["energy_weight"] @ np.tanh(query + w.affine("memory_projection", h_j)) for h_j in annotations]
     return np.asarray(softmax(np.array(e)) @ np.array(annotations))

@@ -47,10 +47,10 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     """Layers of cells, each over the states of the one below (Bahdanau et al. 2015, section 3.2, has one)."""
     x, ends = [w["embedding.weight"][token] for token in ids], []
     for layer in range(options.get("num_layers", 1)):
-        cells = w.at(f"layers.{layer}.cells")
-        forward, last = run(cells.at("0"), options, x)
+        layer_weights = w.at(f"layers.{layer}")
+        forward, last = run(layer_weights.at("forward_cell"), options, x)
         if options.get("bidirectional", True):
-            backward, first = run(cells.at("1"), options, x[::-1])
+            backward, first = run(layer_weights.at("backward_cell"), options, x[::-1])
             x = [np.concatenate(pair) for pair in zip(forward, backward[::-1], strict=True)]
             ends.append(Ends(last, first))
         else:
@@ -63,7 +63,7 @@ def run(w: Weights, options: Options, words: Sequence[Array]) -> tuple[list[Arra
     """h at each word, and the last state."""
     state, outputs = zeros(w, options), []
     for word in words:
-        state = cell(w, options, w.affine("input", word), state)
+        state = cell(w, options, w.affine("input_projection", word), state)
         outputs.append(state[0])
     return outputs, state
 
@@ -98,59 +98,73 @@ def encoder_decoder(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
     """Sutskever et al. 2014, section 2: the encoder's last states start the decoder; a language model has none."""
     x = [w["embedding.weight"][token] for token in ids]
     for layer in range(options.get("num_layers", 1)):
-        of_layer = w.at(f"layers.{layer}.cells.0")
+        of_layer = w.at(f"layers.{layer}.forward_cell")
         state = encoded.ends[layer].joined() if encoded.ends else zeros(of_layer, options)
         outputs = []
         for word in x:
-            state = cell(of_layer, options, of_layer.affine("input", word), state)
+            state = cell(of_layer, options, of_layer.affine("input_projection", word), state)
             outputs.append(state[0])
         x = outputs
-    return [w.affine("output", h) for h in x]
+    return [w.affine("output_projection", h) for h in x]
 
 
 def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Bahdanau et al. 2015, appendix A.2.2: look, generate from s_{i-1}, update."""
     top = encoded.ends[-1]
-    s = np.tanh(w.affine("start", (top.forward if top.backward is None else top.backward)[0]))  # s_0 = tanh(W_s <-h_1)
+    s = np.tanh(
+        w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0])
+    )  # s_0 = tanh(W_s <-h_1)
     gru = gru_before if options["reset"] == "before" else gru_after
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
         c = additive_attention(w.at("attention"), s, encoded.annotations)
-        t = w.product("maxout_state", s) + w.affine("maxout_embedding", y) + w.product("maxout_context", c)
-        logits.append(w.affine("output", maxout(t)))
-        s = gru(w.at("cell"), w.affine("cell.input", y) + w.product("cell_context", c), s)
+        t = (
+            w.product("readout_state_projection", s)
+            + w.affine("readout_embedding_projection", y)
+            + w.product("readout_context_projection", c)
+        )
+        logits.append(w.affine("output_projection", maxout(t)))
+        s = gru(w.at("cell"), w.affine("cell.input_projection", y) + w.product("cell_context_projection", c), s)
     return logits
 
 
 def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Cho et al. 2014, appendix A.1.2; G = G_l G_r where it has a rank of its own, section 4.1."""
-    factor = w["factor.weight"] if options.get("output_rank") else None
-    c = np.tanh(w.affine("summary", encoded.ends[-1].joined()[0]))  # tanh(V h_N)
-    h = np.tanh(w.affine("start", c))  # tanh(V' c)
+    factor = w["output_factor.weight"] if options.get("output_rank") else None
+    c = np.tanh(w.affine("summary_projection", encoded.ends[-1].joined()[0]))  # tanh(V h_N)
+    h = np.tanh(w.affine("initial_state_projection", c))  # tanh(V' c)
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        C_z, C_r, C = np.split(w["cell_summary.weight"], 3)
-        x = w.affine("cell.input", y) + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
+        C_z, C_r, C = np.split(w["cell_summary_projection.weight"], 3)
+        x = w.affine("cell.input_projection", y) + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
         h = gru_after(w.at("cell"), x, h, inside=C @ c)
-        s = maxout(w.product("maxout_state", h) + w.affine("maxout_embedding", y) + w.product("maxout_summary", c))
-        logits.append(w.affine("output", s if factor is None else factor @ s))
+        s = maxout(
+            w.product("readout_state_projection", h)
+            + w.affine("readout_embedding_projection", y)
+            + w.product("readout_summary_projection", c)
+        )
+        logits.append(w.affine("output_projection", s if factor is None else factor @ s))
     return logits
 
 
 def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Sennrich et al. 2017, section 2: look, update, generate."""
     gru = gru_before if options["reset"] == "before" else gru_after
-    s = np.tanh(w.affine("start", np.mean(encoded.annotations, axis=0)))
+    s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        s = gru(w.at("cell"), w.affine("cell.input", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
+        s = gru(w.at("cell"), w.affine("cell.input_projection", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
         c = additive_attention(w.at("attention"), s, encoded.annotations)
-        s = gru(w.at("context_cell"), w.affine("context_cell.input", c), s)  # s_j = GRU_2(c_j, s'_j)
-        t = np.tanh(w.affine("readout_state", s) + w.product("readout_embedding", y) + w.product("readout_context", c))
-        logits.append(w.affine("output", t))
+        s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)  # s_j = GRU_2(c_j, s'_j)
+        t = np.tanh(
+            w.affine("readout_state_projection", s)
+            + w.product("readout_embedding_projection", y)
+            + w.product("readout_context_projection", c)
+        )
+        logits.append(w.affine("output_projection", t))
     return logits
 
 
@@ -161,15 +175,15 @@ def luong(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) ->
     for t, token in enumerate(ids):
         h = w["embedding.weight"][token]
         for layer in range(options["num_layers"]):
-            of_layer = w.at(f"layers.{layer}.cells.0")
-            x = of_layer.affine("input", h)
+            of_layer = w.at(f"layers.{layer}.forward_cell")
+            x = of_layer.affine("input_projection", h)
             if layer == 0 and options["input_feeding"]:
-                x = x + w.product("feed", fed)
+                x = x + w.product("feed_projection", fed)
             states[layer] = cell(of_layer, options, x, states[layer])
             h = states[layer][0]
         c = luong_context(w.at("attention"), options, h, encoded.annotations, t)
-        fed = np.tanh(w.product("combine", np.concatenate((c, h))))  # h~_t, equation 5
-        logits.append(w.affine("output", fed))  # equation 6
+        fed = np.tanh(w.product("attentional_projection", np.concatenate((c, h))))  # h~_t, equation 5
+        logits.append(w.affine("output_projection", fed))  # equation 6
     return logits
 
 
@@ -179,15 +193,15 @@ def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], 
     if options["score"] == "dot":
         scores = [h_t @ h_s for h_s in h]
     elif options["score"] == "general":
-        scores = [h_t @ w.product("memory", h_s) for h_s in h]
+        scores = [h_t @ w.product("memory_projection", h_s) for h_s in h]
     elif options["score"] == "concat":
-        query = w.product("query", h_t)
-        scores = [w["energy"] @ np.tanh(query + w.product("memory", h_s)) for h_s in h]
+        query = w.product("query_projection", h_t)
+        scores = [w["energy_weight"] @ np.tanh(query + w.product("memory_projection", h_s)) for h_s in h]
     else:  # location, equation 8: one weight for each position that it knows
-        scores = list(w.product("location", h_t))[:S]
+        scores = list(w.product("location_projection", h_t))[:S]
     p_t = float(min(t, S - 1))  # local-m
     if options["window"] == "local-p":  # equation 9
-        p_t = S * float(sigmoid(w["centre_energy"] @ np.tanh(w.product("centre", h_t))))
+        p_t = S * float(sigmoid(w["centre_weight"] @ np.tanh(w.product("centre_projection", h_t))))
     inside = [s for s in range(len(scores)) if options["window"] == "global" or abs(s - p_t) <= D]
     weights = softmax(np.array([scores[s] for s in inside]))
     if options["window"] == "local-p":  # equation 10, sigma = D / 2
@@ -198,9 +212,9 @@ def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], 
 def summary(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """RCTM I of Kalchbrenner & Blunsom 2013, section 3: S csm(e) in every step."""
     del options
-    s = w.product("summary", encoded.ends[-1].joined()[0])
+    s = w.product("summary_projection", encoded.ends[-1].joined()[0])
     h, logits = np.zeros(len(s)), []
     for token in ids:
-        h = elman(w.at("cell"), w.affine("cell.input", w["embedding.weight"][token]) + s, h)
-        logits.append(w.affine("output", h))
+        h = elman(w.at("cell"), w.affine("cell.input_projection", w["embedding.weight"][token]) + s, h)
+        logits.append(w.affine("output_projection", h))
     return logits

@@ -15,9 +15,9 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     x = embedded(w, ids)
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
-        x = residual(own, 0, options, x, partial(look_around, own.at("attention"), options))
-        x = residual(own, 1, options, x, partial(feed_forward, own))
-    return Encoded([normed(w.at("norm"), row) if options["pre_norm"] else row for row in x], [])
+        x = residual(own, "self_attention", options, x, partial(look_around, own.at("self_attention"), options))
+        x = residual(own, "feed_forward", options, x, partial(feed_forward, own))
+    return Encoded([normed(w.at("final_norm"), row) if options["pre_norm"] else row for row in x], [])
 
 
 def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
@@ -26,12 +26,14 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
     past = ssru if options.get("self_attention") == "ssru" else look_back
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
-        x = residual(own, 0, options, x, partial(past, own.at("self_attention"), options))
-        x = residual(own, 1, options, x, partial(attend, own.at("cross_attention"), options, encoded.annotations))
-        x = residual(own, 2, options, x, partial(feed_forward, own))
+        x = residual(own, "self_attention", options, x, partial(past, own.at("self_attention"), options))
+        x = residual(
+            own, "cross_attention", options, x, partial(attend, own.at("cross_attention"), options, encoded.annotations)
+        )
+        x = residual(own, "feed_forward", options, x, partial(feed_forward, own))
     if options["pre_norm"]:
-        x = [normed(w.at("norm"), row) for row in x]
-    return [w.affine("output", row) for row in x]
+        x = [normed(w.at("final_norm"), row) for row in x]
+    return [w.affine("output_projection", row) for row in x]
 
 
 def embedded(w: Weights, ids: Sequence[int]) -> list[Array]:
@@ -49,10 +51,10 @@ def embedded(w: Weights, ids: Sequence[int]) -> list[Array]:
 
 
 def residual(
-    w: Weights, number: int, options: Options, x: list[Array], sublayer: Callable[[list[Array]], list[Array]]
+    w: Weights, name: str, options: Options, x: list[Array], sublayer: Callable[[list[Array]], list[Array]]
 ) -> list[Array]:
     """LayerNorm(x + Sublayer(x)) (section 3.1), or x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1 b)."""
-    norm = w.at(f"residuals.{number}.norm")
+    norm = w.at(f"{name}_residual.norm")
     if options["pre_norm"]:
         return [a + b for a, b in zip(x, sublayer([normed(norm, row) for row in x]), strict=True)]
     return [normed(norm, a + b) for a, b in zip(x, sublayer(x), strict=True)]
@@ -76,24 +78,27 @@ def look_back(w: Weights, options: Options, x: list[Array]) -> list[Array]:
 
 def attend(w: Weights, options: Options, memory: list[Array], x: list[Array]) -> list[Array]:
     """MultiHead(x, memory, memory) (section 3.2.2)."""
-    keys_values = [w.affine("key_value", row) for row in memory]
+    keys_values = [w.affine("key_value_projection", row) for row in memory]
     d_model = len(x[0])
     d_k = d_model // options["num_heads"]
     outputs = []
     for row in x:
-        query, heads = w.affine("query", row), []
+        query, heads = w.affine("query_projection", row), []
         for begin in range(0, d_model, d_k):
             Q = query[begin : begin + d_k]
             K = np.array([both[begin : begin + d_k] for both in keys_values])
             V = np.array([both[d_model + begin : d_model + begin + d_k] for both in keys_values])
             heads.append(softmax(K @ Q / math.sqrt(d_k)) @ V)  # equation 1
-        outputs.append(w.affine("out", np.concatenate(heads)))
+        outputs.append(w.affine("output_projection", np.concatenate(heads)))
     return outputs
 
 
 def feed_forward(w: Weights, x: list[Array]) -> list[Array]:
     """Equation 2."""
-    return [w.affine("feed_forward.2", np.maximum(0, w.affine("feed_forward.0", row))) for row in x]
+    return [
+        w.affine("feed_forward.output_projection", np.maximum(0, w.affine("feed_forward.hidden_projection", row)))
+        for row in x
+    ]
 
 
 def ssru(w: Weights, options: Options, x: list[Array]) -> list[Array]:
@@ -101,7 +106,7 @@ def ssru(w: Weights, options: Options, x: list[Array]) -> list[Array]:
     del options
     c, outputs = np.zeros(len(x[0])), []
     for row in x:
-        f = sigmoid(w.affine("forget", row))
-        c = f * c + (1 - f) * w.product("input", row)
+        f = sigmoid(w.affine("forget_projection", row))
+        c = f * c + (1 - f) * w.product("input_projection", row)
         outputs.append(np.maximum(0, c))
     return outputs

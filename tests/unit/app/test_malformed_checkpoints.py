@@ -49,7 +49,7 @@ def endless() -> dict[str, Any]:
 
 CONFIG = f"{ORIGIN}/config"
 BYTES = torch.zeros(10, dtype=torch.uint8)
-WEIGHT = "state_dict/model.decoder.output.weight"
+WEIGHT = "state_dict/model.decoder.output_projection.weight"
 
 # By a name for the test: the change, and what the message says.
 STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
@@ -104,7 +104,7 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "no weights": (put("state_dict", MISSING), "state_dict is missing, expected weights by name"),
     "weights list": (put("state_dict", [torch.ones(2)]), "state_dict is a list, expected weights by name"),
     "weights empty": (put("state_dict", {}), "state_dict is a dict, expected weights by name"),
-    "weight text": (put(WEIGHT, "x"), "output.weight' of state_dict is 'x', expected a tensor"),
+    "weight text": (put(WEIGHT, "x"), "output_projection.weight' of state_dict is 'x', expected a tensor"),
     "weight list": (put(WEIGHT, [1.0]), "of state_dict is a list, expected a tensor"),
     "weight by number": (put("state_dict", {3: torch.ones(2)}), "3 of state_dict is a Tensor, expected"),
     "weight sparse": (put(WEIGHT, torch.eye(3).to_sparse()), "of state_dict is a Tensor, expected a tensor with all"),
@@ -113,9 +113,9 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
 }
 # What only commands that build the model or the data find.
 CONTENTS: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
-    "weight missing": (put(WEIGHT, MISSING), r"the weights do not fit .*output\.weight is missing there"),
+    "weight missing": (put(WEIGHT, MISSING), r"the weights do not fit .*output_projection\.weight is missing there"),
     "weight surplus": (put("state_dict/model.x", torch.ones(())), r"do not fit .*x is \(\) there, missing here"),
-    "weight shape": (put(WEIGHT, torch.ones(2, 3)), r"do not fit .*output\.weight is \(2, 3\) there, \(16, 8\) here"),
+    "weight shape": (put(WEIGHT, torch.ones(2, 3)), r"output_projection\.weight is \(2, 3\) there, \(16, 8\) here"),
     "dim": (put(f"{CONFIG}/model/embeddings/dim", 9), "tie=all needs features as wide as the embeddings"),
     "dim other": (put(f"{CONFIG}/model/decoder/attention_dim", 9), "the weights do not fit"),
     "dim huge": (put(f"{CONFIG}/model/decoder/attention_dim", 10**12), "model of its config cannot be built"),
@@ -175,7 +175,7 @@ def test_resuming_and_averaging_answer_too(name: str, home: Home) -> None:
 def test_weights_that_no_model_has_cannot_be_averaged(home: Home) -> None:
     """Those of the loss count too."""
     good = home.folder / "good" / "last.ckpt"
-    for change in (put("state_dict/loss.recent", torch.ones(3)), put(WEIGHT, torch.ones(2))):
+    for change in (put("state_dict/loss.recent_words", torch.ones(3)), put(WEIGHT, torch.ones(2))):
         home.save(change)
         with pytest.raises(CheckpointError, match=r"step-1\.ckpt has other weights"):
             average([good, home.other])

@@ -100,7 +100,7 @@ def test_sentences_without_unknown_words_are_translated_without_unknown_words(se
     # no unknown words were evaluated (last column)".
     model = small_model("rnnsearch", seed=4)
     with torch.no_grad():
-        model.decoder.get_parameter("output.bias")[UNK] += 3
+        model.decoder.get_parameter("output_projection.bias")[UNK] += 3
     one, references = system(TorchStepFunction(model)), ["A", "b c d e", "z", "a b c d", "f h h h h"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
     report = measure(one, search, test_set).report
@@ -126,7 +126,7 @@ def test_subwords_that_wrote_no_unknown_word_are_not_translated_again() -> None:
     model = small_model("rnnsearch", seed=4)
     for bias, again in ((-9.0, 0), (9.0, 4)):
         with torch.no_grad():
-            model.decoder.get_parameter("output.bias")[UNK] = bias
+            model.decoder.get_parameter("output_projection.bias")[UNK] = bias
         step_fn = Counting(model)
         one = replace(system(step_fn), tokenizers=(characters, characters))
         test_set = HeldOutText("t", ["a", "b", "x", "c", "a b"], ["a", "b", "c", "b", "c"], "lc_tok", "en", "de")
@@ -213,7 +213,7 @@ def test_scores_that_are_no_probabilities_have_no_loss() -> None:
 def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
     model = small_model("rnnsearch", seed=4)
     with torch.no_grad():
-        model.decoder.get_parameter("output.bias")[UNK] += 3
+        model.decoder.get_parameter("output_projection.bias")[UNK] += 3
     one = system(TorchStepFunction(model))
     references = ["x x x x b", "a x b x b", "x x b x b", "a x x b d", "x e x x x"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")

@@ -90,7 +90,7 @@ def test_attention_that_is_still_even_is_attention() -> None:
     """As at the start of training, where v_a is 0 (Bahdanau et al. 2015, appendix B.1)."""
     model = small_model("rnnsearch")
     with torch.no_grad():
-        cast(RNNsearchDecoder, model.decoder).attention.energy.zero_()
+        cast(RNNsearchDecoder, model.decoder).attention.energy_weight.zero_()
     step_fn = TorchStepFunction(model)
     candidates, _ = step_fn.step(np.array([BOS]), step_fn.start([[4, 5, EOS]]), 1)
     assert candidates.alignments == pytest.approx(1 / 3)

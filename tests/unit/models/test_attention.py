@@ -34,7 +34,7 @@ def mask() -> Tensor:
 def additive() -> AdditiveAttention:
     torch.manual_seed(0)
     attention = AdditiveAttention(QUERY, MEMORY, DIM).double()
-    nn.init.normal_(attention.memory.bias)
+    nn.init.normal_(attention.memory_projection.bias)
     return attention
 
 
@@ -42,15 +42,19 @@ def additive() -> AdditiveAttention:
 def multi_head() -> MultiHeadAttention:
     torch.manual_seed(0)
     attention = MultiHeadAttention(D_MODEL, HEADS).double()
-    for bias in (attention.query.bias, attention.key_value.bias, attention.out.bias):
+    for bias in (
+        attention.query_projection.bias,
+        attention.key_value_projection.bias,
+        attention.output_projection.bias,
+    ):
         nn.init.normal_(bias)
     return attention
 
 
 def paper_additive(attention: AdditiveAttention, s: Array, h: Array) -> tuple[Array, Array]:
     """Bahdanau et al. 2015, A.1.2 and equations 5 and 6, for one query s and the annotations of one sentence."""
-    W_a, U_a = attention.query.weight.detach().numpy(), attention.memory.weight.detach().numpy()
-    b, v_a = attention.memory.bias.detach().numpy(), attention.energy.detach().numpy()
+    W_a, U_a = attention.query_projection.weight.detach().numpy(), attention.memory_projection.weight.detach().numpy()
+    b, v_a = attention.memory_projection.bias.detach().numpy(), attention.energy_weight.detach().numpy()
     e = np.array([v_a @ np.tanh(W_a @ s + U_a @ h_j + b) for h_j in h])
     alpha = softmax(e)
     return sum(a * h_j for a, h_j in zip(alpha, h, strict=True)), alpha
@@ -75,7 +79,9 @@ def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
 
     def attend(query: Tensor, states: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
         parameters = dict(zip(names, weights, strict=True))
-        projected = torch.nn.functional.linear(states, parameters["memory.weight"], parameters["memory.bias"])
+        projected = torch.nn.functional.linear(
+            states, parameters["memory_projection.weight"], parameters["memory_projection.bias"]
+        )
         found: tuple[Tensor, ...] = torch.func.functional_call(additive, parameters, (query, states, projected, mask))
         return found
 
@@ -96,10 +102,10 @@ def test_masked_softmax_has_no_overflow_in_any_precision(dtype: torch.dtype) -> 
 
 def paper_multi_head(attention: MultiHeadAttention, x: Array, memory: Array, mask: Array) -> tuple[Array, Array]:
     """Vaswani et al. 2017, section 3.2, for one sentence: ``x`` [len, d], ``memory`` [keys, d], mask [len, keys]."""
-    W_q, W_o = attention.query.weight.detach().numpy(), attention.out.weight.detach().numpy()
-    W_k, W_v = np.split(attention.key_value.weight.detach().numpy(), 2)
-    b_k, b_v = np.split(attention.key_value.bias.detach().numpy(), 2)
-    b_q, b_o = attention.query.bias.detach().numpy(), attention.out.bias.detach().numpy()
+    W_q, W_o = attention.query_projection.weight.detach().numpy(), attention.output_projection.weight.detach().numpy()
+    W_k, W_v = np.split(attention.key_value_projection.weight.detach().numpy(), 2)
+    b_k, b_v = np.split(attention.key_value_projection.bias.detach().numpy(), 2)
+    b_q, b_o = attention.query_projection.bias.detach().numpy(), attention.output_projection.bias.detach().numpy()
     d_k = D_MODEL // HEADS
     heads, weights = [], []
     for i in range(HEADS):

@@ -20,20 +20,20 @@ def sigmoid(x: Array) -> Array:
 
 def blocks(cell: Cell, recurrent: Tensor, count: int) -> list[tuple[Array, Array, Array]]:
     """(W, U, b) of each of a cell's blocks."""
-    W, b = (np.split(t.detach().numpy(), count) for t in (cell.input.weight, cell.input.bias))
+    W, b = (np.split(t.detach().numpy(), count) for t in (cell.input_projection.weight, cell.input_projection.bias))
     U = [u.T for u in np.split(recurrent.detach().numpy(), count, axis=1)]
     return list(zip(W, U, b, strict=True))
 
 
 def paper_elman(cell: ElmanCell, x: Array, h: Array) -> Array:
     """Elman 1990 with tanh."""
-    ((W, U, b),) = blocks(cell, cell.recurrent, 1)
+    ((W, U, b),) = blocks(cell, cell.recurrent_weight, 1)
     return np.array([np.tanh(W @ x[row] + U @ h[row] + b) for row in range(len(h))])
 
 
 def paper_lstm(cell: LSTMCell, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
     """Zaremba et al. 2014, section 3, one layer."""
-    (W_i, U_i, b_i), (W_f, U_f, b_f), (W_o, U_o, b_o), (W_g, U_g, b_g) = blocks(cell, cell.recurrent, 4)
+    (W_i, U_i, b_i), (W_f, U_f, b_f), (W_o, U_o, b_o), (W_g, U_g, b_g) = blocks(cell, cell.recurrent_weight, 4)
     new_h, new_c = np.empty_like(h), np.empty_like(c)
     for row in range(len(h)):
         i = sigmoid(W_i @ x[row] + U_i @ h[row] + b_i)
@@ -47,15 +47,17 @@ def paper_lstm(cell: LSTMCell, x: Array, h: Array, c: Array) -> tuple[Array, Arr
 
 def paper_gru(cell: GRUCell, x: Array, h: Array) -> Array:
     """Cho et al. 2014, equations 5 to 8, or Sennrich et al. 2017; z on the candidate as in Bahdanau et al. 2015."""
-    (W_z, U_z, b_z), (W_r, U_r, b_r), (W, U, b) = blocks(cell, torch.cat((cell.gates, cell.candidate), 1), 3)
+    (W_z, U_z, b_z), (W_r, U_r, b_r), (W, U, b) = blocks(
+        cell, torch.cat((cell.recurrent_gate_weight, cell.recurrent_candidate_weight), 1), 3
+    )
     new = np.empty_like(h)
     for row in range(len(h)):
         z = sigmoid(W_z @ x[row] + U_z @ h[row] + b_z)
         r = sigmoid(W_r @ x[row] + U_r @ h[row] + b_r)
-        if cell.candidate_bias is None:
+        if cell.recurrent_candidate_bias is None:
             candidate = np.tanh(W @ x[row] + U @ (r * h[row]) + b)
         else:
-            candidate = np.tanh(W @ x[row] + b + r * (U @ h[row] + cell.candidate_bias.detach().numpy()))
+            candidate = np.tanh(W @ x[row] + b + r * (U @ h[row] + cell.recurrent_candidate_bias.detach().numpy()))
         new[row] = (1 - z) * h[row] + z * candidate
     return new
 
@@ -90,13 +92,13 @@ def c() -> Tensor:
 
 def test_elman_equals_the_paper(x: Tensor, h: Tensor) -> None:
     cell = make("rnn")
-    (found,) = cell(cell.input(x), (h,))
+    (found,) = cell(cell.input_projection(x), (h,))
     np.testing.assert_allclose(found.detach().numpy(), paper_elman(cell, x.numpy(), h.numpy()), atol=1e-12)
 
 
 def test_lstm_equals_the_paper(x: Tensor, h: Tensor, c: Tensor) -> None:
     cell = make("lstm")
-    found = cell(cell.input(x), (h, c))
+    found = cell(cell.input_projection(x), (h, c))
     for one, other in zip(found, paper_lstm(cell, x.numpy(), h.numpy(), c.numpy()), strict=True):
         np.testing.assert_allclose(one.detach().numpy(), other, atol=1e-12)
 
@@ -104,52 +106,54 @@ def test_lstm_equals_the_paper(x: Tensor, h: Tensor, c: Tensor) -> None:
 @pytest.mark.parametrize("reset", ["before", "after"])
 def test_gru_equals_the_paper(x: Tensor, h: Tensor, reset: Reset) -> None:
     cell = make("gru", reset)
-    (found,) = cell(cell.input(x), (h,))
+    (found,) = cell(cell.input_projection(x), (h,))
     np.testing.assert_allclose(found.detach().numpy(), paper_gru(cell, x.numpy(), h.numpy()), atol=1e-12)
 
 
 def torch_gru(cell: GRUCell) -> nn.GRUCell:
     """PyTorch's cell with the same weights; its z weights the old state, so it gets -z."""
     theirs = nn.GRUCell(INPUT, HIDDEN).double()
-    z, r, candidate = cell.input.weight.chunk(3)
-    b_z, b_r, b = cell.input.bias.chunk(3)
-    U_z, U_r = (u.T for u in cell.gates.chunk(2, dim=1))
+    z, r, candidate = cell.input_projection.weight.chunk(3)
+    b_z, b_r, b = cell.input_projection.bias.chunk(3)
+    U_z, U_r = (u.T for u in cell.recurrent_gate_weight.chunk(2, dim=1))
     with torch.no_grad():
         theirs.weight_ih.copy_(torch.cat((r, -z, candidate)))
         theirs.bias_ih.copy_(torch.cat((b_r, -b_z, b)))
-        theirs.weight_hh.copy_(torch.cat((U_r, -U_z, cell.candidate.T)))
+        theirs.weight_hh.copy_(torch.cat((U_r, -U_z, cell.recurrent_candidate_weight.T)))
         theirs.bias_hh.zero_()
-        if cell.candidate_bias is not None:
-            theirs.bias_hh[2 * HIDDEN :] = cell.candidate_bias
+        if cell.recurrent_candidate_bias is not None:
+            theirs.bias_hh[2 * HIDDEN :] = cell.recurrent_candidate_bias
     return theirs
 
 
 def test_reset_gate_acts_where_torch_has_it_not(x: Tensor, h: Tensor) -> None:
     cell = make("gru")
-    (found,) = cell(cell.input(x), (h,))
+    (found,) = cell(cell.input_projection(x), (h,))
     assert (found - torch_gru(cell)(x, h)).abs().amax(-1).min() > 1e-3
 
 
 def test_reset_after_is_torchs(x: Tensor, h: Tensor) -> None:
     cell = make("gru", "after")
-    (found,) = cell(cell.input(x), (h,))
+    (found,) = cell(cell.input_projection(x), (h,))
     torch.testing.assert_close(found, torch_gru(cell)(x, h), rtol=0, atol=1e-12)
 
 
 def test_both_forms_are_one_while_nothing_is_reset(x: Tensor, h: Tensor) -> None:
     cell = make("gru")
     with torch.no_grad():
-        cell.input.bias[HIDDEN : 2 * HIDDEN] = 100.0  # r = 1: before or after the product makes no difference
-    (found,) = cell(cell.input(x), (h,))
+        cell.input_projection.bias[HIDDEN : 2 * HIDDEN] = (
+            100.0  # r = 1: before or after the product makes no difference
+        )
+    (found,) = cell(cell.input_projection(x), (h,))
     torch.testing.assert_close(found, torch_gru(cell)(x, h), rtol=0, atol=1e-12)
 
 
 def test_lstm_gradients_by_the_formulas_of_backpropagation(x: Tensor, h: Tensor, c: Tensor) -> None:
     cell = make("lstm")
     inputs = [t.requires_grad_() for t in (x, h, c)]
-    new_h, new_c = cell(cell.input(x), (h, c))
+    new_h, new_c = cell(cell.input_projection(x), (h, c))
     dh, dc = normal(BATCH, HIDDEN, seed=4), normal(BATCH, HIDDEN, seed=5)
-    wanted = [*inputs, cell.input.weight, cell.recurrent, cell.input.bias]
+    wanted = [*inputs, cell.input_projection.weight, cell.recurrent_weight, cell.input_projection.bias]
     found = torch.autograd.grad((new_h, new_c), wanted, (dh, dc))
     arrays = [t.detach().numpy() for t in (x, h, c, dh, dc)]
     for one, other in zip(found, lstm_backward(cell, *arrays), strict=True):
@@ -158,7 +162,7 @@ def test_lstm_gradients_by_the_formulas_of_backpropagation(x: Tensor, h: Tensor,
 
 def lstm_backward(cell: LSTMCell, x: Array, h: Array, c: Array, dh: Array, dc: Array) -> list[Array]:
     """Gradients of x, h, c, all W, all U (transposed, side by side) and all b, given those of h' and c'."""
-    parts = blocks(cell, cell.recurrent, 4)
+    parts = blocks(cell, cell.recurrent_weight, 4)
     dx, dh_before, dc_before = np.zeros_like(x), np.zeros_like(h), np.zeros_like(c)
     dW, dU, db = ([np.zeros_like(part[k]) for part in parts] for k in range(3))
     for row in range(len(h)):
@@ -186,7 +190,7 @@ def test_gradients(kind: Any, reset: Reset) -> None:
     cell = make(kind, reset)
     state = tuple(normal(BATCH, HIDDEN, seed=seed, grad=True) for seed in range(cell.num_states))
     x = normal(BATCH, INPUT, seed=9, grad=True)
-    assert torch.autograd.gradcheck(lambda x, *state: cell(cell.input(x), state), (x, *state))
+    assert torch.autograd.gradcheck(lambda x, *state: cell(cell.input_projection(x), state), (x, *state))
 
 
 def test_gradients_of_masked_steps() -> None:
@@ -199,8 +203,8 @@ def test_gradients_of_masked_steps() -> None:
 def test_mask_holds_the_state(x: Tensor, h: Tensor) -> None:
     cell = make("gru")
     mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
-    found = gru(cell.input(x), h, cell.gates, cell.candidate, mask)
-    moved = gru(cell.input(x), h, cell.gates, cell.candidate)
+    found = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight, mask)
+    moved = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight)
     assert torch.equal(found[1], h[1])
     assert torch.equal(found[[0, 2]], moved[[0, 2]])
 
@@ -208,12 +212,12 @@ def test_mask_holds_the_state(x: Tensor, h: Tensor) -> None:
 def test_stacked_cells_run_apart(x: Tensor, h: Tensor) -> None:
     cell, other = make("gru"), GRUCell(INPUT, HIDDEN).double()
     stacked = gru(
-        torch.stack((cell.input(x), other.input(x))),
+        torch.stack((cell.input_projection(x), other.input_projection(x))),
         torch.stack((h, -h)),
-        torch.stack((cell.gates, other.gates)),
-        torch.stack((cell.candidate, other.candidate)),
+        torch.stack((cell.recurrent_gate_weight, other.recurrent_gate_weight)),
+        torch.stack((cell.recurrent_candidate_weight, other.recurrent_candidate_weight)),
     )
-    expected = torch.stack((*cell(cell.input(x), (h,)), *other(other.input(x), (-h,))))
+    expected = torch.stack((*cell(cell.input_projection(x), (h,)), *other(other.input_projection(x), (-h,))))
     torch.testing.assert_close(stacked, expected, rtol=0, atol=1e-12)
 
 
@@ -222,13 +226,17 @@ def test_the_state_keeps_its_precision_under_autocast(kind: Any) -> None:
     cell = make(kind).float()
     state = tuple(torch.zeros(BATCH, HIDDEN) for _ in range(cell.num_states))
     with torch.autocast("cpu", torch.bfloat16):
-        x = cell.input(torch.ones(BATCH, INPUT))
+        x = cell.input_projection(torch.ones(BATCH, INPUT))
         assert x.dtype == torch.bfloat16
         assert {tensor.dtype for tensor in cell(x, state)} == {torch.float32}
 
 
 def test_recurrent_matrices_start_orthogonal() -> None:
     gru_cell, lstm_cell = GRUCell(INPUT, HIDDEN), LSTMCell(INPUT, HIDDEN)
-    for square in (*gru_cell.gates.chunk(2, dim=1), gru_cell.candidate, *lstm_cell.recurrent.chunk(4, dim=1)):
+    for square in (
+        *gru_cell.recurrent_gate_weight.chunk(2, dim=1),
+        gru_cell.recurrent_candidate_weight,
+        *lstm_cell.recurrent_weight.chunk(4, dim=1),
+    ):
         torch.testing.assert_close(square @ square.T, torch.eye(HIDDEN), rtol=0, atol=1e-5)
-    assert lstm_cell.input.bias.chunk(4)[1].tolist() == [1.0] * HIDDEN  # of the forget gate
+    assert lstm_cell.input_projection.bias.chunk(4)[1].tolist() == [1.0] * HIDDEN  # of the forget gate

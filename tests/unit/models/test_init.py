@@ -34,15 +34,15 @@ def test_gaussian_is_bahdanaus(model: Seq2Seq) -> None:
         f"{name}.{matrix}": getattr(module, matrix).clone()
         for name, module in model.named_modules()
         if isinstance(module, GRUCell)
-        for matrix in ("gates", "candidate")
+        for matrix in ("recurrent_gate_weight", "recurrent_candidate_weight")
     }
     gaussian(model, std=0.01, attention_std=0.001)
     parameters = dict(model.named_parameters())
     for name, before in recurrent.items():
         assert torch.equal(parameters.pop(name), before)
-    assert parameters.pop("decoder.attention.energy").eq(0).all()
+    assert parameters.pop("decoder.attention.energy_weight").eq(0).all()
     for side in ("query", "memory"):
-        assert_normal(parameters.pop(f"decoder.attention.{side}.weight"), 0.001)
+        assert_normal(parameters.pop(f"decoder.attention.{side}_projection.weight"), 0.001)
     matrices = []
     for name, parameter in parameters.items():
         if name.endswith("bias"):
@@ -60,11 +60,13 @@ def test_nematus_is_that_of_its_code() -> None:
     model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     nematus(model, std=0.01)
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    assert_orthogonal(parameters.pop("decoder.attention.memory.weight"))  # Wc_att
-    gates, candidate = parameters.pop("decoder.context_cell.input.weight").split([32, 16])  # Wc, Wcx
+    assert_orthogonal(parameters.pop("decoder.attention.memory_projection.weight"))  # Wc_att
+    gates, candidate = parameters.pop("decoder.context_cell.input_projection.weight").split([32, 16])  # Wc, Wcx
     assert_orthogonal(gates)
     assert_normal(candidate, 0.01)
-    recurrent = [parameters.pop(name) for name in list(parameters) if name.endswith((".gates", ".candidate"))]
+    recurrent = [
+        parameters.pop(name) for name in list(parameters) if name.endswith(("_gate_weight", "_candidate_weight"))
+    ]
     assert len(recurrent) == 8
     for matrices in recurrent:
         for matrix in matrices.split(16, dim=1):

@@ -53,11 +53,11 @@ def paper_scores(attention: LuongAttention, h_t: Array, h: Array) -> Array:
     if attention.score == "dot":
         return np.array([h_t @ h_s for h_s in h])
     if attention.score == "general":
-        return np.array([h_t @ weight["memory.weight"] @ h_s for h_s in h])
+        return np.array([h_t @ weight["memory_projection.weight"] @ h_s for h_s in h])
     if attention.score == "concat":
-        W_a = np.hstack((weight["query.weight"], weight["memory.weight"]))
-        return np.array([weight["energy"] @ np.tanh(W_a @ np.concatenate((h_t, h_s))) for h_s in h])
-    scores: Array = (weight["location.weight"] @ h_t)[: len(h)]  # short sentences use the top part
+        W_a = np.hstack((weight["query_projection.weight"], weight["memory_projection.weight"]))
+        return np.array([weight["energy_weight"] @ np.tanh(W_a @ np.concatenate((h_t, h_s))) for h_s in h])
+    scores: Array = (weight["location_projection.weight"] @ h_t)[: len(h)]  # short sentences use the top part
     return scores
 
 
@@ -71,7 +71,7 @@ def paper_attention(attention: LuongAttention, h_t: Array, h: Array, t: int) -> 
     else:
         p_t = float(min(t, S - 1))
         if attention.window == "local-p":
-            p_t = S * float(sigmoid(weight["centre_energy"] @ np.tanh(weight["centre.weight"] @ h_t)))
+            p_t = S * float(sigmoid(weight["centre_weight"] @ np.tanh(weight["centre_projection.weight"] @ h_t)))
         window = [s for s in range(S) if p_t - D <= s <= p_t + D]
     a = np.zeros(S)
     a[window] = softmax(scores[window])
@@ -110,8 +110,8 @@ def test_windows_hide_what_is_far() -> None:
 def test_a_predicted_centre_may_be_anywhere_in_the_sentence() -> None:
     attention = make("general", "local-p")
     for sign, nearest in ((1.0, LENGTHS[2] - 1), (-1.0, 0)):
-        nn.init.constant_(attention.centre.weight, 10.0)
-        nn.init.constant_(attention.centre_energy, sign * 10.0)
+        nn.init.constant_(attention.centre_projection.weight, 10.0)
+        nn.init.constant_(attention.centre_weight, sign * 10.0)
         _, alignments = attention(torch.ones(3, 1, DIM).double(), make_memory(attention), torch.zeros(3, 1))
         assert alignments[2, 0, nearest] > 0
         assert alignments[2, 0, LENGTHS[2] - 1 - nearest] == 0

@@ -31,7 +31,7 @@ def scan(cell: Cell, words: Tensor, state: tuple[Tensor, ...] | None = None) -> 
     state = state or (torch.zeros(HIDDEN, dtype=torch.float64),) * cell.num_states
     outputs = []
     for word in words:
-        state = cell(cell.input(word), state)
+        state = cell(cell.input_projection(word), state)
         outputs.append(state[0])
     return torch.stack(outputs), state
 
@@ -53,11 +53,11 @@ def test_equals_the_cells(kind: Any, reset: Reset, bidirectional: bool, x: Tenso
     found = layer(x, mask)
     for sentence, length in enumerate(LENGTHS):
         words = x[sentence, :length]
-        outputs, last = scan(layer.cell, words)
+        outputs, last = scan(layer.forward_cell, words)
         torch.testing.assert_close(found.states[sentence, :length, :HIDDEN], outputs)
         assert_last(found.final[0], sentence, last)
         if bidirectional:
-            outputs, last = scan(cast(Cell, layer.cells[1]), words.flip(0))
+            outputs, last = scan(cast(Cell, layer.backward_cell), words.flip(0))
             torch.testing.assert_close(found.states[sentence, :length, HIDDEN:], outputs.flip(0))
             assert_last(found.final[1], sentence, last)
 
@@ -70,10 +70,10 @@ def assert_last(found: tuple[Tensor, ...], sentence: int, expected: tuple[Tensor
 @pytest.mark.parametrize(("kind", "reset"), KINDS)
 def test_starts_from_a_given_state(kind: Any, reset: Reset, x: Tensor) -> None:
     layer = make(kind, reset, bidirectional=False)
-    start = tuple(normal(len(LENGTHS), HIDDEN, seed=seed) for seed in range(layer.cell.num_states))
+    start = tuple(normal(len(LENGTHS), HIDDEN, seed=seed) for seed in range(layer.forward_cell.num_states))
     found = layer(x, None, start)
     for sentence in range(len(LENGTHS)):
-        outputs, last = scan(layer.cell, x[sentence], tuple(s[sentence] for s in start))
+        outputs, last = scan(layer.forward_cell, x[sentence], tuple(s[sentence] for s in start))
         torch.testing.assert_close(found.states[sentence], outputs)
         assert_last(found.final[0], sentence, last)
 
@@ -83,7 +83,7 @@ def test_gradients_are_those_of_the_cells(kind: Any, reset: Reset, x: Tensor, ma
     layer = make(kind, reset, bidirectional=False)
     weights = normal(len(LENGTHS), max(LENGTHS), HIDDEN, seed=3) * mask[..., None]
     together = torch.autograd.grad((layer(x, mask).states * weights).sum(), list(layer.parameters()))
-    alone = [scan(layer.cell, x[i, :length])[0] * weights[i, :length] for i, length in enumerate(LENGTHS)]
+    alone = [scan(layer.forward_cell, x[i, :length])[0] * weights[i, :length] for i, length in enumerate(LENGTHS)]
     apart = torch.autograd.grad(torch.cat(alone).sum(), list(layer.parameters()))
     for one, other in zip(together, apart, strict=True):
         torch.testing.assert_close(one, other)

@@ -45,9 +45,9 @@ def test_dropout_stays_off_the_recurrent_connections() -> None:
     encoder = RecurrentEncoder(
         embedding=nn.Embedding(VOCAB, 3), cell="rnn", hidden_dim=HIDDEN, bidirectional=False, dropout=0.99
     )
-    cell = cast(Any, encoder.layers[0]).cell
-    nn.init.eye_(cell.recurrent)
-    nn.init.ones_(cell.input.bias)
+    cell = cast(Any, encoder.layers[0]).forward_cell
+    nn.init.eye_(cell.recurrent_weight)
+    nn.init.ones_(cell.input_projection.bias)
     (last,) = encoder(torch.full(mask.shape, 4) * mask, mask).final[0].forward
     plain, h = torch.zeros(len(lengths)), torch.zeros(())
     for step in range(max(lengths)):

@@ -12,7 +12,7 @@ def test_the_output_matrix_has_the_rank_asked_for(options: list[str], rank: int)
     decoder = small_model("rnnencdec", *options).decoder
     assert isinstance(decoder, RNNencdecDecoder)
     inputs = torch.eye(8, dtype=torch.float64)  # of all units of the maxout layer
-    features = inputs if decoder.factor is None else decoder.factor(inputs)
-    G = decoder.output(features) - decoder.output.bias  # transposed
+    features = inputs if decoder.output_factor is None else decoder.output_factor(inputs)
+    G = decoder.output_projection(features) - decoder.output_projection.bias  # transposed
     assert G.shape == (8, TGT_VOCAB)
     assert torch.linalg.matrix_rank(G) == rank

@@ -126,15 +126,15 @@ def test_a_resumed_loss_samples_the_same_words() -> None:
     for batch in BATCHES[2:]:
         rest = resumed(features(len(batch)), torch.tensor(batch), output)
     assert torch.equal(rest.smoothed, whole.smoothed)
-    assert torch.equal(resumed.recent, loss.recent)
+    assert torch.equal(resumed.recent_words, loss.recent_words)
 
 
 @pytest.mark.parametrize("training", [False, True])
 def test_evaluation_and_small_vocabularies_take_the_whole_softmax(training: bool) -> None:
     loss = SampledSoftmax(tau=VOCAB if training else TAU, smoothing=0.1).train(training)
-    before, output, targets = loss.recent.clone(), layer(), torch.tensor(BATCHES[0])
+    before, output, targets = loss.recent_words.clone(), layer(), torch.tensor(BATCHES[0])
     found = loss(features(4), targets, output)
     expected = CrossEntropy(smoothing=0.1)(features(4), targets, output)
     assert torch.equal(found.smoothed, expected.smoothed)
     assert torch.equal(found.nll, expected.nll)
-    assert torch.equal(loss.recent, before)
+    assert torch.equal(loss.recent_words, before)

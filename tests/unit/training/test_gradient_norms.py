@@ -37,8 +37,8 @@ def test_each_parameter_counts_in_its_part() -> None:
         "embeddings": embeddings,
         "encoder": [g for g in named(model, "encoder.") if all(g is not e for e in embeddings)],
         "attention": named(model, "decoder.attention."),
-        "output": named(model, "decoder.output."),
-        "decoder": named(model, "decoder.start.", "decoder.cell", "decoder.maxout"),
+        "output": named(model, "decoder.output_projection."),
+        "decoder": named(model, "decoder.initial", "decoder.cell", "decoder.readout"),
         "total": named(model, ""),
     }
     found = gradient_norms(model, ALONE)
@@ -85,7 +85,7 @@ def test_rows_of_sparse_gradients_are_added_up_first() -> None:
 def test_what_is_frozen_has_no_part() -> None:
     model = small_model("rnnsearch").float()
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.startswith("decoder.output."))
+        parameter.requires_grad_(name.startswith("decoder.output_projection."))
     model(SRC, TGT).sum().backward()
     assert set(gradient_norms(model, ALONE)) == {"output", "total"}
     assert gradient_norms(small_model("rnnsearch"), ALONE) == {}

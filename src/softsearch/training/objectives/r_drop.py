@@ -34,7 +34,7 @@ class RDrop:
         real = batch.tgt_tokens[:, 1:] != PAD
         targets = batch.tgt_tokens[:, 1:][real]
         first, second = (half[real] for half in features.chunk(2))  # [tokens, features] each
-        output = model.decoder.output
+        output = model.decoder.output_projection
         both = loss(torch.cat((first, second)), targets.repeat(2), output)
         divergence = symmetric_divergence(first, second, output)
         return Loss((both.smoothed + self.alpha / 2 * divergence) / 2, both.nll / 2), real.sum()

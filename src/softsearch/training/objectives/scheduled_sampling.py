@@ -96,7 +96,7 @@ class ScheduledSampling:
         features = model.decoder.features(read, state)
         targets = batch.tgt_tokens[:, 1:]
         real = targets != PAD
-        return loss(features[real], targets[real], model.decoder.output), real.sum()
+        return loss(features[real], targets[real], model.decoder.output_projection), real.sum()
 
     @torch.no_grad()
     def _words_to_read(self, decoder: Decoder, state: DecoderState, reference: Tensor, epsilon: float) -> Tensor:

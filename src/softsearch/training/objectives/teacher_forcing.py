@@ -20,4 +20,4 @@ def teacher_forcing(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int 
     read, targets = batch.tgt_tokens[:, :-1], batch.tgt_tokens[:, 1:]
     features = model.features(batch.src_tokens, read)
     real = targets != PAD
-    return loss(features[real], targets[real], model.decoder.output), real.sum()
+    return loss(features[real], targets[real], model.decoder.output_projection), real.sum()

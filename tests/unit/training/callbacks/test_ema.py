@@ -98,8 +98,8 @@ def test_a_run_that_ends_before_its_first_validation_validates_the_average(tmp_p
 def test_words_in_buffers_are_not_averaged(tmp_path: Path) -> None:
     fit(tmp_path, tmp_path / "run", Ema(decay=DECAY), loss=SampledSoftmax(tau=20))
     saved = load_checkpoint(checkpoint(tmp_path / "run"))
-    assert saved["state_dict"]["loss.recent"].tolist() != list(range(20))
-    assert torch.equal(saved["state_dict"]["loss.recent"], saved["current_model_state"]["loss.recent"])
+    assert saved["state_dict"]["loss.recent_words"].tolist() != list(range(20))
+    assert torch.equal(saved["state_dict"]["loss.recent_words"], saved["current_model_state"]["loss.recent_words"])
 
 
 class FailInValidation(Callback):

@@ -28,7 +28,7 @@ def ours() -> Tokenizers:
 
 def save(folder: Path, name: str, step: int, weights: torch.Tensor, used: Tokenizers) -> Path:
     state: dict[str, Any] = {
-        "state_dict": {"model.w": weights, "loss.recent": torch.tensor([step, 7])},
+        "state_dict": {"model.w": weights, "loss.recent_words": torch.tensor([step, 7])},
         "optimizer_states": [{}],
         "global_step": step,
     }
@@ -52,7 +52,7 @@ def test_weights_are_averaged_and_the_rest_is_the_newest(folder: Path) -> None:
         mean = average(order)
         torch.testing.assert_close(mean["state_dict"]["model.w"], torch.tensor([95.0, 1.0, 2.0**-20 * 95]))
         assert mean["state_dict"]["model.w"].dtype == torch.float32
-        assert mean["state_dict"]["loss.recent"].tolist() == [100, 7]
+        assert mean["state_dict"]["loss.recent_words"].tolist() == [100, 7]
         assert mean["global_step"] == 100
         assert "optimizer_states" not in mean
     AtomicCheckpointIO().save_checkpoint(mean, folder / "average.ckpt")

@@ -91,7 +91,7 @@ def alike(rows: int, length: int) -> Batch:
 def test_the_share_of_given_words_is_epsilon_and_the_first_is_always_given(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_model("rnnsearch")
     with torch.no_grad():
-        model.decoder.output.bias[9] = 1e4
+        model.decoder.output_projection.bias[9] = 1e4
     read = words_read(model, sampling(0.25), alike(100, 50), monkeypatch)
     assert read.shape == (100, 51)
     assert set(read[:, 0].tolist()) == {BOS}
@@ -135,7 +135,7 @@ def test_epsilon_follows_the_step() -> None:
 
 def test_gradient_of_the_decoders_start() -> None:
     model = small_model("rnnsearch")
-    layer = model.decoder.start
+    layer = model.decoder.initial_state_projection
     assert isinstance(layer, nn.Linear)
     bias = layer.bias.detach().clone().requires_grad_()
     del layer.bias
@@ -160,7 +160,7 @@ def test_mixed_precision_trains_every_parameter(name: str) -> None:
 def test_a_model_of_nan_gives_a_loss_of_nan() -> None:
     model = small_model("rnnsearch")
     with torch.no_grad():
-        model.decoder.output.bias.fill_(torch.nan)
+        model.decoder.output_projection.bias.fill_(torch.nan)
     assert sampling(0.0, "sample")(model, PLAIN, BATCH, 0)[0].smoothed.isnan()
 
 
