@@ -8,7 +8,7 @@ reordering costs no copy outside of it.
 import copy
 import logging
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -42,8 +42,7 @@ def export_graphs(model: Seq2Seq) -> Graphs:
     example = _Example(model)
     _replace_recurrences(model.encoder)  # a decoder's step has no loop
     step = _export_step(model, example)
-    used = {value.name for value in step.graph.input}
-    encoder = _export_encoder(model, example, used)
+    encoder = _export_encoder(model, example, used={value.name for value in step.graph.input})
     return Graphs(encoder.SerializeToString(), step.SerializeToString())
 
 
@@ -62,6 +61,8 @@ class _Example:
             twice = model.decoder.step(torch.full((sentences * previous,), BOS), once).state
         self.memory = tuple(m.contiguous() for m in (state.memory.states, *state.memory.projected))
         self.cache = tuple(c.unflatten(0, (sentences, previous)) for c in twice.cache)
+        self.memory_names = [f"memory.{i}" for i in range(len(self.memory))]
+        self.cache_names = [f"cache.{i}" for i in range(len(self.cache))]
         self.tokens = torch.full((sentences, beams), BOS)
         self.position = torch.full((sentences, beams), 2)
         self.parents = torch.arange(beams).expand(sentences, beams).clone()
@@ -109,51 +110,37 @@ class _StepGraph(nn.Module):
 
 
 def _export_encoder(model: Seq2Seq, example: _Example, used: set[str]) -> onnx.ModelProto:
-    memory = [f"memory.{i}" for i in range(len(example.memory))]
-    cache = [f"cache.{i}" for i in range(len(example.cache))]
-    tokens = {0: SENTENCES, 1: SRC_LEN}
+    axes = {0: SENTENCES, 1: SRC_LEN}
     exported = _export(
         _EncoderGraph(model),
-        {"src_tokens": example.src_tokens, "src_mask": example.src_mask},
-        {"src_tokens": tokens, "src_mask": tokens},
-        [*memory, *cache],
+        {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
+        [*example.memory_names, *example.cache_names],
     )
-    _drop(exported.graph.output, {name for name in memory if name not in used})
+    _drop(exported.graph.output, set(example.memory_names) - used)
     return exported
 
 
 def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
-    memory_shapes = tuple(
-        {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == example.src_mask.shape[1]}
-        for m in example.memory
+    src_len = example.src_mask.shape[1]
+    memory_axes = tuple(
+        {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == src_len} for m in example.memory
     )
+    cache_axes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | dict.fromkeys(axes, PAST) for axes in example.growing)
     alignments = ["alignments"] if model.decoder.has_attention else []
-    cache_shapes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | dict.fromkeys(axes, PAST) for axes in example.growing)
     exported = _export(
         _StepGraph(model),
         {
-            "tokens": example.tokens,
-            "position": example.position,
-            "parents": example.parents,
-            "src_mask": example.src_mask,
-            "memory": example.memory,
-            "cache": example.cache,
+            "tokens": (example.tokens, rows),
+            "position": (example.position, rows),
+            "parents": (example.parents, rows),
+            "src_mask": (example.src_mask, {0: SENTENCES, 1: SRC_LEN}),
+            "memory": (example.memory, memory_axes),
+            "cache": (example.cache, cache_axes),
         },
-        {
-            "tokens": rows,
-            "position": rows,
-            "parents": rows,
-            "src_mask": {0: SENTENCES, 1: SRC_LEN},
-            "memory": memory_shapes,
-            "cache": cache_shapes,
-        },
-        ["all_log_probs", *alignments, *(f"next_cache.{i}" for i in range(len(example.cache)))],
+        ["all_log_probs", *alignments, *(f"next_{name}" for name in example.cache_names)],
+        ["tokens", "position", "parents", "src_mask", *example.memory_names, *example.cache_names],
     )
-    names = ["tokens", "position", "parents", "src_mask"]
-    names += [f"memory.{i}" for i in range(len(example.memory))]
-    names += [f"cache.{i}" for i in range(len(example.cache))]
-    _rename_inputs(exported.graph, names)
     consumed = {name for node in exported.graph.node for name in node.input}
     _drop(exported.graph.input, {value.name for value in exported.graph.input} - consumed)
     _append_top_k(exported.graph)
@@ -161,43 +148,42 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
 
 
 def _export(
-    module: nn.Module, inputs: dict[str, Any], dynamic_shapes: dict[str, Any], outputs: list[str]
+    module: nn.Module, inputs: dict[str, Any], outputs: list[str], input_names: list[str] | None = None
 ) -> onnx.ModelProto:
+    """Exports a module.
+
+    Args:
+        module: what to export.
+        inputs: example and dynamic axes of each argument.
+        outputs: names of the outputs.
+        input_names: names of the inputs, where an argument holds several.
+    """
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
-        program = _program(module, inputs, dynamic_shapes, outputs)
-    return program.model_proto
-
-
-def _program(
-    module: nn.Module, inputs: dict[str, Any], dynamic_shapes: dict[str, Any], outputs: list[str]
-) -> torch.onnx.ONNXProgram:
-    program = torch.onnx.export(
-        module.eval(),
-        kwargs=inputs,
-        dynamic_shapes=dynamic_shapes,
-        output_names=outputs,
-        opset_version=OPSET,
-        dynamo=True,
-        custom_translation_table=ONNX_FUNCTIONS,
-        verbose=False,
-    )
+        program = torch.onnx.export(
+            module.eval(),
+            kwargs={name: example for name, (example, _) in inputs.items()},
+            dynamic_shapes={name: axes for name, (_, axes) in inputs.items()},
+            input_names=input_names,
+            output_names=outputs,
+            opset_version=OPSET,
+            dynamo=True,
+            custom_translation_table=ONNX_FUNCTIONS,
+            verbose=False,
+        )
     assert program is not None
-    return program
+    return program.model_proto
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without the exporters' remarks about what they did and which packages they miss."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(before)
 
 
 def _replace_recurrences(module: nn.Module) -> None:
@@ -209,17 +195,7 @@ def _replace_recurrences(module: nn.Module) -> None:
             _replace_recurrences(child)
 
 
-def _rename_inputs(graph: onnx.GraphProto, names: list[str]) -> None:
-    renamed = {value.name: name for value, name in zip(graph.input, names, strict=True)}
-    for value in graph.input:
-        value.name = renamed[value.name]
-    for node in graph.node:
-        for index, name in enumerate(node.input):
-            node.input[index] = renamed.get(name, name)
-
-
-def _drop(values: Any, names: Iterable[str]) -> None:
-    names = set(names)
+def _drop(values: Any, names: set[str]) -> None:
     kept = [value for value in values if value.name not in names]
     del values[:]
     values.extend(kept)

@@ -89,15 +89,13 @@ def _(
 
 
 def _onnx_operator(x: Any, w: Any, r: Any, b: Any, lengths: Any, hidden_dim: int, kind: str, reset_after: bool) -> Any:
-    direction = "bidirectional" if w.shape[0] == 2 else "forward"
+    options: Any = {"hidden_size": hidden_dim, "direction": "bidirectional" if w.shape[0] == 2 else "forward"}
     if kind == "LSTMCell":
-        return op.LSTM(x, w, r, b, lengths, hidden_size=hidden_dim, direction=direction)
+        return op.LSTM(x, w, r, b, lengths, **options)
     if kind == "GRUCell":
-        states, last = op.GRU(
-            x, w, r, b, lengths, hidden_size=hidden_dim, direction=direction, linear_before_reset=int(reset_after)
-        )
+        states, last = op.GRU(x, w, r, b, lengths, **options, linear_before_reset=int(reset_after))
     else:
-        states, last = op.RNN(x, w, r, b, lengths, hidden_size=hidden_dim, direction=direction)
+        states, last = op.RNN(x, w, r, b, lengths, **options)
     return states, last, last
 
 
