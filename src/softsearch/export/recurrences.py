@@ -5,7 +5,7 @@ z weight the old state where our cells let it weight the candidate, hence its ne
 sigmoid(a).
 """
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from onnxscript import opset20 as op
@@ -25,10 +25,12 @@ class OnnxRecurrence(nn.Module):
         self.hidden_dim, self.num_states = cell.hidden_dim, cell.num_states
         self.kind, self.directions = type(cell).__name__, len(original.cells)
         self.reset_after = isinstance(cell, GRUCell) and cell.reset == "after"
-        inputs, recurrents, biases = zip(*(_onnx_weights(c) for c in original.cells), strict=True)
-        self.register_buffer("w", torch.stack(inputs))  # [directions, blocks * hidden, input]
-        self.register_buffer("r", torch.stack(recurrents))  # [directions, blocks * hidden, hidden]
-        self.register_buffer("b", torch.stack(biases))  # [directions, 2 * blocks * hidden]
+        w, r, b, b_r = (
+            torch.stack(weights).detach() for weights in zip(*map(_onnx_weights, original.cells), strict=True)
+        )
+        self.register_buffer("w", w)  # [directions, blocks * hidden, input]
+        self.register_buffer("r", r)  # [directions, blocks * hidden, hidden]
+        self.register_buffer("b", torch.cat((b, b_r), dim=1))  # [directions, 2 * blocks * hidden]
 
     def forward(self, x: Tensor, mask: Tensor) -> RecurrenceOutput:
         """See :class:`Recurrence`."""
@@ -40,31 +42,11 @@ class OnnxRecurrence(nn.Module):
         return RecurrenceOutput(states.permute(2, 0, 1, 3).flatten(2), final)
 
 
-def _onnx_weights(cell: Cell) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights of input and state and all biases in ONNX's order: GRU z, r, candidate; LSTM i, o, f, g."""
-    recurrent_bias = torch.zeros_like(cell.input_projection.bias)
+def _onnx_weights(cell: Cell) -> list[Tensor]:
+    """Weights and biases of input and state in ONNX's order: GRU z, r, candidate; LSTM i, o, f, g."""
     if isinstance(cell, GRUCell):
-        recurrent, order, signs = (
-            torch.cat((cell.recurrent_gate_weight, cell.recurrent_candidate_weight), dim=1),
-            [0, 1, 2],
-            [-1, 1, 1],
-        )
-        if cell.recurrent_candidate_bias is not None:
-            recurrent_bias = torch.cat((recurrent_bias[: 2 * cell.hidden_dim], cell.recurrent_candidate_bias))
-    else:
-        recurrent = cast(Tensor, cell.recurrent_weight)
-        order = [0, 2, 1, 3] if isinstance(cell, LSTMCell) else [0]
-        signs = [1] * len(order)
-
-    def ordered(weight: Tensor) -> Tensor:
-        blocks = weight.detach().chunk(len(order))
-        return torch.cat([sign * blocks[block] for block, sign in zip(order, signs, strict=True)])
-
-    return (
-        ordered(cell.input_projection.weight),
-        ordered(recurrent.T),
-        torch.cat((ordered(cell.input_projection.bias), ordered(recurrent_bias))),
-    )
+        return cell.weights_in_order(0, 1, 2, negated=(0,))
+    return cell.weights_in_order(0, 2, 1, 3) if isinstance(cell, LSTMCell) else list(cell.weights())
 
 
 @torch.library.custom_op("softsearch::recurrence", mutates_args=())

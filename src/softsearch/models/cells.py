@@ -26,6 +26,7 @@ class Cell(nn.Module):
     """
 
     num_states: ClassVar[int] = 1  # tensors in a state
+    recurrent_weight: nn.Parameter  # U of all blocks, transposed; the GRU has it in two parts
 
     def __init__(self, input_dim: int, hidden_dim: int, *, blocks: int) -> None:
         super().__init__()
@@ -36,9 +37,19 @@ class Cell(nn.Module):
         """``x`` is :attr:`input_projection` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
         raise NotImplementedError
 
-    def kernel_weights(self) -> list[Tensor] | None:
-        """Weights and biases of input and state in the layout of PyTorch's kernels, if one computes this cell."""
-        return None
+    def weights(self) -> tuple[Tensor, ...]:
+        """Weights of input and state, ``[blocks * hidden_dim, ...]``, and the biases of both."""
+        bias = self.input_projection.bias
+        return self.input_projection.weight, self.recurrent_weight.T, bias, torch.zeros_like(bias)
+
+    def weights_in_order(self, *blocks: int, negated: tuple[int, ...] = ()) -> list[Tensor]:
+        """The :meth:`weights` with their blocks in the order of another implementation, and some of them negated."""
+        split = (weight.chunk(len(blocks)) for weight in self.weights())
+        return [torch.cat([-parts[i] if i in negated else parts[i] for i in blocks]) for parts in split]
+
+    def kernel_weights(self) -> list[Tensor]:
+        """The :meth:`weights` as PyTorch's kernel for a layer of these cells takes them."""
+        return list(self.weights())
 
 
 class ElmanCell(Cell):
@@ -52,15 +63,6 @@ class ElmanCell(Cell):
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
         return (torch.tanh(x + h @ self.recurrent_weight).to(h.dtype),)
-
-    def kernel_weights(self) -> list[Tensor]:
-        """See :class:`Cell`."""
-        return [
-            self.input_projection.weight,
-            self.recurrent_weight.T,
-            self.input_projection.bias,
-            torch.zeros_like(self.input_projection.bias),
-        ]
 
 
 class LSTMCell(Cell):
@@ -87,14 +89,7 @@ class LSTMCell(Cell):
 
     def kernel_weights(self) -> list[Tensor]:
         """See :class:`Cell`; PyTorch's order is i, f, g, o."""
-        weights = (
-            self.input_projection.weight,
-            self.recurrent_weight.T,
-            self.input_projection.bias,
-            torch.zeros_like(self.input_projection.bias),
-        )
-        i_f_g_o = [0, 1, 3, 2]
-        return [torch.cat([weight.chunk(4)[block] for block in i_f_g_o]) for weight in weights]
+        return self.weights_in_order(0, 1, 3, 2)
 
 
 class GRUCell(Cell):
@@ -131,17 +126,18 @@ class GRUCell(Cell):
         new = torch.tanh(x_candidate + r * (h @ self.recurrent_candidate_weight + bias))
         return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
 
-    def kernel_weights(self) -> list[Tensor] | None:
-        """See :class:`Cell`; PyTorch's order is r, z, candidate."""
-        if self.recurrent_candidate_bias is None:
-            return None
+    def weights(self) -> tuple[Tensor, ...]:
+        """See :class:`Cell`; the bias of the state is b_U."""
+        weight, bias = self.input_projection.weight, self.input_projection.bias
         recurrent = torch.cat((self.recurrent_gate_weight.T, self.recurrent_candidate_weight.T))
-        bias = torch.cat((self.recurrent_candidate_bias.new_zeros(2 * self.hidden_dim), self.recurrent_candidate_bias))
-        ordered = []
-        for weight in (self.input_projection.weight, recurrent, self.input_projection.bias, bias):
-            z, r, candidate = weight.chunk(3)
-            ordered.append(torch.cat((r, -z, candidate)))
-        return ordered
+        inside = self.recurrent_candidate_bias
+        if inside is None:
+            return weight, recurrent, bias, torch.zeros_like(bias)
+        return weight, recurrent, bias, torch.cat((inside.new_zeros(2 * self.hidden_dim), inside))
+
+    def kernel_weights(self) -> list[Tensor]:
+        """See :class:`Cell`, with ``reset=after``; PyTorch's order is r, z, candidate, and its z weights h."""
+        return self.weights_in_order(1, 0, 2, negated=(0,))
 
 
 def gru(x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, mask: Tensor | None = None) -> Tensor:

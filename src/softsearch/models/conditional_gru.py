@@ -7,7 +7,7 @@ from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, EncoderOutput, Memory
-from softsearch.models.layers import Dropout, xavier
+from softsearch.models.layers import Dropout, Projections, xavier
 from softsearch.models.rnnsearch import AttentionalGRUDecoder
 from softsearch.ranges import Rate, Size
 
@@ -48,16 +48,11 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
         self.cell = GRUCell(dim, hidden_dim, reset=reset)  # GRU_1
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.context_cell = GRUCell(memory_dim, hidden_dim, reset=reset)  # GRU_2
-        self.readout_state_projection = nn.Linear(hidden_dim, output_dim)
-        self.readout_embedding_projection = nn.Linear(dim, output_dim, bias=False)
-        self.readout_context_projection = nn.Linear(memory_dim, output_dim, bias=False)
+        dims = {"state": hidden_dim, "embedding": dim, "context": memory_dim}
+        self.readout_projections = Projections(output_dim, **dims)
+        self.readout_activation = torch.tanh
         self.output_projection = embeddings.make_output(output_dim, "output_dim")
-        for layer in (
-            self.initial_state_projection,
-            self.readout_state_projection,
-            self.readout_embedding_projection,
-            self.readout_context_projection,
-        ):
+        for layer in (self.initial_state_projection, *self.readout_projections.layers()):
             xavier(layer)
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
@@ -69,13 +64,3 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
         context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
         (s,) = self.context_cell(self.context_cell.input_projection(context), (s,))
         return s, context, alignments, s
-
-    def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """t_j from s_j."""
-        pre = (
-            self.readout_state_projection(s)
-            + self.readout_embedding_projection(embedded)
-            + self.readout_context_projection(context)
-        )
-        features: Tensor = self.dropout(torch.tanh(pre))
-        return features

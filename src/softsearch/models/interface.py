@@ -211,18 +211,12 @@ class Seq2Seq(nn.Module):
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """The parameters by part, each parameter once: a tied output matrix belongs to the embeddings."""
-        modules: dict[str, list[nn.Module]] = {
-            "embeddings": [m for m in (self.encoder.embedding, self.decoder.embedding) if m is not None],
-            "encoder": [self.encoder],
-            "attention": self.decoder.source_attention(),
-            "output": [self.decoder.output_projection],
+        parts: dict[str, list[nn.Module]] = {  # a later one takes what it shares with those before
             "decoder": [self.decoder],
+            "output": [self.decoder.output_projection],
+            "attention": self.decoder.source_attention(),
+            "encoder": [self.encoder],
+            "embeddings": [m for m in (self.encoder.embedding, self.decoder.embedding) if m is not None],
         }
-        parts: dict[str, list[nn.Parameter]] = {}
-        counted: set[nn.Parameter] = set()
-        for part, members in modules.items():
-            parameters = dict.fromkeys(p for module in members for p in module.parameters() if p not in counted)
-            counted.update(parameters)
-            if parameters:
-                parts[part] = list(parameters)
-        return parts
+        part_of = {p: part for part, modules in parts.items() for module in modules for p in module.parameters()}
+        return {part: [p for p in part_of if part_of[p] == part] for part in dict.fromkeys(part_of.values())}

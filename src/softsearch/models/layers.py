@@ -1,5 +1,7 @@
 """Small layers that several architectures share."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -31,6 +33,29 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """The rate, for ``print(model)``."""
         return f"rate={self.rate}"
+
+
+class Projections(nn.ModuleDict):
+    """A linear map of each of several inputs, to be added up; the first one has a bias.
+
+    Args:
+        output_dim: width of the sum.
+        input_dims: width of each input, by its name.
+    """
+
+    def __init__(self, output_dim: int, **input_dims: int) -> None:
+        super().__init__()
+        for name, dim in input_dims.items():
+            self[name] = nn.Linear(dim, output_dim, bias=len(self) == 0)
+
+    def layers(self) -> list[nn.Linear]:
+        """The maps in the order of the inputs."""
+        return cast(list[nn.Linear], list(self.values()))
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """The sum over those inputs that are given."""
+        products: list[Tensor] = [self[name](x) for name, x in inputs.items()]
+        return sum(products[1:], products[0])
 
 
 def maxout(x: Tensor) -> Tensor:

@@ -54,38 +54,30 @@ class Recurrence(nn.Module):
 
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         """The GRU whose reset gate acts before the product; both directions in one loop."""
-        cells = [cast(GRUCell, cell) for cell in self.cells]
-        gates, candidate = (
-            torch.stack(w)
-            for w in zip(*((c.recurrent_gate_weight, c.recurrent_candidate_weight) for c in cells), strict=True)
-        )
+        cells = cast(list[GRUCell], self.cells)
+        gates = torch.stack([cell.recurrent_gate_weight for cell in cells])
+        candidate = torch.stack([cell.recurrent_candidate_weight for cell in cells])
         x = x.transpose(0, 1)  # [len, batch, input_dim]
-        inputs = torch.stack(
-            self._directions([cell.input_projection(x) for cell in cells]), dim=1
-        )  # [len, directions, batch, ..]
+        products = [cell.input_projection(x) for cell in cells]
+        inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, 3 * hidden_dim]
         h = gates.new_zeros(len(cells), x.shape[1], cells[0].hidden_dim) if initial is None else initial[0][None]
         reals: list[Tensor | None] = [None] * len(x)
         if mask is not None:
             real = mask.T[..., None].to(inputs.dtype)
-            reals = list(torch.stack(self._directions([real] * len(cells)), dim=1).unbind(0))
+            reals = list(torch.stack(_in_own_time([real] * len(cells)), dim=1).unbind(0))
         states = []
         for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
             h = gru(step_input, h, gates, candidate, step_real)
             states.append(h)
-        directions = self._directions(list(torch.stack(states).unbind(1)))  # [len, batch, hidden_dim] each
+        directions = _in_own_time(list(torch.stack(states).unbind(1)))  # [len, batch, hidden_dim] each
         return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), FinalState(*((last,) for last in h)))
-
-    @staticmethod
-    def _directions(tensors: list[Tensor]) -> list[Tensor]:
-        """The second one, if there is one, in reversed order of time (axis 0)."""
-        return [tensors[0], *(tensor.flip(0) for tensor in tensors[1:])]
 
     def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         cells, cell = self.cells, self.forward_cell
         kernel: Any = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}[type(cell)]
         # In full precision under autocast too: a kernel keeps the state in the dtype of its products.
         with torch.autocast(x.device.type, enabled=False):
-            weights = [weight for c in cells for weight in c.kernel_weights() or ()]
+            weights = [weight for c in cells for weight in c.kernel_weights()]
             x = x.to(weights[0].dtype)
             zeros = x.new_zeros(len(cells), x.shape[0], cell.hidden_dim)
             state = [zeros] * cell.num_states if initial is None else [s.to(x.dtype)[None] for s in initial]
@@ -95,6 +87,11 @@ class Recurrence(nn.Module):
             else:
                 states, last = _packed(kernel, x, mask, state, weights, options)
         return RecurrenceOutput(states, FinalState(*zip(*(s.unbind(0) for s in last), strict=True)))
+
+
+def _in_own_time(directions: list[Tensor]) -> list[Tensor]:
+    """The tensors of each direction, those of the second one, if there is one, reversed in time (axis 0)."""
+    return [directions[0], *(tensor.flip(0) for tensor in directions[1:])]
 
 
 def _packed(

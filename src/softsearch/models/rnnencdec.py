@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from softsearch.models.cells import GRUCell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
-from softsearch.models.layers import Dropout, maxout, xavier
+from softsearch.models.layers import Dropout, Projections, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
@@ -49,19 +49,11 @@ class RNNencdecDecoder(Decoder):
         self.initial_state_projection = nn.Linear(hidden_dim, hidden_dim)  # V'
         self.cell = GRUCell(dim, hidden_dim, reset="after")
         self.cell_summary_projection = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)  # C_z, C_r, C
-        self.readout_embedding_projection = nn.Linear(dim, 2 * maxout_dim)
-        self.readout_state_projection = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.readout_summary_projection = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
+        self.readout_projections = Projections(2 * maxout_dim, embedding=dim, state=hidden_dim, summary=hidden_dim)
         self.output_factor = None if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
         width = (maxout_dim, "maxout_dim") if output_rank is None else (output_rank, "output_rank")
         self.output_projection = embeddings.make_output(*width)
-        for layer in (
-            self.summary_projection,
-            self.initial_state_projection,
-            self.readout_embedding_projection,
-            self.readout_state_projection,
-            self.readout_summary_projection,
-        ):
+        for layer in (self.summary_projection, self.initial_state_projection, *self.readout_projections.layers()):
             xavier(layer)
         xavier(self.cell_summary_projection, blocks=3)
         if self.output_factor is not None:
@@ -72,7 +64,7 @@ class RNNencdecDecoder(Decoder):
         c = self.dropout(torch.tanh(self.summary_projection(encoded.final[-1].joined()[0])))
         h = torch.tanh(self.initial_state_projection(c)).to(self.initial_state_projection.weight.dtype)
         return DecoderState.initial(
-            encoded, (h,), (self.cell_summary_projection(c), self.readout_summary_projection(c))
+            encoded, (h,), (self.cell_summary_projection(c), self.readout_projections(summary=c))
         )
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
@@ -104,7 +96,6 @@ class RNNencdecDecoder(Decoder):
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""
-        s: Tensor = self.dropout(
-            maxout(self.readout_embedding_projection(embedded) + self.readout_state_projection(h) + summary)
-        )
+        pre = self.readout_projections(embedding=embedded, state=h) + summary
+        s: Tensor = self.dropout(maxout(pre))
         return s if self.output_factor is None else self.output_factor(s)

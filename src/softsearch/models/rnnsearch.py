@@ -1,5 +1,7 @@
 """The decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473), and what Nematus' decoder shares with it."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -7,17 +9,19 @@ from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
-from softsearch.models.layers import Dropout, maxout, xavier
+from softsearch.models.layers import Dropout, Projections, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
 class AttentionalGRUDecoder(Decoder):
-    """A decoder whose state s is a GRU's, with additive attention; subclasses define its start, step and readout."""
+    """A decoder whose state s is a GRU's, with additive attention; subclasses define its parts, start and step."""
 
     dropout: Dropout
     initial_state_projection: nn.Linear
     attention: AdditiveAttention
     cell: GRUCell  # reads the embeddings
+    readout_projections: Projections  # of embedding, state and context
+    readout_activation: Callable[[Tensor], Tensor]
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
@@ -57,8 +61,10 @@ class AttentionalGRUDecoder(Decoder):
         raise NotImplementedError
 
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """The features that the output layer reads."""
-        raise NotImplementedError
+        """t, the features that the output layer reads."""
+        pre = self.readout_projections(embedding=embedded, state=s, context=context)
+        features: Tensor = self.dropout(self.readout_activation(pre))
+        return features
 
 
 class RNNsearchDecoder(AttentionalGRUDecoder):
@@ -101,16 +107,11 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.cell = GRUCell(dim, hidden_dim, reset=reset)
         self.cell_context_projection = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
-        self.readout_embedding_projection = nn.Linear(dim, 2 * maxout_dim)
-        self.readout_state_projection = nn.Linear(hidden_dim, 2 * maxout_dim, bias=False)
-        self.readout_context_projection = nn.Linear(memory_dim, 2 * maxout_dim, bias=False)
+        dims = {"embedding": dim, "state": hidden_dim, "context": memory_dim}
+        self.readout_projections = Projections(2 * maxout_dim, **dims)
+        self.readout_activation = maxout
         self.output_projection = embeddings.make_output(maxout_dim, "maxout_dim")
-        for layer in (
-            self.initial_state_projection,
-            self.readout_embedding_projection,
-            self.readout_state_projection,
-            self.readout_context_projection,
-        ):
+        for layer in (self.initial_state_projection, *self.readout_projections.layers()):
             xavier(layer)
         xavier(self.cell_context_projection, blocks=3)
 
@@ -121,13 +122,3 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
     def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
         return s, context, alignments, *self.cell(cell_input + self.cell_context_projection(context), (s,))
-
-    def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
-        """t_i from s_{i-1}."""
-        pre = (
-            self.readout_embedding_projection(embedded)
-            + self.readout_state_projection(s)
-            + self.readout_context_projection(context)
-        )
-        features: Tensor = self.dropout(maxout(pre))
-        return features

@@ -124,9 +124,8 @@ class DecoderLayer(nn.Module):
         self.self_attention = SSRU(d_model) if self_attention == "ssru" else SelfAttention(d_model, num_heads)
         self.cross_attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = feed_forward(d_model, d_ff)
-        self.self_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
-        self.cross_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
-        self.feed_forward_residual = Residual(d_model, dropout, pre_norm=pre_norm)
+        residuals = (Residual(d_model, dropout, pre_norm=pre_norm) for _ in range(3))
+        self.self_attention_residual, self.cross_attention_residual, self.feed_forward_residual = residuals
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """All positions at once: ``x`` ``[batch, tgt_len, d_model]``; keys and values of the source."""

@@ -120,9 +120,9 @@ def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
         y = w["embedding.weight"][token]
         c = additive_attention(w.at("attention"), s, encoded.annotations)
         t = (
-            w.product("readout_state_projection", s)
-            + w.affine("readout_embedding_projection", y)
-            + w.product("readout_context_projection", c)
+            w.product("readout_projections.state", s)
+            + w.affine("readout_projections.embedding", y)
+            + w.product("readout_projections.context", c)
         )
         logits.append(w.affine("output_projection", maxout(t)))
         s = gru(w.at("cell"), w.affine("cell.input_projection", y) + w.product("cell_context_projection", c), s)
@@ -141,9 +141,9 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
         x = w.affine("cell.input_projection", y) + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
         h = gru_after(w.at("cell"), x, h, inside=C @ c)
         s = maxout(
-            w.product("readout_state_projection", h)
-            + w.affine("readout_embedding_projection", y)
-            + w.product("readout_summary_projection", c)
+            w.product("readout_projections.state", h)
+            + w.affine("readout_projections.embedding", y)
+            + w.product("readout_projections.summary", c)
         )
         logits.append(w.affine("output_projection", s if factor is None else factor @ s))
     return logits
@@ -160,9 +160,9 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
         c = additive_attention(w.at("attention"), s, encoded.annotations)
         s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)  # s_j = GRU_2(c_j, s'_j)
         t = np.tanh(
-            w.affine("readout_state_projection", s)
-            + w.product("readout_embedding_projection", y)
-            + w.product("readout_context_projection", c)
+            w.affine("readout_projections.state", s)
+            + w.product("readout_projections.embedding", y)
+            + w.product("readout_projections.context", c)
         )
         logits.append(w.affine("output_projection", t))
     return logits
