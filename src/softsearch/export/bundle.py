@@ -30,7 +30,7 @@ def export_bundle(
     facts: dict[str, Any],
     shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
 ) -> tuple[Bundle, Parity]:
-    """Writes the bundle of a model in evaluation mode, after its graphs were seen to compute what the model does.
+    """Writes the bundle of a model in evaluation mode, if its graphs compute what the model does.
 
     Args:
         model: the trained model.
@@ -40,7 +40,7 @@ def export_bundle(
         search: what the runtime does by default.
         max_src_tokens: longer sentences are translated in parts.
         facts: about the training, plain values for the manifest and the model card.
-        shortlist: target ids, the most frequent first, and likely ones of each source id, for ``--shortlist``.
+        shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.
 
     Raises:
         ConfigError: a bundle cannot recommend ``search``.
@@ -51,7 +51,7 @@ def export_bundle(
     graphs = export_graphs(model)
     joint = src.model == tgt.model
     names = ("joint.model", "joint.model") if joint else ("src.model", "tgt.model")
-    found: list[Parity] = []
+    parities: list[Parity] = []
     files = {ENCODER: graphs.encoder, DECODER_STEP: graphs.decoder_step, names[0]: src.model, names[1]: tgt.model}
     manifest = {
         "tokenizers": dict(zip(("src", "tgt"), names, strict=True)),
@@ -68,6 +68,6 @@ def export_bundle(
 
     def check(bundle: Bundle) -> None:
         onnx_model = OnnxStepFunction(bundle, alignments=True)
-        found.append(compare(reference, onnx_model, src.vocab_size, max_src_tokens))
+        parities.append(compare(reference, onnx_model, src.vocab_size, max_src_tokens))
 
-    return write_bundle(path, files, manifest, check=check), found[0]
+    return write_bundle(path, files, manifest, check=check), parities[0]

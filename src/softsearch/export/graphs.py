@@ -196,9 +196,9 @@ def _replace_recurrences(module: nn.Module) -> None:
 
 
 def _drop(values: Any, names: set[str]) -> None:
-    kept = [value for value in values if value.name not in names]
+    remaining = [value for value in values if value.name not in names]
     del values[:]
-    values.extend(kept)
+    values.extend(remaining)
 
 
 def _append_top_k(graph: onnx.GraphProto) -> None:

@@ -1,5 +1,6 @@
 """Whether two backends of one model compute the same: run side by side through the interface that search uses."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,13 @@ from softsearch.text.vocabulary import BOS, EOS, SPECIALS
 
 LENGTHS = (1, 5, 60)
 BATCHES = (1, 7)
+BEAMS = 3
 STEPS = 4
 TOLERANCE = 1e-4  # of log-probabilities and alignments; float32 sums in another order stay a hundred times below
 
 
 class Parity(NamedTuple):
-    """The largest absolute differences found."""
+    """The largest absolute differences."""
 
     log_probs: float
     alignments: float
@@ -32,42 +34,42 @@ def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, m
         BundleError: they differ by more than :data:`TOLERANCE`.
     """
     rng = np.random.default_rng(0)
-    worst = Parity(0.0, 0.0)
-    for length in (min(length, max_src_tokens - 1) for length in LENGTHS):
-        for batch in BATCHES:
-            src = [_sentence(rng, src_vocab_size, length if i == 0 else 1 + i % length) for i in range(batch)]
-            found = _compare_batch(rng, reference, other, src)
-            if not max(found) <= TOLERANCE:  # also when it is NaN
-                raise BundleError(
-                    f"the exported graphs differ from the model for {batch} sentences of up to {length} tokens: "
-                    f"log-probabilities by {found.log_probs:.2g}, alignments by {found.alignments:.2g}, expected at "
-                    f"most {TOLERANCE}; nothing was written, please report this model"
-                )
-            worst = Parity(*map(max, worst, found))
-    return worst
+    largest = Parity(0.0, 0.0)
+    for length, batch in itertools.product(LENGTHS, BATCHES):
+        length = min(length, max_src_tokens - 1)
+        src = [_sentence(rng, src_vocab_size, length if i == 0 else 1 + i % length) for i in range(batch)]
+        parity = _compare_batch(rng, reference, other, src)
+        if not max(parity) <= TOLERANCE:  # also when it is NaN
+            raise BundleError(
+                f"the exported graphs differ from the model for {batch} sentences of up to {length} tokens: "
+                f"log-probabilities by {parity.log_probs:.2g}, alignments by {parity.alignments:.2g}, expected at "
+                f"most {TOLERANCE}; nothing was written, please report this model"
+            )
+        largest = Parity(*map(max, largest, parity))
+    return largest
 
 
 def _compare_batch(
     rng: np.random.Generator, reference: StepFunction, other: StepFunction, src: list[list[int]]
 ) -> Parity:
-    beams, sentences, k = 1, len(src), reference.vocab_size
-    states = [backend.start(src) for backend in (reference, other)]
+    backends = (reference, other)
+    beams, sentences = 1, len(src)
+    states = [backend.start(src) for backend in backends]
     tokens = np.full(sentences, BOS)
-    worst = Parity(0.0, 0.0)
+    largest = Parity(0.0, 0.0)
     for step in range(STEPS):
-        stepped = [b.step(tokens, s, k) for b, s in zip((reference, other), states, strict=True)]
-        worst = Parity(*map(max, worst, _differences(stepped[0][0], stepped[1][0])))
-        states = [state for _, state in stepped]
+        outputs = [b.step(tokens, s, reference.vocab_size) for b, s in zip(backends, states, strict=True)]
+        largest = Parity(*map(max, largest, _differences(*(candidates for candidates, _ in outputs))))
+        states = [state for _, state in outputs]
         if step == 1 and sentences > 2:
-            kept = np.arange(0, sentences, 2)
-            states = [b.keep(s, kept) for b, s in zip((reference, other), states, strict=True)]
-            sentences = len(kept)
-        wider = 3
-        rows = (np.arange(sentences)[:, None] * beams + rng.integers(0, beams, (sentences, wider))).reshape(-1)
-        states = [b.select(s, rows) for b, s in zip((reference, other), states, strict=True)]
-        beams = wider
+            rest = np.arange(0, sentences, 2)
+            states = [b.keep(s, rest) for b, s in zip(backends, states, strict=True)]
+            sentences = len(rest)
+        rows = np.arange(sentences)[:, None] * beams + rng.integers(0, beams, (sentences, BEAMS))
+        states = [b.select(s, rows.reshape(-1)) for b, s in zip(backends, states, strict=True)]
+        beams = BEAMS
         tokens = rng.integers(len(SPECIALS), reference.vocab_size, sentences * beams)
-    return worst
+    return largest
 
 
 def _differences(a: Candidates, b: Candidates) -> Parity:

@@ -17,7 +17,7 @@ Reset = Literal["before", "after"]
 
 
 class Cell(nn.Module):
-    """The product with the input, which all cells compute for all steps at once.
+    """A cell; its product with the input is computed for all steps at once.
 
     Args:
         input_dim: width of x.

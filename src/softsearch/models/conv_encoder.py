@@ -18,12 +18,11 @@ Number = TypeVar("Number", int, Tensor)
 class ConvolutionalEncoder(Encoder):
     """The convolutional sentence model CSM (section 3): a sentence shrinks to one vector, layer by layer.
 
-    E_1 has a column for each word, and E_{i+1} = tanh(K^{i+1} * E_i): each row is convolved with its own kernel, which
-    is i + 1 columns wide, so that i columns fewer are left. When m > 1 columns are left and the next kernel is wider,
-    tanh(L^m * E) makes them one. A column that is left alone is csm(e). The paper's sigma is tanh here.
+    E_1 has a column for each word, and E_{i+1} = tanh(K^{i+1} * E_i): each row is convolved with its own kernel, i + 1
+    columns wide, which leaves i columns fewer. When m > 1 columns are left and the next kernel is wider, tanh(L^m * E)
+    makes them one. The last column is csm(e). The paper's sigma is tanh here.
 
-    The vectors of all sentences of a batch take the same steps; each is picked up where its own sentence ends. All K
-    are one parameter and all L another: kernels that no sentence of a batch needs must not be missing from a gradient.
+    All K are one parameter and all L another, so that kernels that no sentence of a batch needs have a gradient too.
 
     Args:
         embedding: source embeddings; their width is that of all layers.
@@ -60,29 +59,23 @@ class ConvolutionalEncoder(Encoder):
         lengths = src_mask.sum(1)
         # While exporting, the number of layers must not depend on the input.
         exporting, src_len = torch.compiler.is_exporting(), src_tokens.shape[1]
-        if not exporting and src_len > self.max_src_len:
-            self._check(int(lengths.max()))
-        words = self.dropout(self.embedding(src_tokens))
-        widths = [w for w in self.widths if exporting or _shrunk(w) < src_len]
-        vector = self._join(*self._shrink(words.transpose(1, 2), lengths, widths))
-        return EncoderOutput(words, src_mask, (FinalState((self.dropout(vector),)),))
-
-    def _check(self, longest: int) -> None:
-        if longest > self.max_src_len:
+        if not exporting and src_len > self.max_src_len and (longest := int(lengths.max())) > self.max_src_len:
             raise InputError(
                 f"a source sentence has {longest} tokens, EOS included, expected at most {self.max_src_len}, where the "
                 "convolutions end; leave it out (batching.max_length), split it, or train with a larger "
                 "model.encoder.max_src_len"
             )
+        words = self.dropout(self.embedding(src_tokens))
+        widths = [w for w in self.widths if exporting or _shrunk(w) < src_len]
+        vector = self._join(*self._shrink(words.transpose(1, 2), lengths, widths))
+        return EncoderOutput(words, src_mask, (FinalState((self.dropout(vector),)),))
 
     def _shrink(self, columns: Tensor, lengths: Tensor, widths: list[int]) -> tuple[Tensor, Tensor]:
         """Applies the kernels of these widths, from K^2 on, to ``columns`` ``[batch, dim, src_len]``.
 
-        Columns that are gone stay as padding: what is computed there is never read.
-
         Returns:
             The columns that each sentence has left when the next kernel is wider, ``[batch, dim, n]``, and how many
-            of them are real, ``[batch]``.
+            of them are real, ``[batch]``; the others are padding.
         """
         (batch, _, src_len), n = columns.shape, self.widths[-1]
         layers = []

@@ -15,10 +15,10 @@ def uniform(model: nn.Module, *, scale: NotNegative) -> None:
 
 
 def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) -> None:
-    """Bahdanau et al. 2015, section B.1: N(0, std^2), but recurrent matrices orthogonal and biases zero.
+    """Bahdanau et al. 2015, section B.1: N(0, std^2), except orthogonal recurrent matrices and zero biases.
 
     Args:
-        model: whose parameters to set; recurrent matrices, orthogonal from the start, and norms stay as they are.
+        model: its recurrent matrices, orthogonal from the start, and its norms stay as they are.
         std: of all other matrices; the paper's is 0.01.
         attention_std: of W_a and U_a; the paper's is 0.001, beside V_a = 0.
     """
@@ -36,13 +36,13 @@ def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) 
 
 
 def nematus(model: nn.Module, *, std: NotNegative) -> None:
-    """Nematus and dl4mt (``norm_weight`` in their code): N(0, std^2), but square matrices orthogonal, biases zero.
+    """Nematus and dl4mt (``norm_weight`` in their code): N(0, std^2), except orthogonal square matrices, zero biases.
 
-    Square is what is square there: the code has one matrix for each gate and the candidate, except that the product of
-    both gates of the decoder's second GRU with the context is one matrix. The readout is never orthogonal.
+    Their code has one matrix for each gate and the candidate, except that both gates of the decoder's second GRU share
+    one for the context. The readout is never orthogonal.
 
     Args:
-        model: whose parameters to set; recurrent matrices, orthogonal from the start, and norms stay as they are.
+        model: its recurrent matrices, orthogonal from the start, and its norms stay as they are.
         std: of all other matrices; theirs is 0.01.
     """
     gaussian(model, std=std, attention_std=std)

@@ -25,9 +25,9 @@ class CrossEntropy(nn.Module):
 
     Args:
         smoothing: share of the probability spread over the whole vocabulary.
-        per: what training minimises the mean of: the loss of a token, or that of a sentence, which is the sum of its
-            tokens' losses and has gradients larger by the length of a sentence. Learning rates, clipping thresholds and
-            Adadelta's eps hold for one of the two only: recurrent models' papers give them for sentences (ADR 0014).
+        per: whether training minimises the mean loss of a token or of a sentence, the sum over its tokens. Learning
+            rates, clipping thresholds and Adadelta's eps are for one of the two: recurrent models' papers give them
+            for sentences (ADR 0014).
     """
 
     def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token") -> None:
@@ -35,11 +35,11 @@ class CrossEntropy(nn.Module):
         self.smoothing, self.per = smoothing, per
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
-        """The loss of ``features`` ``[tokens, dim]`` against ``targets`` ``[tokens]`` through the output layer."""
+        """The loss of ``features`` ``[tokens, dim]`` for ``targets`` ``[tokens]`` with the output layer."""
         return self.over(output.weight, output.bias, features, targets)
 
     def over(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
-        """The same through an output layer's rows ``[vocab, dim]`` and ``[vocab]``, by which the targets count."""
+        """The same with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets are their indices."""
         smoothed, nll = _ChunkedCrossEntropy.apply(
             features, weight, bias, targets, self.smoothing, torch.is_grad_enabled()
         )
@@ -51,14 +51,13 @@ class SampledSoftmax(CrossEntropy):
 
     Jean, Cho, Memisevic & Bengio 2015 (arXiv:1412.2007), for very large vocabularies.
 
-    The gradient of the log normaliser, E_P[grad E(y)], is estimated by importance sampling (section 3.1):
-    sum over V' of w_k / sum_k' w_k' * grad E(y_k), w_k = exp(E(y_k) - log Q(y_k)), where E(y) is a logit. Q is
-    uniform on V' and zero elsewhere, so that log Q cancels and what is left is p(y) = exp E(y) / sum over V' of exp E.
+    The gradient of the log normaliser is estimated by importance sampling (section 3.1): sum over V' of w_k / sum_k'
+    w_k' * grad E(y_k), w_k = exp(E(y_k) - log Q(y_k)), where E(y) is a logit. Q is uniform on V', so that log Q cancels
+    and what is left is p(y) = exp E(y) / sum over V' of exp E.
 
-    The paper goes through the corpus, collects target words until there are ``tau`` different ones, and takes those for
-    that part. Here that part moves with the batches: V' is the batch's targets and the words seen last before them,
-    ``tau`` in all; in the beginning, the first ids of the vocabulary, which in SentencePiece are the frequent words. V'
-    is in the checkpoint, so a resumed run goes on with the same one.
+    The paper divides the corpus into parts with ``tau`` different target words. Here V' moves with the batches: it is
+    the batch's targets and the words seen last before them, ``tau`` in all; at first, the first ids of the vocabulary,
+    which in SentencePiece are the frequent words. Checkpoints hold V', so a resumed run continues with the same one.
 
     Args:
         tau: words in V', or as many as the batch has different targets where that is more.

@@ -127,9 +127,9 @@ class RecurrentDecoder(Decoder):
         self.hidden_dim, self.num_states = hidden_dim, layers[0].forward_cell.num_states
         shapes = [(layer.joined_dim, layer.has_c) for layer in encoder.layers]
         if shapes and shapes != [(hidden_dim, cell == "lstm")] * num_layers:
-            found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
+            widths_found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
             raise ConfigError(
-                f"the encoder's layers end with {found}, expected {hidden_dim} units for each of the decoder's "
+                f"the encoder's layers end with {widths_found}, expected {hidden_dim} units for each of the decoder's "
                 f"{num_layers} layers ({cell}); give both the same model.*.cell and num_layers, and a bidirectional "
                 "encoder half of the decoder's hidden_dim"
             )
@@ -204,12 +204,12 @@ class EncoderDecoder(Seq2Seq):
                 f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true"
             )
         shared: dict[str, Any] = {"cell": cell, "num_layers": num_layers, "reset": reset, "dropout": dropout}
-        each = hidden_dim // (1 + bidirectional)
+        encoder_dim = hidden_dim // (1 + bidirectional)
         super().__init__(
             src_vocab_size=src_vocab_size,
             tgt_vocab_size=tgt_vocab_size,
             embeddings=embeddings,
-            encoder=partial(RecurrentEncoder, hidden_dim=each, bidirectional=bidirectional, **shared),
+            encoder=partial(RecurrentEncoder, hidden_dim=encoder_dim, bidirectional=bidirectional, **shared),
             decoder=partial(RecurrentDecoder, hidden_dim=hidden_dim, **shared),
             init=init,
         )
