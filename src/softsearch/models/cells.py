@@ -112,19 +112,8 @@ class GRUCell(Cell):
 
     def forward(self, x: Tensor, state: State) -> State:
         """See :class:`Cell`; the state is (h,)."""
-        (h,) = state
-        if self.reset == "before":
-            return (gru(x, h, self.recurrent_gate_weight, self.recurrent_candidate_weight),)
-        return (self.reset_after(x, h),)
-
-    def reset_after(self, x: Tensor, h: Tensor, inside: Tensor | None = None) -> Tensor:
-        """The next h where the reset gate multiplies U h + b_U, and ``inside`` ``[..., hidden_dim]`` if given."""
-        assert self.recurrent_candidate_bias is not None
-        x_gates, x_candidate = x.split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
-        z, r = torch.sigmoid(x_gates + h @ self.recurrent_gate_weight).chunk(2, dim=-1)
-        bias = self.recurrent_candidate_bias if inside is None else self.recurrent_candidate_bias + inside
-        new = torch.tanh(x_candidate + r * (h @ self.recurrent_candidate_weight + bias))
-        return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
+        gates, candidate = self.recurrent_gate_weight, self.recurrent_candidate_weight
+        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias),)
 
     def weights(self) -> tuple[Tensor, ...]:
         """See :class:`Cell`; the bias of the state is b_U."""
@@ -140,19 +129,23 @@ class GRUCell(Cell):
         return self.weights_in_order(1, 0, 2, negated=(0,))
 
 
-def gru(x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, mask: Tensor | None = None) -> Tensor:
-    """One step of :class:`GRUCell` with ``reset=before``, also for several cells stacked on the leading axes.
+def gru(
+    x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor:
+    """One step of :class:`GRUCell`, also for several cells stacked on the leading axes.
 
     Args:
         x: W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``.
         h: ``[..., batch, hidden]``.
         gates: U_z and U_r, ``[..., hidden, 2 * hidden]``.
         candidate: U, ``[..., hidden, hidden]``.
+        bias: b_U of ``reset=after``, and whatever else the reset gate multiplies; none with ``reset=before``.
         mask: ``[..., batch, 1]``, 0 where the state must stay as it is.
     """
     x_gates, x_candidate = x.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     z, r = torch.sigmoid(x_gates + h @ gates).chunk(2, dim=-1)
-    new = torch.tanh(x_candidate + (r * h) @ candidate)
+    product = (r * h) @ candidate if bias is None else r * (h @ candidate + bias)
+    new = torch.tanh(x_candidate + product)
     z = z if mask is None else z * mask
     return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
 

@@ -20,8 +20,6 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
     There z weights the old state: :class:`GRUCell` with z's weights negated.
 
     Args:
-        embeddings: the target's are E.
-        encoder: of the annotations h.
         hidden_dim: units of s' and s.
         attention_dim: units of the attention's hidden layer.
         output_dim: units of t.

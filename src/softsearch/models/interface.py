@@ -133,7 +133,11 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Predicts the next target token; subclasses set both attributes."""
+    """Predicts the next target token; subclasses set both attributes.
+
+    They are built with ``embeddings=``, the model's :class:`Embeddings`, and ``encoder=``, an
+    :class:`EncoderDescription`, besides the options of their own that they document.
+    """
 
     embedding: nn.Embedding
     output_projection: nn.Linear  # features to logits
@@ -172,8 +176,7 @@ class Seq2Seq(nn.Module):
         tgt_vocab_size: target vocabulary, specials included.
         embeddings: called with both sizes, returns the :class:`Embeddings`.
         encoder: called with ``embedding=`` of the source, returns the :class:`Encoder`.
-        decoder: called with ``embeddings=`` and ``encoder=``, an :class:`EncoderDescription`, returns the
-            :class:`Decoder`.
+        decoder: called with ``embeddings=`` and ``encoder=``, returns the :class:`Decoder`.
         init: called with the model, sets its parameters (:mod:`softsearch.models.init`); by default as the parts do.
     """
 

@@ -20,18 +20,12 @@ class LuongDecoder(RecurrentDecoder):
 
     c_t by :class:`LuongAttention`, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
     With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
-    then ends with h~.
+    then ends with h~. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
 
     Args:
-        embeddings: the target's are E.
-        encoder: of the annotations and the final states (see :class:`RecurrentDecoder`).
         cell: the kind of all layers; the paper's are LSTMs.
         hidden_dim: units of each layer, and of h~.
         num_layers: layers.
-        score: see :class:`LuongAttention`.
-        window: see :class:`LuongAttention`.
-        half_window: see :class:`LuongAttention`.
-        location_length: see :class:`LuongAttention`.
         input_feeding: the first layer reads h~_{t-1} too.
         dropout: on the embeddings, between layers and on h~ (Zaremba et al. 2014, arXiv:1409.2329).
 

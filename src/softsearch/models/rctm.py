@@ -17,8 +17,6 @@ class RCTMDecoder(Decoder):
     is tanh here, and h_0 is zero. csm(e) is the final state of the encoder's last layer, its directions side by side.
 
     Args:
-        embeddings: the target's are v.
-        encoder: of csm(e); its other states are not used.
         hidden_dim: units of h.
         dropout: on the embeddings and before the output layer.
 

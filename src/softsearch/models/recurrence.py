@@ -67,7 +67,7 @@ class Recurrence(nn.Module):
             reals = list(torch.stack(_in_own_time([real] * len(cells)), dim=1).unbind(0))
         states = []
         for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
-            h = gru(step_input, h, gates, candidate, step_real)
+            h = gru(step_input, h, gates, candidate, mask=step_real)
             states.append(h)
         directions = _in_own_time(list(torch.stack(states).unbind(1)))  # [len, batch, hidden_dim] each
         return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), FinalState(*((last,) for last in h)))

@@ -95,8 +95,6 @@ class RecurrentDecoder(Decoder):
     it a language model (Mikolov et al. 2010), which starts from zeros.
 
     Args:
-        embeddings: of the target.
-        encoder: of the final states; its other states are not used.
         cell: the kind of all layers.
         hidden_dim: units of each layer.
         num_layers: layers.
@@ -167,19 +165,15 @@ class RecurrentDecoder(Decoder):
 
 
 class EncoderDecoder(Seq2Seq):
-    """A :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape.
+    """A :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape; else a :class:`Seq2Seq`.
 
     Args:
-        src_vocab_size: see :class:`Seq2Seq`.
-        tgt_vocab_size: see :class:`Seq2Seq`.
-        embeddings: see :class:`Seq2Seq`.
         cell: rnn, lstm or gru.
         hidden_dim: units of a layer; with ``bidirectional`` each direction of the encoder has half of them.
         num_layers: layers of the encoder and of the decoder.
         bidirectional: the encoder reads in both directions.
         reset: the GRU's form.
         dropout: on all connections that are not recurrent.
-        init: see :class:`Seq2Seq`.
 
     Raises:
         ConfigError: an odd number of units is to be shared between two directions.

@@ -1,9 +1,11 @@
 """The decoder of the RNN Encoder-Decoder, a fixed summary in every step (Cho et al. 2014, arXiv:1406.1078)."""
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.cells import GRUCell
+from softsearch.models.cells import GRUCell, gru
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import Dropout, Projections, maxout, xavier
@@ -20,8 +22,6 @@ class RNNencdecDecoder(Decoder):
     directions side by side.
 
     Args:
-        embeddings: the target's are E.
-        encoder: of h_N; its other states are not used.
         hidden_dim: units of h and of c.
         maxout_dim: units of s.
         output_rank: rank of G; by default G is one matrix of full rank.
@@ -89,10 +89,11 @@ class RNNencdecDecoder(Decoder):
 
     def _update(self, cell_input: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """h_t."""
-        hidden = self.cell.hidden_dim
+        cell, hidden = self.cell, self.cell.hidden_dim
         gates, inside = summary.split((2 * hidden, hidden), dim=-1)
         x = torch.cat((cell_input[..., : 2 * hidden] + gates, cell_input[..., 2 * hidden :]), dim=-1)
-        return self.cell.reset_after(x, h, inside)
+        bias = cast(Tensor, cell.recurrent_candidate_bias) + inside
+        return gru(x, h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight, bias)
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""

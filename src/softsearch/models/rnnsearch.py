@@ -29,9 +29,8 @@ class AttentionalGRUDecoder(Decoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """s_0, and the attention's product with the annotations once for all steps."""
-        s = torch.tanh(self.initial_state_projection(self._start_from(encoded))).to(
-            self.initial_state_projection.weight.dtype
-        )
+        project = self.initial_state_projection
+        s = torch.tanh(project(self._start_from(encoded))).to(project.weight.dtype)
         return DecoderState.initial(encoded, (s,), (self.attention.project(encoded.states),))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
@@ -76,8 +75,6 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
     <-h_1 is the final state of the encoder's last layer, of its only direction if it is not bidirectional.
 
     Args:
-        embeddings: the target's are E.
-        encoder: of the annotations.
         hidden_dim: units of s.
         attention_dim: units of the attention's hidden layer.
         maxout_dim: units of t.

@@ -172,10 +172,10 @@ def _check_heads(d_model: int, num_heads: int) -> None:
 
 
 class TransformerEncoder(Encoder):
-    """A stack of :class:`EncoderLayer`.
+    """A stack of :class:`EncoderLayer`; the width of the embeddings is d_model.
 
     Args:
-        embedding: source embeddings; their width is d_model.
+        embedding: source embeddings.
         num_layers: layers.
         d_ff: width of the feed-forward blocks.
         num_heads: attention heads.
@@ -224,17 +224,10 @@ class TransformerDecoder(Decoder):
     averaged over its heads.
 
     Args:
-        embeddings: the target's width is d_model.
-        encoder: of the states, which must have the same width.
-        num_layers: see :class:`TransformerEncoder`, as for all below.
-        d_ff: width of the feed-forward blocks.
-        num_heads: attention heads.
-        dropout: on the embeddings and on each sublayer's output.
-        pre_norm: where to normalise.
-        self_attention: attention, or an :class:`SSRU` in its place.
+        self_attention: attention, or an :class:`SSRU` in its place; the other options are the encoder's.
 
     Raises:
-        ConfigError: the widths do not fit.
+        ConfigError: the encoder's states or the heads do not fit the width of the embeddings.
     """
 
     def __init__(

@@ -197,13 +197,13 @@ def test_gradients_of_masked_steps() -> None:
     shapes = ((BATCH, 3 * HIDDEN), (BATCH, HIDDEN), (HIDDEN, 2 * HIDDEN), (HIDDEN, HIDDEN))
     inputs = [normal(*shape, seed=seed, grad=True) for seed, shape in enumerate(shapes)]
     mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
-    assert torch.autograd.gradcheck(gru, (*inputs, mask))
+    assert torch.autograd.gradcheck(lambda *x: gru(*x, mask=mask), tuple(inputs))
 
 
 def test_mask_holds_the_state(x: Tensor, h: Tensor) -> None:
     cell = make("gru")
     mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
-    found = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight, mask)
+    found = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight, mask=mask)
     moved = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight)
     assert torch.equal(found[1], h[1])
     assert torch.equal(found[[0, 2]], moved[[0, 2]])
