@@ -1,77 +1,75 @@
-"""Final figures: files for programs, a table for people."""
+"""Tables of the final metrics of training and evaluation, and the files of a training run's test."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from lightning.pytorch.utilities import rank_zero_only
 from rich.table import Table
 from rich.text import Text
 
-from softsearch.app.console import plain_console
+from softsearch.app.console import plain_console, say
 from softsearch.evaluation.inference import Evaluation
 from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
 from softsearch.training.run_folder import METRICS, write_hypotheses, write_metrics
 
 _PERCENT = ("exact_match", "padding_efficiency", "outside_share")
+_FACTS = {  # of a system, by their fields in its report
+    "sentences without unknown words": "no_unk_sentences",
+    "-log p of a reference token": "nll",
+    "length ratio": "length_ratio",
+    "alignment error rate": "aer",
+    "sentences/s": "sentences_per_second",
+    "tokens/s": "tokens_per_second",
+    "parameters": "parameters",
+    "bytes": "size_bytes",
+}
 
 
 @rank_zero_only
 def report(folder: Path, split: str, tested: Evaluation, training: Mapping[str, float]) -> None:
-    """Writes ``metrics.json`` and the hypotheses of a test, and prints them with the training's figures."""
-    figures = {**training, **{f"{split}/{name}": value for name, value in tested.scores.values.items()}}
+    """Writes ``metrics.json`` and the hypotheses of a test, and prints them with the training's metrics."""
+    metrics = {**training, **{f"{split}/{name}": value for name, value in tested.scores.values.items()}}
     signatures = {f"{split}/{name}": text for name, text in tested.scores.signatures.items()}
-    write_metrics(folder, figures, signatures)
+    write_metrics(folder, metrics, signatures)
     hypotheses = write_hypotheses(folder, split, tested.hypotheses)
-    table = Table("figure", "value")
-    for name, value in figures.items():
-        table.add_row(name, _show(name, value))
-    console = plain_console()
-    console.print(table)
+    table = Table("metric", "value")
+    for name, value in metrics.items():
+        table.add_row(name, _value(name, value))
+    plain_console().print(table)
     for name, text in signatures.items():
-        console.print(f"{name}: {text}", soft_wrap=True, highlight=False)
-    console.print(f"translations: {hypotheses}\nfigures: {folder / METRICS}", soft_wrap=True, highlight=False)
+        say(f"{name}: {text}")
+    say(f"translations: {hypotheses}\nmetrics: {folder / METRICS}")
 
 
 def show_report(report: Report, folder: Path) -> None:
-    """Prints an evaluation's tables, warnings and where its files are."""
+    """Prints an evaluation's tables, warnings and the paths of its files."""
     console = plain_console()
     console.print(_score_table(report))
     for system in report.systems:
         if system.search_curve:
             console.print(_curve_table(system))
     if report.comparisons:
-        table = Table("system", "against", "figure", "difference", "p", title="paired bootstrap")
+        table = Table("system", "against", "metric", "difference", "p", title="paired bootstrap")
         for c in report.comparisons:
             table.add_row(c.system, c.baseline, c.metric, f"{c.difference:+.2f}", f"{c.p_value:.3f}")
         console.print(table)
     for name, score in report.systems[0].scores.items():
-        console.print(f"{name}: {score.signature}", soft_wrap=True, highlight=False)
+        say(f"{name}: {score.signature}")
     for warning in report.warnings:
         console.print(Text.assemble(("warning:", "yellow"), f" {warning}"), soft_wrap=True)
-    for what, file in (("page", "report.html"), ("the same for programs", REPORT), ("figures", METRICS)):
-        console.print(f"{what}: {folder / file}", soft_wrap=True, highlight=False)
+    say(f"page: {folder / 'report.html'}\nreport: {folder / REPORT}\nmetrics: {folder / METRICS}")
 
 
 def _score_table(report: Report) -> Table:
-    table = Table("figure", title="with 95 % intervals")
+    table = Table("metric", title="with 95 % intervals")
     for system in report.systems:
         table.add_column(system.name, overflow="fold")  # names may begin alike
     for name in dict.fromkeys(name for system in report.systems for name in system.scores):
         table.add_row(name, *(_interval(name, system.scores.get(name)) for system in report.systems))
-    facts: dict[str, Callable[[SystemReport], float | None]] = {
-        "sentences without unknown words": lambda s: s.no_unk_sentences,
-        "-log p of a reference token": lambda s: s.nll,
-        "length ratio": lambda s: s.length_ratio,
-        "alignment error rate": lambda s: s.aer,
-        "sentences/s": lambda s: s.sentences_per_second,
-        "tokens/s": lambda s: s.tokens_per_second,
-        "parameters": lambda s: s.parameters,
-        "bytes": lambda s: s.size_bytes,
-    }
-    for name, value in facts.items():
-        values = [value(system) for system in report.systems]
-        if any(v is not None for v in values):
-            table.add_row(name, *("" if v is None else _plain(v) for v in values))
+    for name, field in _FACTS.items():
+        values = [getattr(system, field) for system in report.systems]
+        if any(value is not None for value in values):
+            table.add_row(name, *("" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.3f}" for v in values))
     return table
 
 
@@ -80,8 +78,8 @@ def _curve_table(system: SystemReport) -> Table:
     table = Table(*columns, title=f"searches with {system.name}")
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
-        figures = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
-        table.add_row(point.name, *figures, f"{point.empty:.1%}", errors)
+        numbers = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
+        table.add_row(point.name, *numbers, f"{point.empty:.1%}", errors)
     return table
 
 
@@ -92,11 +90,7 @@ def _interval(name: str, score: Score | None) -> str:
     return f"{score.value * factor:.2f}{unit} ({score.low * factor:.2f} to {score.high * factor:.2f})"
 
 
-def _plain(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}"
-
-
-def _show(name: str, value: float) -> str:
+def _value(name: str, value: float) -> str:
     if name.endswith(_PERCENT):
         return f"{value:.1%}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"

@@ -22,7 +22,7 @@ from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
-from softsearch.evaluation.measure import translate_text
+from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import corpus_metrics
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, combine
@@ -170,7 +170,7 @@ def _ensemble(models: Models) -> Problem:
         system = models.combined(point)
         node = DictConfig({**search, **{k: v for k, v in point.items() if k == "length_penalty"}})
         strategy = build_search(node, system.tokenizers)
-        value = models.bleu(translate_text(system, strategy, models.text, progress=progress).texts)
+        value = models.bleu(Evaluator(text=models.text, progress=progress).translate(system, strategy).texts)
         say(f"BLEU {value:.2f} with {_describe(point)}")
         return value
 

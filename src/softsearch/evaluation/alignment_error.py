@@ -1,7 +1,7 @@
 """Alignment error rate against alignments made by people (Och & Ney 2003, Computational Linguistics 29(1))."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,35 +75,47 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> 
     lines = list(read_lines(path))
     beginning = next((line.split() for line in lines if line.strip()), [])
     if beginning and all(map(_PHARAOH.fullmatch, beginning)):
-        return _read_pharaoh(path, lines, lengths, first)
-    if beginning and _NAACL.fullmatch(" ".join(beginning)):
-        return _read_naacl(path, lines, lengths)
-    raise CorpusError(f"{path} begins with {' '.join(beginning)[:60]!r}, expected {_FORMATS}")
+        gold_links = _pharaoh_links(path, lines, len(lengths), first)
+        advice = f"gold_first={1 - first} says that words are numbered from {1 - first}"
+    elif beginning and _NAACL.fullmatch(" ".join(beginning)):
+        gold_links, advice = _naacl_links(path, lines, len(lengths)), "is it of this test set?"
+    else:
+        raise CorpusError(f"{path} begins with {' '.join(beginning)[:60]!r}, expected {_FORMATS}")
+    sure: list[set[Link]] = [set() for _ in lengths]
+    possible: list[set[Link]] = [set() for _ in lengths]
+    for number, text, sentence, link, is_sure in gold_links:
+        words = lengths[sentence]
+        if not all(0 <= index < count for index, count in zip(link, words, strict=True)):
+            raise CorpusError(
+                f"{path}:{number} has the link {text!r}, but the source has {words[0]} words and the target "
+                f"{words[1]}; {advice}"
+            )
+        possible[sentence].add(link)
+        if is_sure:
+            sure[sentence].add(link)
+    return [Gold(frozenset(s), frozenset(p)) for s, p in zip(sure, possible, strict=True)]
 
 
-def _read_pharaoh(path: Path, lines: list[str], lengths: Sequence[tuple[int, int]], first: int) -> list[Gold]:
-    if len(lines) != len(lengths):
-        raise CorpusError(f"{path} has {len(lines)} lines, the test set has {len(lengths)}; expected as many of each")
-    gold = []
-    for number, (line, words) in enumerate(zip(lines, lengths, strict=True), start=1):
-        sure, possible = set(), set()
+class _GoldLink(NamedTuple):
+    line: int  # of the file, from 1
+    text: str
+    sentence: int  # from 0
+    link: Link
+    is_sure: bool
+
+
+def _pharaoh_links(path: Path, lines: list[str], sentences: int, first: int) -> Iterator[_GoldLink]:
+    if len(lines) != sentences:
+        raise CorpusError(f"{path} has {len(lines)} lines, the test set has {sentences}; expected as many of each")
+    for number, line in enumerate(lines, start=1):
         for text in line.split():
             match = _PHARAOH.fullmatch(text)
             if match is None:
                 raise CorpusError(f"{path}:{number} has {text[:60]!r}, expected {_FORMATS}")
-            link = int(match[1]) - first, int(match[3]) - first
-            advice = f"gold_first={1 - first} says that words are numbered from {1 - first}"
-            _check(f"{path}:{number}", text, link, words, advice)
-            possible.add(link)
-            if match[2] == "-":
-                sure.add(link)
-        gold.append(Gold(frozenset(sure), frozenset(possible)))
-    return gold
+            yield _GoldLink(number, text, number - 1, (int(match[1]) - first, int(match[3]) - first), match[2] == "-")
 
 
-def _read_naacl(path: Path, lines: list[str], lengths: Sequence[tuple[int, int]]) -> list[Gold]:
-    sure: list[set[Link]] = [set() for _ in lengths]
-    possible: list[set[Link]] = [set() for _ in lengths]
+def _naacl_links(path: Path, lines: list[str], sentences: int) -> Iterator[_GoldLink]:
     for number, line in enumerate(lines, start=1):
         text = " ".join(line.split())
         match = _NAACL.fullmatch(text)
@@ -112,20 +124,9 @@ def _read_naacl(path: Path, lines: list[str], lengths: Sequence[tuple[int, int]]
                 continue
             raise CorpusError(f"{path}:{number} is {text[:60]!r}, expected 'sentence source target S|P'")
         sentence, src, tgt = (int(match[group]) for group in (1, 2, 3))
-        if not 1 <= sentence <= len(lengths):
+        if not 1 <= sentence <= sentences:
             raise CorpusError(
-                f"{path}:{number} is of sentence {sentence}, expected 1 to {len(lengths)}; is it of this test set?"
+                f"{path}:{number} is of sentence {sentence}, expected 1 to {sentences}; is it of this test set?"
             )
         if src and tgt:
-            _check(f"{path}:{number}", text, (src - 1, tgt - 1), lengths[sentence - 1], "is it of this test set?")
-            possible[sentence - 1].add((src - 1, tgt - 1))
-            if match[4] != "P":
-                sure[sentence - 1].add((src - 1, tgt - 1))
-    return [Gold(frozenset(s), frozenset(p)) for s, p in zip(sure, possible, strict=True)]
-
-
-def _check(where: str, text: str, link: Link, words: tuple[int, int], advice: str) -> None:
-    if not all(0 <= index < count for index, count in zip(link, words, strict=True)):
-        raise CorpusError(
-            f"{where} has the link {text!r}, but the source has {words[0]} words and the target {words[1]}; {advice}"
-        )
+            yield _GoldLink(number, text, sentence - 1, (src - 1, tgt - 1), match[4] != "P")

@@ -1,4 +1,4 @@
-"""Which words a trained model aligns with each other in text that is given, counted."""
+"""Counts of the word pairs that a trained model aligns in parallel text, for dictionaries."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,16 +21,16 @@ def attention_counts(
     *,
     on_done: Callable[[int], None] | None = None,
 ) -> Counter[tuple[str, str]]:
-    """Counts (source word, target word) where the model, writing the target word, looked most at the source word.
+    """Counts (source word, target word) where the source word has most attention while the target word is written.
 
-    Words are those of the text, also where the vocabulary lacks them. Left out are words with other white space than
-    U+0020 in them, which a dictionary cannot hold.
+    Words are those of the text, also where the vocabulary lacks them. Words with other white space than U+0020 in them,
+    which a dictionary cannot hold, are left out.
 
     Args:
         step_fn: the model, with attention.
         tokenizers: source and target, of words.
         pairs: source and target text.
-        on_done: told again and again how many more pairs are done.
+        on_done: called again and again with the number of pairs done since.
 
     Raises:
         ConfigError: the model has no attention, or a tokenizer is not of words.
@@ -39,29 +39,19 @@ def attention_counts(
         raise ConfigError("the model's vocabulary has smaller units than words; train with tokenizer=word")
     if not step_fn.has_attention:
         raise ConfigError("the model has no attention that could be counted; train one with attention")
+    encode_src, encode_tgt = (tokenizer.encode for tokenizer in tokenizers)
     counts: Counter[tuple[str, str]] = Counter()
     by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # batches of like length
     for begin in range(0, len(by_length), _CHUNK):
         chunk = by_length[begin : begin + _CHUNK]
-        counts.update(_count(step_fn, tokenizers, chunk))
+        src = [[*encode_src(source), EOS] for source, _ in chunk]
+        tgt = [[*encode_tgt(target), EOS] for _, target in chunk]
+        matrices = forced_alignments(step_fn, src, tgt, batch_tokens=BATCH_TOKENS) or []
+        for pair, matrix in zip(chunk, matrices, strict=True):
+            read, written = (tokenizer.words(text) for tokenizer, text in zip(tokenizers, pair, strict=True))
+            indices = most_looked_at(read, matrix[:-1])
+            aligned = () if indices is None else zip((read[index] for index in indices), written, strict=True)
+            counts.update(words for words in aligned if all(unit.split() == [unit] for unit in words))
         if on_done is not None:
             on_done(len(chunk))
-    return counts
-
-
-def _count(
-    step_fn: StepFunction,
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
-    pairs: Sequence[tuple[str, str]],
-) -> Counter[tuple[str, str]]:
-    encode_src, encode_tgt = (tokenizer.encode for tokenizer in tokenizers)
-    src, tgt = [[*encode_src(read), EOS] for read, _ in pairs], [[*encode_tgt(written), EOS] for _, written in pairs]
-    matrices = forced_alignments(step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
-    assert matrices is not None
-    counts: Counter[tuple[str, str]] = Counter()
-    for pair, matrix in zip(pairs, matrices, strict=True):
-        read, written = (tokenizer.words(text) for tokenizer, text in zip(tokenizers, pair, strict=True))
-        places = most_looked_at(read, matrix[:-1])
-        aligned = () if places is None else zip((read[place] for place in places), written, strict=True)
-        counts.update(words for words in aligned if all(unit.split() == [unit] for unit in words))
     return counts

@@ -1,17 +1,12 @@
 """The search curve: quality, time and search errors of several searches with one model."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from softsearch.evaluation.measure import ProgressBar, no_progress, translate_text
-from softsearch.evaluation.metrics import bleu_metric
-from softsearch.evaluation.schema import SearchPoint, SystemReport
-from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.system import System
-from softsearch.search.interface import Hypothesis, SearchOptions, SearchStrategy
+from softsearch.evaluation.schema import SearchPoint
+from softsearch.search.interface import Hypothesis, SearchOptions
 
 _TOLERANCE = 1e-4  # nats; the same translation in another batch differs by less
 
@@ -23,41 +18,6 @@ class SearchResult(NamedTuple):
     hypotheses: list[Hypothesis]  # the best of each sentence
     seconds: float
     bleu: float
-
-
-def add_search_curve(
-    report: SystemReport,
-    system: System,
-    searches: Mapping[str, SearchStrategy],
-    options: SearchOptions,
-    text: HeldOutText,
-    *,
-    dictionary: Mapping[str, str] | None = None,
-    progress: ProgressBar = no_progress,
-) -> tuple[SystemReport, list[str]]:
-    """Adds other searches of the same sentences to a report.
-
-    Args:
-        report: of the system.
-        system: what translates.
-        searches: by their names in the report.
-        options: the length penalty of the scores.
-        text: the test set.
-        dictionary: what replaces unknown words; None to leave them as they are.
-        progress: shows how many sentences are translated.
-
-    Returns:
-        The report, and a warning where exact search has given up.
-    """
-    bleu, results, warnings = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang), [], []
-    for name, strategy in searches.items():
-        hypotheses, texts, seconds = translate_text(system, strategy, text, dictionary, progress)
-        score = float(bleu.corpus_score(texts, [text.references]).score)
-        results.append(SearchResult(name, hypotheses, seconds, score))
-        if unproven := sum(hypothesis.optimal is False for hypothesis in hypotheses):
-            share = f"{unproven:,} of {len(hypotheses):,} sentences"
-            warnings.append(f"{system.name}: {name} search did not come to an end for {share}; there may be better")
-    return replace(report, search_curve=search_points(results, options)), warnings
 
 
 def search_points(results: Sequence[SearchResult], options: SearchOptions) -> list[SearchPoint]:

@@ -52,7 +52,7 @@ def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert f" test/{NAME} " in printed
     assert f"bleu: {NAME}" in printed
-    assert f"figures: {folder}/metrics.json" in printed
+    assert f"metrics: {folder}/metrics.json" in printed
 
 
 def test_evaluation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

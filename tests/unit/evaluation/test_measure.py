@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ import torch
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.inference import evaluate
-from softsearch.evaluation.measure import Measurement, sentences_without_unk
-from softsearch.evaluation.measure import measure as measure_with
-from softsearch.evaluation.search_curve import add_search_curve
+from softsearch.evaluation.measure import Evaluator, Measurement
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchState, TorchStepFunction
 from softsearch.runtime.system import System
@@ -21,7 +18,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import StepFunction
+from softsearch.search.interface import SearchStrategy, StepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist
 from softsearch.search.shortlisted import Shortlisted
@@ -35,7 +32,12 @@ REFERENCES = ["A b c", "b c d e", "c d z", "d", "f g h i j"]
 GREEDY = Greedy(max_length_factor=1.0, max_length_offset=4)
 EXACT = ExactSearch(beam=3, max_length_offset=4)
 BEAM = BeamSearch(beam=3, length_penalty=0.5, max_length_offset=4)
-measure = partial(measure_with, search="in words")
+
+
+def measure(
+    one: System, strategy: SearchStrategy, test_set: HeldOutText, dictionary: dict[str, str] | None = None
+) -> Measurement:
+    return Evaluator(text=test_set, dictionary=dictionary).measure(one, strategy, "in words")
 
 
 def text(form: TextForm) -> HeldOutText:
@@ -90,7 +92,6 @@ def test_plain_text_is_scored_lower_cased_and_tokenised_too() -> None:
 
 def test_sentences_without_unknown_words_are_those_of_both_sides() -> None:
     # A is unknown in the first reference, x in the second source and z in the third reference.
-    assert sentences_without_unk(system(), text("plain")) == [3, 4]
     assert measure(system(), GREEDY, text("lc_tok")).report.no_unk_sentences == 2
 
 
@@ -156,8 +157,7 @@ def test_a_curve_of_searches() -> None:
     one, plain = system(), text("lc_tok")
     report = measure(one, BEAM, plain).report
     searches = {"greedy": Greedy(max_length_offset=4), "beam 1": replace(BEAM, beam=1), "beam 3": BEAM, "exact": EXACT}
-    with_points, warnings = add_search_curve(report, one, searches, BEAM, plain)
-    points = with_points.search_curve
+    points, warnings = Evaluator(text=plain).search_curve(one, searches, BEAM)
     assert warnings == []
     assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
     assert points[0].bleu == points[1].bleu
@@ -218,11 +218,10 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
     references = ["x x x x b", "a x b x b", "x x b x b", "a x x b d", "x e x x x"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
     dictionary = dict.fromkeys("abcdefghi", "x")
-    report = measure(one, BEAM, test_set, dictionary=dictionary).report
+    report = measure(one, BEAM, test_set, dictionary).report
     searches = {"beam": BEAM, "greedy": Greedy(max_length_offset=4)}
     replaced, left = (
-        add_search_curve(report, one, searches, BEAM, test_set, dictionary=words)[0].search_curve
-        for words in (dictionary, None)
+        Evaluator(text=test_set, dictionary=words).search_curve(one, searches, BEAM)[0] for words in (dictionary, None)
     )
     assert replaced[0].bleu == pytest.approx(report.scores["bleu"].value)
     assert all(ours.bleu > theirs.bleu for ours, theirs in zip(replaced, left, strict=True))
@@ -230,8 +229,7 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
 
 def test_exact_search_that_gives_up_is_no_proof() -> None:
     one, plain = system(), text("lc_tok")
-    report = measure(one, GREEDY, plain).report
     search = ExactSearch(beam=3, max_length_offset=4, max_nodes=1)
-    _, warnings = add_search_curve(report, one, {"exact": search}, BEAM, plain)
+    _, warnings = Evaluator(text=plain).search_curve(one, {"exact": search}, BEAM)
     assert warnings[0].startswith("one: exact search did not come to an end for ")
     assert " of 5 sentences" in warnings[0]

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,10 +25,9 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, reference_error_rate
 from softsearch.evaluation.baselines import compare_signatures, read_earlier
 from softsearch.evaluation.bootstrap import compare
-from softsearch.evaluation.measure import measure
+from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import corpus_metrics, report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, write_report
-from softsearch.evaluation.search_curve import add_search_curve
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.train_test_overlap import find_overlap
@@ -49,17 +48,6 @@ from softsearch.training.run_folder import write_hypotheses, write_metrics
 _COPY = Path("copy")  # of replace_unknown
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """What each system is measured with."""
-
-    options: Evaluate
-    text: HeldOutText
-    curve: dict[str, SearchStrategy]
-    gold: list[Gold] | None
-    dictionary: dict[str, str] | None  # empty to copy unknown words
-
-
 def evaluate(config: DictConfig) -> None:
     """Translates a split, or the two files of ``test``, with each system, and writes a report to the run's folder.
 
@@ -77,12 +65,12 @@ def evaluate(config: DictConfig) -> None:
     opened = [_with_shortlist(system, options) for system in opened]
     systems = _with_ensemble(opened, options)
     gold = read_alignment_options(options, text)
-    inputs = _Inputs(options, text, curve, gold, _read_dictionary(options.replace_unknown))
+    evaluator = Evaluator(text=text, dictionary=_read_dictionary(options.replace_unknown), progress=progress)
     earlier = read_earlier(options.against, text, {system.name for system in systems})
     warnings = _form_warnings(opened, text)
     reports, alignments = [], []
     for system in systems:
-        report, aligned, problems = _measure(system, inputs)
+        report, aligned, problems = _measure(evaluator, system, options, curve, gold)
         reports.append(report)
         alignments.append(aligned)
         warnings += problems
@@ -90,9 +78,9 @@ def evaluate(config: DictConfig) -> None:
     overlap: dict[str, int] = {}
     if options.overlap:
         sources = {system.name: system.source for system in opened}
-        overlap, found = find_overlap(sources, build(options.data), text, options.cache_dir)
-        warnings += found
-    _write(_report(text, [*reports, *earlier], overlap, warnings), alignments, inputs)
+        overlap, matches = find_overlap(sources, build(options.data), text, options.cache_dir)
+        warnings += matches
+    _write(_report(text, [*reports, *earlier], overlap, warnings), alignments, text, options)
 
 
 def _check_options(options: Evaluate) -> dict[str, SearchStrategy]:
@@ -137,29 +125,26 @@ def _with_shortlist(system: System, options: Evaluate) -> System:
     return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
 
 
-def _measure(system: System, inputs: _Inputs) -> tuple[SystemReport, list[Alignment] | None, list[str]]:
+def _measure(
+    evaluator: Evaluator,
+    system: System,
+    options: Evaluate,
+    curve: dict[str, SearchStrategy],
+    gold: list[Gold] | None,
+) -> tuple[SystemReport, list[Alignment] | None, list[str]]:
     """The report of a system, the alignments of its translations, and warnings."""
-    options, text, dictionary = inputs.options, inputs.text, inputs.dictionary
-    report, hypotheses, warnings = measure(
-        system,
-        build_search(options.search, system.tokenizers),
-        text,
-        search=_describe(system, options),
-        dictionary=dictionary,
-        progress=progress,
-    )
-    if inputs.curve:
-        scored_by = curve_options(options.search)
-        report, unproven = add_search_curve(
-            report, system, inputs.curve, scored_by, text, dictionary=dictionary, progress=progress
-        )
+    strategy = build_search(options.search, system.tokenizers)
+    report, hypotheses, warnings = evaluator.measure(system, strategy, _describe(system, options))
+    if curve:
+        points, unproven = evaluator.search_curve(system, curve, curve_options(options.search))
+        report = replace(report, search_curve=points)
         warnings += unproven
-    if inputs.gold is not None:
-        report = replace(report, aer=reference_error_rate(system.step_fn, system.tokenizers, inputs.gold, text))
+    step_fn, tokenizers, text = system.step_fn, system.tokenizers, evaluator.text
+    if gold is not None:
+        report = replace(report, aer=reference_error_rate(step_fn, tokenizers, gold, text))
     if not options.alignments:
         return report, None, warnings
-    units = options.alignment_units
-    alignments = align_translations(system.step_fn, system.tokenizers, hypotheses, text, units)
+    alignments = align_translations(step_fn, tokenizers, hypotheses, text, options.alignment_units)
     if alignments is None:
         warnings.append(f"{system.name}: no alignments, because the model has no attention")
     return report, alignments, warnings
@@ -202,19 +187,19 @@ def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, i
     )
 
 
-def _write(report: Report, alignments: Sequence[list[Alignment] | None], inputs: _Inputs) -> None:
+def _write(report: Report, alignments: Sequence[list[Alignment] | None], text: HeldOutText, options: Evaluate) -> None:
     """Writes the report's folder; ``alignments`` are those of the first systems, which were measured just now."""
-    folder, split = inputs.options.run_dir, inputs.options.split
+    folder, split = options.run_dir, options.split
     with all_or_nothing(folder) as new:
         systems = list(report.systems)
         for index, aligned in enumerate(alignments):
             if aligned is not None:
-                systems[index] = write_alignments(new, systems[index], aligned, inputs.options)
+                systems[index] = write_alignments(new, systems[index], aligned, options)
         report = replace(report, systems=systems)
         for system in systems:
             name = split if len(systems) == 1 else f"{split}.{file_name(system.name)}"
             write_hypotheses(new, name, system.hypotheses)
-        metrics = report_metrics(systems[0], inputs.text)
+        metrics = report_metrics(systems[0], text)
         write_metrics(
             new,
             {f"{split}/{name}": value for name, value in metrics.values.items()},
