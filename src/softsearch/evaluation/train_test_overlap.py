@@ -35,31 +35,26 @@ def find_overlap(
     Returns:
         Counts by kind, none where nothing could be read, and warnings: of overlap, and of what was not checked.
     """
-    overlap, warnings, read = Overlap(test.sources, test.references), [], 0
+    overlap, warnings, read = Overlap(test.sources, test.references), [], []
     different: list[ParallelSource | None] = []
     for source in sources.values():
-        if source not in different:
-            different.append(source)
-    for source in different:
+        if source in different:
+            continue
+        different.append(source)
         names = ", ".join(name for name, other in sources.items() if other == source)
+        not_checked = f"{names}: not checked for test sentences in the training data"
         if source is None:
-            warnings.append(f"{names}: not checked for test sentences in the training data, which a bundle lacks")
+            warnings.append(f"{not_checked}, which a bundle lacks")
             continue
         try:
             _add_training_text(overlap, source, substitute, cache_dir)
+            read.append(source)
         except CorpusError as error:
-            warnings.append(f"{names}: not checked for test sentences in the training data: {error}")
-        else:
-            read += 1
-    if not read:
-        return {}, warnings
-    counts = overlap.counts()
-    if matches := [f"{count:,} by {kind}" for kind, count in counts.items() if count]:
-        warnings.insert(
-            0,
-            f"of {len(test.sources):,} test sentences the training data holds {', '.join(matches)}; scores may be too "
-            "good",
-        )
+            warnings.append(f"{not_checked}: {error}")
+    counts = overlap.counts() if read else {}
+    if matches := ", ".join(f"{count:,} by {kind}" for kind, count in counts.items() if count):
+        warning = f"of {len(test.sources):,} test sentences the training data holds {matches}; scores may be too good"
+        warnings.insert(0, warning)
     return counts, warnings
 
 

@@ -1,6 +1,7 @@
 """Word alignments by attention: from pieces to words, as links between words, and as text in Pharaoh's format."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -33,11 +34,6 @@ class Alignment(NamedTuple):
     src: list[str]
     tgt: list[str]
     weights: NDArray[np.float32]  # [len(tgt), len(src)]
-
-
-class _Units(NamedTuple):
-    names: list[str]
-    pieces: list[list[int]]  # indices of the pieces of each unit
 
 
 def encode_sentences(tokenizer: SentencePieceTokenizer, lines: Sequence[str]) -> list[Sentence]:
@@ -93,10 +89,14 @@ def align(
         return None
     alignments = []
     for source, target, matrix in zip(sources, targets, matrices, strict=True):
-        src, tgt = _group(src_tokenizer, source, units), _group(tgt_tokenizer, target, units)
         in_text_order = matrix[np.ix_(tgt_tokenizer.text_order(target.ids), src_tokenizer.text_order(source.ids))]
-        weights = _merge(in_text_order, src.pieces, tgt.pieces)
-        alignments.append(Alignment(src.names, tgt.names, weights))
+        src, src_starts = _units(src_tokenizer, source, units)
+        tgt, tgt_starts = _units(tgt_tokenizer, target, units)
+        weights = np.add.reduceat(in_text_order, src_starts, axis=1)
+        if tgt:
+            sizes = np.diff([*tgt_starts, len(target.ids)])
+            weights = np.add.reduceat(weights, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)
+        alignments.append(Alignment(src, tgt, weights))
     return alignments
 
 
@@ -116,40 +116,28 @@ def pharaoh(pairs: Iterable[Link]) -> str:
     return " ".join(f"{src}-{tgt}" for src, tgt in sorted(pairs))
 
 
-def group_pieces(pieces: Sequence[str], *, whole_words: bool) -> list[list[int]]:
-    """The indices of the pieces of each word.
+def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
+    """The index of the first piece of each word.
 
     Args:
         pieces: as SentencePiece names them: U+2581 begins a word.
         whole_words: every piece is a word, so that ``<unk>`` is one too; else it is part of one.
     """
-    groups: list[list[int]] = []
-    for index, piece in enumerate(pieces):
-        begins = piece.startswith(_SPACE) or piece == _END or (whole_words and piece == _UNKNOWN)
-        if begins or not groups:
-            groups.append([index])
-        else:
-            groups[-1].append(index)
-    return groups
+    return [
+        index
+        for index, piece in enumerate(pieces)
+        if index == 0 or piece.startswith(_SPACE) or piece == _END or (whole_words and piece == _UNKNOWN)
+    ]
 
 
-def _group(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> _Units:
+def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:
+    """The names of the units, in the order of the text, and the index of the first piece of each."""
     pieces = tokenizer.pieces(sentence.ids)
     if units == "pieces":
-        return _Units(pieces, [[index] for index in range(len(pieces))])
+        return pieces, list(range(len(pieces)))
     if tokenizer.has_words and sentence.text is not None:
         words = tokenizer.words(sentence.text)
-        names = [*(reversed(words) if tokenizer.reverse else words), _END]
-        return _Units(names, [[index] for index in range(len(names))])
-    groups = group_pieces(pieces, whole_words=tokenizer.has_words)
-    names = ["".join(pieces[index] for index in group).replace(_SPACE, "") for group in groups]
-    return _Units(names, groups)
-
-
-def _merge(
-    weights: NDArray[np.float32], src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]
-) -> NDArray[np.float32]:
-    columns = [weights[:, list(group)].sum(axis=1) for group in src]
-    over_words = np.stack(columns, axis=1)  # [tgt pieces, src words]
-    rows = [over_words[list(group)].mean(axis=0) for group in tgt]
-    return np.stack(rows) if rows else np.empty((0, len(src)), dtype=np.float32)
+        return [*(reversed(words) if tokenizer.reverse else words), _END], list(range(len(words) + 1))
+    starts = word_starts(pieces, whole_words=tokenizer.has_words)
+    words = ["".join(pieces[a:b]).replace(_SPACE, "") for a, b in pairwise([*starts, len(pieces)])]
+    return words, starts

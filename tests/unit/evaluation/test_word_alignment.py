@@ -8,11 +8,12 @@ from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.word_alignment import (
     Alignment,
     Sentence,
+    Units,
     align,
     encode_sentences,
-    group_pieces,
     links,
     pharaoh,
+    word_starts,
 )
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced import forced_alignments
@@ -33,16 +34,28 @@ def step_fn() -> TorchStepFunction:
 @pytest.mark.parametrize(
     ("pieces", "whole_words", "expected"),
     [
-        (["▁the", "▁ca", "t", "</s>"], False, [[0], [1, 2], [3]]),
-        (["▁", "a", "b", "▁", "c"], False, [[0, 1, 2], [3, 4]]),
-        (["▁ca", "<unk>", "s", "▁", "<unk>"], False, [[0, 1, 2], [3, 4]]),
-        (["▁the", "<unk>", "▁cat", "<unk>"], True, [[0], [1], [2], [3]]),
-        (["t", "▁x"], False, [[0], [1]]),
+        (["▁the", "▁ca", "t", "</s>"], False, [0, 1, 3]),
+        (["▁", "a", "b", "▁", "c"], False, [0, 3]),
+        (["▁ca", "<unk>", "s", "▁", "<unk>"], False, [0, 3]),
+        (["▁the", "<unk>", "▁cat", "<unk>"], True, [0, 1, 2, 3]),
+        (["t", "▁x"], False, [0, 1]),
         ([], False, []),
     ],
 )
-def test_pieces_of_a_word(pieces: list[str], whole_words: bool, expected: list[list[int]]) -> None:
-    assert group_pieces(pieces, whole_words=whole_words) == expected
+def test_words_start_where_a_space_or_the_end_is(pieces: list[str], whole_words: bool, expected: list[int]) -> None:
+    assert word_starts(pieces, whole_words=whole_words) == expected
+
+
+@pytest.mark.parametrize("units", ["words", "pieces"])
+def test_a_translation_that_was_cut_before_its_first_token_has_no_rows(
+    step_fn: TorchStepFunction, units: Units
+) -> None:
+    tokenizer = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
+    sources, targets = encode_sentences(tokenizer, ["ab c", "d"]), [Sentence([]), Sentence([*tokenizer.encode("d")])]
+    empty, other = align(step_fn, (tokenizer, tokenizer), sources, targets, units=units) or []
+    assert empty.tgt == []
+    assert empty.weights.shape == (0, len(empty.src))
+    assert other.weights.shape == (len(other.tgt), len(other.src))
 
 
 def test_weights_of_words_by_hand(step_fn: TorchStepFunction) -> None:

@@ -126,11 +126,7 @@ def _with_shortlist(system: System, options: Evaluate) -> System:
 
 
 def _measure(
-    evaluator: Evaluator,
-    system: System,
-    options: Evaluate,
-    curve: dict[str, SearchStrategy],
-    gold: list[Gold] | None,
+    evaluator: Evaluator, system: System, options: Evaluate, curve: dict[str, SearchStrategy], gold: list[Gold] | None
 ) -> tuple[SystemReport, list[Alignment] | None, list[str]]:
     """The report of a system, the alignments of its translations, and warnings."""
     strategy = build_search(options.search, system.tokenizers)
