@@ -95,7 +95,7 @@ class Evaluate(Systems):
     members: bool
     test: tuple[Path, Path] | None
     shortlist: Shortlist
-    replace_unknown: Path | None
+    replace_unknown: str | None
     against: Path | None
     overlap: bool
     curve: list[str | int] | None

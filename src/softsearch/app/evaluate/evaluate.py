@@ -45,7 +45,7 @@ from softsearch.text.word_dictionary import read_dictionary
 from softsearch.training.cpu_memory import keep_freed_memory
 from softsearch.training.run_folder import write_hypotheses, write_metrics
 
-_COPY = Path("copy")  # of replace_unknown
+_COPY = "copy"  # of replace_unknown; ./copy is a file
 
 
 def evaluate(config: DictConfig) -> None:
@@ -92,10 +92,10 @@ def _check_options(options: Evaluate) -> dict[str, SearchStrategy]:
     return curve_searches(options.curve or [], options.search)
 
 
-def _read_dictionary(replace_unknown: Path | None) -> dict[str, str] | None:
+def _read_dictionary(replace_unknown: str | None) -> dict[str, str] | None:
     if replace_unknown is None:
         return None
-    return {} if replace_unknown == _COPY else read_dictionary(replace_unknown)
+    return {} if replace_unknown == _COPY else read_dictionary(Path(replace_unknown))
 
 
 def _with_ensemble(opened: list[System], options: Evaluate) -> list[System]:
@@ -153,7 +153,7 @@ def _describe(system: System, options: Evaluate) -> str:
     words += [f"ensemble by {options.ensemble}"] if isinstance(system.step_fn, Ensemble) else []
     words += [] if frequent is None else [f"shortlist {frequent}"]
     if unknown is not None:
-        words.append("unknown words copied" if unknown == _COPY else f"unknown words from {unknown.name}")
+        words.append("unknown words copied" if unknown == _COPY else f"unknown words from {Path(unknown).name}")
     return ", ".join(words)
 
 
