@@ -1,4 +1,4 @@
-"""Corpus scores with their uncertainty, by sacreBLEU's own bootstrap and paired bootstrap (Koehn 2004, W04-3250)."""
+"""Bootstrap intervals of corpus scores and paired bootstrap tests, by sacreBLEU (Koehn 2004, W04-3250)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,20 +11,20 @@ from sacrebleu.significance import PairedTest
 from softsearch.evaluation.schema import Comparison, Score
 
 RESAMPLES = 1000
-_FEWEST = 100
-_MOST_NUMBERS = 1 << 28  # that sacreBLEU resamples at once, 4 bytes each
+_MIN_RESAMPLES = 100
+_MAX_NUMBERS = 1 << 28  # that sacreBLEU resamples at once, 4 bytes each
 _STATISTICS = 18  # of a sentence; chrF has the most
 _SEED = 12345  # sacreBLEU's
 
 
 def score_with_interval(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """The corpus score, its 95 % interval and the signature, which names the number of resamples and the seed."""
-    # Of one system alone PairedTest is the plain bootstrap. Metric.corpus_score fails where a resample scores nothing.
+    # PairedTest of one system is the plain bootstrap. Metric.corpus_score fails where a resample scores nothing.
     signatures, results = _bootstrap({"system": hypotheses}, {"metric": metric}, references)
     ((name, signature),) = signatures.items()
-    found = results[name][0]
-    mean, half = float(found.mean), float(found.ci)
-    return Score(float(found.score), mean - half, mean + half, str(signature))
+    result = results[name][0]
+    mean, half = float(result.mean), float(result.ci)
+    return Score(float(result.score), mean - half, mean + half, str(signature))
 
 
 def share_with_interval(hits: Sequence[bool]) -> Score:
@@ -60,17 +60,17 @@ def compare(
         return []
     _, results = _bootstrap(systems, metrics, references)
     columns = [column for kind, column in results.items() if kind != "System"]  # in the order of the metrics
-    for place, name in enumerate(names[1:], start=1):
+    for index, name in enumerate(names[1:], start=1):
         for metric, column in zip(metrics, columns, strict=True):
-            difference = float(column[place].score - column[0].score)
-            p_value = float(column[place].p_value) if difference else 1.0
+            difference = float(column[index].score - column[0].score)
+            p_value = float(column[index].p_value) if difference else 1.0
             comparisons.append(Comparison(name, baseline, metric, difference, p_value))
     return comparisons
 
 
 def resamples(sentences: int) -> int:
-    """A thousand, or so many fewer that sacreBLEU, which makes all at once, needs about 1 GiB."""
-    return min(RESAMPLES, max(_FEWEST, _MOST_NUMBERS // (_STATISTICS * sentences)))
+    """A thousand, or fewer where sacreBLEU, which makes all at once, would need more than about 1 GiB."""
+    return min(RESAMPLES, max(_MIN_RESAMPLES, _MAX_NUMBERS // (_STATISTICS * sentences)))
 
 
 def _bootstrap(systems: Mapping[str, Sequence[str]], metrics: Mapping[str, Metric], references: Sequence[str]) -> Any:

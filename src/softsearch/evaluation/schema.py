@@ -48,7 +48,7 @@ class SearchPoint:
     mean_score: float  # after the length penalty
     seconds: float
     empty: float  # share of the sentences whose best hypothesis has no words
-    search_errors: float | None  # share of the sentences where a better hypothesis than this one is known
+    search_errors: float | None  # share of the sentences for which another search found a better hypothesis
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SystemReport:
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Picture] = field(default_factory=list)
-    # Those that bleu_no_unk is of: no unknown word in the source and the reference, and translated with UNK banned.
+    # Sentences of bleu_no_unk: no unknown word in source and reference, translated with UNK banned.
     no_unk_sentences: int | None = None
 
 

@@ -16,14 +16,14 @@ from softsearch.search.shortlist import Shortlist
 
 
 class TorchState(NamedTuple):
-    """Where the hypotheses of a batch stand, and the words that may come."""
+    """The decoder state of a batch, and its shortlist."""
 
     decoder: DecoderState
     words: "Words | None"  # None: the whole vocabulary
 
 
 class Words(NamedTuple):
-    """The output layer of a batch with a shortlist: as few rows as the batch has words."""
+    """The output layer of a batch with a shortlist, reduced to the words of the batch."""
 
     tokens: Tensor  # [words] ids
     mask: Tensor  # [sentences, words] bool, True = the sentence may use the word
@@ -35,7 +35,7 @@ class TorchStepFunction:
 
     Args:
         model: the model.
-        shortlist: the words that may come in each translation; probabilities then count among them. Without one, the
+        shortlist: the words allowed in each translation, over which probabilities are normalised; None allows the
             whole vocabulary.
     """
 
@@ -59,7 +59,7 @@ class TorchStepFunction:
             output = self.model.decoder.step(read, state.decoder)
             logits = output.logits.float()
         else:
-            # Its own rows in place of the output layer's: every decoder computes no more logits than these.
+            # The output layer has the rows of these words alone, so any decoder computes no other logits.
             step = _Step(self.model.decoder)
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
@@ -68,8 +68,8 @@ class TorchStepFunction:
         if words is None and k >= size:  # all of them: to sort them would take several times as long as the rest
             best, ids = logits.log_softmax(-1), torch.arange(size).expand(logits.shape)
         else:
-            best, places = _most_probable(logits) if k == 1 else logits.log_softmax(-1).topk(min(k, size))
-            ids = places if words is None else words.tokens[places]
+            best, indices = _most_probable(logits) if k == 1 else logits.log_softmax(-1).topk(min(k, size))
+            ids = indices if words is None else words.tokens[indices]
         alignments = None if output.alignments is None else output.alignments.float().cpu().numpy()
         return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
 
@@ -81,9 +81,9 @@ class TorchStepFunction:
     @torch.inference_mode()
     def keep(self, state: TorchState, sentences: NDArray[np.int64]) -> TorchState:
         """See StepFunction."""
-        kept = torch.from_numpy(sentences).to(self.device)
-        words = None if state.words is None else state.words._replace(mask=state.words.mask[kept])
-        return TorchState(state.decoder.keep(kept), words)
+        indices = torch.from_numpy(sentences).to(self.device)
+        words = None if state.words is None else state.words._replace(mask=state.words.mask[indices])
+        return TorchState(state.decoder.keep(indices), words)
 
     def _words(self, shortlist: Shortlist, src: Sequence[Sequence[int]]) -> Words:
         tokens, mask = (torch.from_numpy(part).to(self.device) for part in shortlist(src))
@@ -104,6 +104,6 @@ class _Step(nn.Module):
 
 
 def _most_probable(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The best token of each row, for greedy search: one number of a softmax in half the time of all of them."""
-    best, places = logits.max(-1, keepdim=True)  # [rows, 1]
-    return -(logits - best).exp_().sum(-1, keepdim=True).log(), places
+    """The best token of each row, for greedy search: in half the time of a whole softmax."""
+    best, indices = logits.max(-1, keepdim=True)  # [rows, 1]
+    return -(logits - best).exp_().sum(-1, keepdim=True).log(), indices

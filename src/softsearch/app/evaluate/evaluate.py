@@ -58,16 +58,16 @@ def evaluate(config: DictConfig) -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # else it tells each step of a test
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     curve = _check_options(options)
-    opened = open_systems(options.ckpt, options.bundle, options.average)
-    text = read_test_set(options.data, options.test, opened, split=options.split, cache_dir=options.cache_dir)
-    for system in opened:
+    members = open_systems(options.ckpt, options.bundle, options.average)
+    text = read_test_set(options.data, options.test, members, split=options.split, cache_dir=options.cache_dir)
+    for system in members:
         say(f"translating {len(text.sources)} sentences with {system.described}")
-    opened = [_with_shortlist(system, options) for system in opened]
-    systems = _with_ensemble(opened, options)
+    members = [_with_shortlist(system, options) for system in members]
+    systems = _with_ensemble(members, options)
     gold = read_alignment_options(options, text)
     evaluator = Evaluator(text=text, dictionary=_read_dictionary(options.replace_unknown), progress=progress)
     earlier = read_earlier(options.against, text, {system.name for system in systems})
-    warnings = _form_warnings(opened, text)
+    warnings = _form_warnings(members, text)
     reports, alignments = [], []
     for system in systems:
         report, aligned, problems = _measure(evaluator, system, options, curve, gold)
@@ -77,7 +77,7 @@ def evaluate(config: DictConfig) -> None:
     warnings += compare_signatures(reports[0], earlier)
     overlap: dict[str, int] = {}
     if options.overlap:
-        sources = {system.name: system.source for system in opened}
+        sources = {system.name: system.source for system in members}
         overlap, matches = find_overlap(sources, build(options.data), text, options.cache_dir)
         warnings += matches
     _write(_report(text, [*reports, *earlier], overlap, warnings), alignments, text, options)
@@ -98,15 +98,15 @@ def _read_dictionary(replace_unknown: str | None) -> dict[str, str] | None:
     return {} if replace_unknown == _COPY else read_dictionary(Path(replace_unknown))
 
 
-def _with_ensemble(opened: list[System], options: Evaluate) -> list[System]:
+def _with_ensemble(members: list[System], options: Evaluate) -> list[System]:
     if options.ensemble is None:
-        return opened
+        return members
     assert not isinstance(options.weights, Path)  # with_tuned has read it
-    name = "ensemble" if all(system.name != "ensemble" for system in opened) else f"ensemble of {len(opened)}"
+    name = "ensemble" if all(system.name != "ensemble" for system in members) else f"ensemble of {len(members)}"
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
-    ensemble = combine(opened, options.ensemble, options.weights, language_model, options.language_model_weight)
-    alone = len(opened) == 1 and language_model is None
-    return [replace(ensemble, name=name), *(opened if options.members and not alone else [])]
+    ensemble = combine(members, options.ensemble, options.weights, language_model, options.language_model_weight)
+    alone = len(members) == 1 and language_model is None
+    return [replace(ensemble, name=name), *(members if options.members and not alone else [])]
 
 
 def _with_shortlist(system: System, options: Evaluate) -> System:
