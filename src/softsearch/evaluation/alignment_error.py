@@ -35,14 +35,9 @@ def reference_error_rate(
 
 
 def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:
-    """``1 - (|A and S| + |A and P|) / (|A| + |S|)`` over all sentences together.
+    """``1 - (|A and S| + |A and P|) / (|A| + |S|)`` over all sentences together, 0 (best) to 1.
 
-    Args:
-        predicted: the links A of each sentence.
-        gold: S and P of each, as many.
-
-    Returns:
-        0 (A holds all sure links, and otherwise possible ones alone) to 1.
+    A are the predicted links, S the sure and P the possible ones of the gold.
 
     Raises:
         CorpusError: there is no link at all.

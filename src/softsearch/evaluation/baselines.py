@@ -10,12 +10,9 @@ from softsearch.evaluation.test_set import HeldOutText
 
 
 def read_earlier(against: Path | None, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
-    """The systems of an earlier report, as they were measured then, without their pictures.
+    """The systems of the report in the folder ``against``, as they were measured then, without their pictures.
 
-    Args:
-        against: the report's folder; None for no systems.
-        text: the test set of the new report.
-        names: of the new report's systems; an earlier one of the same name gets its folder's name before its own.
+    A system with one of ``names``, those of the new report, gets its folder's name before its own.
 
     Raises:
         ConfigError: the report cannot be read, or is about another test set.
@@ -39,12 +36,7 @@ def read_earlier(against: Path | None, text: HeldOutText, names: Collection[str]
 
 
 def compare_signatures(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
-    """Warnings of earlier scores by another metric: with other tokens, another case, another sacreBLEU.
-
-    Args:
-        new: a system that was scored just now.
-        earlier: of an earlier report, whose scores are as they were then.
-    """
+    """Warnings of earlier scores by another metric: with other tokens, another case, another sacreBLEU."""
     warnings = []
     for system in earlier:
         for name in new.scores.keys() & {"bleu", "chrf", "ter"} & system.scores.keys():

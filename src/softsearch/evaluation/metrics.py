@@ -21,19 +21,19 @@ class Scores(NamedTuple):
 
 
 def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
-    """BLEU, chrF and TER as :func:`corpus_scores` has them; each remembers what it last scored for its signature."""
+    """BLEU, chrF and TER as in :func:`corpus_scores`; each needs to score something before it has a signature."""
     metrics: dict[str, Metric] = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
     return metrics | ({"ter": TER()} if ter else {})
 
 
 def bleu_metric(*, text_form: TextForm, tgt_lang: str) -> BLEU:
-    """BLEU as :func:`corpus_scores` has it."""
+    """BLEU as in :func:`corpus_scores`."""
     tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
     return BLEU(tokenize=tokenize, force=True)
 
 
 def lower_cased_bleu(tgt_lang: str) -> BLEU:
-    """BLEU of plain text after lower-casing and tokenising it, as older papers have it."""
+    """BLEU of lower-cased and tokenised plain text, as in older papers."""
     return BLEU(lowercase=True, tokenize=_TOKENIZE.get(tgt_lang, "13a"), force=True)
 
 
@@ -63,10 +63,7 @@ def language_scores(
 ) -> Scores:
     """The scores of each language, as ``de/bleu``, where tags at the start of the sources ask for several.
 
-    Args:
-        hypotheses: detokenised translations.
-        lines: sources and references.
-        text_form: see :func:`corpus_scores`.
+    ``lines`` are sources and references; see :func:`corpus_scores`.
     """
     scores = Scores({}, {})
     for lang, indices in group_by_language(lines[0]).items():

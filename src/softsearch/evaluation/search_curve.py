@@ -26,10 +26,7 @@ def search_points(results: Sequence[SearchResult], options: SearchOptions) -> li
     A translation is a search error if another of the searches found one that the model gives a higher log probability
     (Stahlberg & Byrne 2019, arXiv:1908.10090, section 3; with exact search among them these are all errors, else the
     known ones). What was cut at the length limit, and so has no probability, is an error if any other is whole.
-
-    Args:
-        results: of the same sentences.
-        options: the length penalty of the scores.
+    ``options`` have the length penalty of the scores.
     """
     log_probs = np.array([[-np.inf if h.truncated else h.log_prob for h in result.hypotheses] for result in results])
     best = log_probs.max(axis=0)

@@ -30,7 +30,7 @@ def find_overlap(
         sources: the training data of each system, by its name; None of a bundle.
         substitute: data of the same kind, read where a system's own files are gone.
         test: the test set.
-        cache_dir: where generated and downloaded files are.
+        cache_dir: of generated and downloaded files.
 
     Returns:
         Counts by kind, none where nothing could be read, and warnings: of overlap, and of what was not checked.
@@ -79,10 +79,6 @@ class Overlap:
 
     Texts are compared without case, punctuation, spaces and differences of Unicode form. Two are near twins if the
     Dice coefficient of their sets of words and of pairs of neighbouring words is at least ``NEAR``.
-
-    Args:
-        sources: of the test set.
-        references: of the test set, as many.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:

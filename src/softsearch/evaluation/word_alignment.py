@@ -73,7 +73,7 @@ def align(
         step_fn: the model.
         tokenizers: source and target.
         sources: as many as targets.
-        targets: what the model writes.
+        targets: translations.
         units: merge the pieces of a word: the weights of the source word's pieces are added, of the target word's
             pieces the mean is taken.
 
@@ -117,11 +117,9 @@ def pharaoh(pairs: Iterable[Link]) -> str:
 
 
 def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
-    """The index of the first piece of each word.
+    """The index of the first piece of each word: U+2581 begins one.
 
-    Args:
-        pieces: as SentencePiece names them: U+2581 begins a word.
-        whole_words: every piece is a word, so that ``<unk>`` is one too; else it is part of one.
+    With ``whole_words`` every piece is a word, so that ``<unk>`` is one too; else it is part of one.
     """
     return [
         index
