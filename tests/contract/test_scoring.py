@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+import torch
 
-from softsearch.evaluation.inference import reference_nll
+from softsearch.data.batch import pad
+from softsearch.evaluation.inference import mean_nll
 from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import CrossEntropy
 from softsearch.search.scoring import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import EOS
+from softsearch.text.vocabulary import EOS, PAD
 from tests.contract.models import TGT_VOCAB, every_model, small_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
@@ -24,7 +28,18 @@ def test_scores_are_the_training_loss(case: tuple[str, ...], tokenizer: Sentence
     model = small_model(*case)
     src, tgt = ([tokenizer.encode(line) for line in lines] for lines in (SOURCES, TARGETS))
     found = score_pairs(TorchStepFunction(model), [[*ids, EOS] for ids in src], tgt, batch_tokens=20)
-    nll = -sum(pair.log_prob for pair in found) / sum(len(pair.token_log_probs) for pair in found)
-    assert nll == pytest.approx(reference_nll(model, src, tgt), rel=1e-5)
-    alone = reference_nll(model, src[:1], tgt[:1])
-    assert -np.mean(found[0].token_log_probs) == pytest.approx(alone, rel=1e-5)
+    assert mean_nll(found) == pytest.approx(training_loss(model, src, tgt), rel=1e-5)
+    assert -np.mean(found[0].token_log_probs) == pytest.approx(training_loss(model, src[:1], tgt[:1]), rel=1e-5)
+
+
+@torch.no_grad()
+def training_loss(model: Seq2Seq, src: list[list[int]], tgt: list[list[int]]) -> float:
+    src_tokens, tgt_tokens = (
+        pad([np.array(ids, dtype=np.int64) for ids in src]),
+        pad([np.array(ids, dtype=np.int64) for ids in tgt], bos=True),
+    )
+    targets = tgt_tokens[:, 1:]
+    real = targets != PAD
+    features = model.features(src_tokens, tgt_tokens[:, :-1])
+    loss = CrossEntropy(smoothing=0.0)(features[real], targets[real], model.decoder.output)
+    return float(loss.nll) / int(real.sum())

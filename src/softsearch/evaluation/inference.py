@@ -4,21 +4,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.distributed
 
-from softsearch.data.batch import Batch, pad
 from softsearch.data.corpora.base import TextForm
-from softsearch.data.sampler import Batching
 from softsearch.evaluation.metrics import Scores, corpus_scores, language_scores
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import CrossEntropy
 from softsearch.search.batching import translate_ids
 from softsearch.search.interface import SearchStrategy
+from softsearch.search.scoring import PairScore, score_pairs
 from softsearch.text.tokenizer import Tokenizer
-from softsearch.text.vocabulary import EOS, PAD
+from softsearch.text.vocabulary import EOS
 
 BATCH_TOKENS = 2048
 
@@ -44,7 +41,9 @@ def evaluate(
     hypotheses = translate_sources(model, tokenizers[1], search, src)
     scores = corpus_scores(hypotheses, lines[1], text_form=text_form, tgt_lang=tgt_lang)
     by_language = language_scores(hypotheses, lines, text_form=text_form)
-    values = scores.values | by_language.values | {"loss": reference_nll(model, src, tgt)}
+    with evaluating(model):
+        pairs = score_pairs(TorchStepFunction(model), [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+    values = scores.values | by_language.values | {"loss": mean_nll(pairs)}
     return Evaluation(hypotheses, Scores(values, scores.signatures | by_language.signatures))
 
 
@@ -69,23 +68,9 @@ def translate_sources(
     return translations
 
 
-@torch.inference_mode()
-def reference_nll(model: Seq2Seq, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> float:
-    """Mean -log p of a token of the references, EOS included, in nats; both sides are token ids without EOS."""
-    src_ids, tgt_ids = ([np.asarray(ids, dtype=np.int64) for ids in side] for side in (src, tgt))
-    lengths = [np.array([len(ids) + 1 for ids in side]) for side in (src, tgt)]
-    loss, device = CrossEntropy(smoothing=0.0), next(model.parameters()).device
-    total, tokens = 0.0, 0
-    with evaluating(model):
-        for indices in Batching(tokens=max(BATCH_TOKENS, *map(max, lengths))).cut(*lengths):
-            batch = Batch(pad([src_ids[i] for i in indices]), pad([tgt_ids[i] for i in indices], bos=True))
-            src_tokens, tgt_tokens = (tensor.to(device) for tensor in batch)
-            targets = tgt_tokens[:, 1:]
-            real = targets != PAD
-            features = model.features(src_tokens, tgt_tokens[:, :-1])
-            total += float(loss(features[real], targets[real], model.decoder.output_projection).nll)
-            tokens += int(real.sum())
-    return total / tokens
+def mean_nll(scores: Sequence[PairScore]) -> float:
+    """Mean -log p of a token of the references, EOS included, in nats; infinite where one has the probability 0."""
+    return -sum(score.log_prob for score in scores) / sum(len(score.token_log_probs) for score in scores)
 
 
 @contextmanager

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 from softsearch.evaluation.bootstrap import score_with_interval, sentence_chrf, share_with_interval
 from softsearch.evaluation.by_length import length_ratio, score_by_length
-from softsearch.evaluation.inference import BATCH_TOKENS, reference_nll
+from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
 from softsearch.evaluation.metrics import bleu_metric, corpus_metrics, lower_cased_bleu
 from softsearch.evaluation.schema import Score, SearchPoint, SystemReport
 from softsearch.evaluation.search_curve import SearchResult, search_points
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.ensemble import Ensemble
@@ -195,11 +194,9 @@ class Evaluator:
         src, tgt = self.text.encode(system.tokenizers)
         if isinstance(step_fn, Ensemble) and not step_fn.is_distribution:
             return None, "the scores that its models add up are not probabilities"
-        if isinstance(step_fn, TorchStepFunction) and step_fn.shortlist is None:  # all tokens at once
-            return reference_nll(step_fn.model, src, tgt), ""
         scores = score_pairs(step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
         if impossible := sum(math.isinf(score.log_prob) for score in scores):
             share = f"{impossible:,} of {len(scores):,} references"
             reason = f"a word of {share} has the probability 0, as one that a shortlist lacks"
             return None, f"it is infinite, because {reason}"
-        return -sum(score.log_prob for score in scores) / sum(len(score.token_log_probs) for score in scores), ""
+        return mean_nll(scores), ""
