@@ -18,18 +18,16 @@ _FOLDER = "alignments"
 
 
 def read_alignment_options(options: Evaluate, text: HeldOutText) -> list[Gold] | None:
-    """Checks the numbers of ``heatmaps`` and returns the gold alignments of the test set, if ``gold`` names a file.
+    """Checks the line numbers of ``heatmaps`` and returns the gold alignments, if ``gold`` names a file.
 
     Raises:
-        ConfigError: a number is larger than the test set.
+        ConfigError: there is no such line.
         CorpusError: the file is not of the format, or not of this test set.
     """
-    lines = len(text.sources)
-    numbers = options.heatmaps if isinstance(options.heatmaps, list) else [options.heatmaps]
-    if max(numbers, default=0) > lines:
+    if isinstance(options.heatmaps, list) and max(options.heatmaps, default=0) > len(text.sources):
         raise ConfigError(
             f"heatmaps is {options.heatmaps!r}, expected how many sentences to draw, or a list of line numbers from 1 "
-            f"to {lines}; change heatmaps"
+            f"to {len(text.sources)}; change heatmaps"
         )
     if options.gold is None:
         return None
