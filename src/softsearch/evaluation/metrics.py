@@ -7,7 +7,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.schema import SystemReport
+from softsearch.evaluation.schema import SystemReport, plain_signature
 from softsearch.evaluation.test_set import HeldOutText, group_by_language
 
 _TOKENIZE = {"zh": "zh", "ja": "char"}  # languages without spaces between words; sacreBLEU's ja-mecab needs MeCab
@@ -81,5 +81,5 @@ def report_metrics(report: SystemReport, text: HeldOutText) -> Scores:
     values = {name: score.value for name, score in own.items()} | by_language.values
     if report.nll is not None:
         values["loss"] = report.nll
-    signatures = {name: own[name].plain_signature for name in ("bleu", "chrf", "ter")}
+    signatures = {name: plain_signature(own[name].signature) for name in ("bleu", "chrf", "ter")}
     return Scores(values, signatures | by_language.signatures)

@@ -22,11 +22,6 @@ class Score:
     high: float
     signature: str = ""  # sacreBLEU's; "" where there is none
 
-    @property
-    def plain_signature(self) -> str:
-        """The signature without the parts that say how the interval was found."""
-        return "|".join(part for part in self.signature.split("|") if not part.startswith(("bs:", "seed:")))
-
 
 @dataclass(frozen=True)
 class LengthRange:
@@ -112,6 +107,11 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     overlap: dict[str, int] = field(default_factory=dict)  # test sentences that are in the training data, by kind
     warnings: list[str] = field(default_factory=list)
+
+
+def plain_signature(signature: str) -> str:
+    """A signature without the parts that tell how the interval was computed."""
+    return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
 
 
 def write_report(report: Report, folder: Path) -> Path:

@@ -15,11 +15,10 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from softsearch.app.compare.comparison import Run
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import REPORT
+from softsearch.evaluation.schema import REPORT, plain_signature
 from softsearch.training.run_folder import METRICS
 
 _SWEEP = "results.json"
-_RESAMPLING = ("bs:", "seed:")  # parts of a signature that tell how the interval was computed, not the score
 
 
 def find_folders(runs: Path | list[Path]) -> list[Path]:
@@ -102,7 +101,7 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
         parameters=int(system["parameters"]),
         size_bytes=int(system["size_bytes"]),
         test_set=str(report["test_set"]),
-        signature=_without_resampling(str(system["scores"]["bleu"].get("signature", ""))),
+        signature=plain_signature(str(system["scores"]["bleu"].get("signature", ""))),
     )
 
 
@@ -129,7 +128,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
         training=metrics.get("train/tokens_per_second"),
         parameters=None if parameters is None else int(parameters),
         test_set=" ".join(filter(None, [*corpus, split])) if any(corpus) else "",
-        signature=_without_resampling(str(metrics.get("signatures", {}).get(f"{split}/bleu", ""))),
+        signature=plain_signature(str(metrics.get("signatures", {}).get(f"{split}/bleu", ""))),
     )
 
 
@@ -154,7 +153,3 @@ def _reason(folder: Path) -> str:
 
 def _unscored(folder: Path, reason: str) -> Run:
     return Run(name="", folder=str(folder), missing=reason)
-
-
-def _without_resampling(signature: str) -> str:
-    return "|".join(part for part in signature.split("|") if not part.startswith(_RESAMPLING))
