@@ -15,12 +15,11 @@ import numpy as np
 import torch
 
 from softsearch.app.systems.open import open_any
-from softsearch.search.exact import ExactSearch, Explored
+from softsearch.search.exact import ExactResult, ExactSearch
 from softsearch.text.corpus import read_lines
-from softsearch.text.vocabulary import EOS
 
 
-def remarks(explored: Explored) -> list[str]:
+def remarks(explored: ExactResult) -> list[str]:
     """What there is to say of a sentence."""
     found = {
         "error": explored.best.tokens != explored.beam.tokens,
@@ -47,7 +46,7 @@ def main() -> None:
     options = parse_options()
     torch.set_num_threads(1)
     (system,) = open_any([options.system])
-    src = [[*system.tokenizers[0].encode(line), EOS] for line in islice(read_lines(options.sources), options.sentences)]
+    src = [system.tokenizers[0].encode(line) for line in islice(read_lines(options.sources), options.sentences)]
     order = sorted(range(len(src)), key=lambda index: len(src[index]))  # those of like length are searched together
     search = ExactSearch(beam=options.beam, max_nodes=options.nodes, min_length_factor=options.min_length)
     started = time.process_time()

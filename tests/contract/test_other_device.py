@@ -15,7 +15,6 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
-from softsearch.text.vocabulary import EOS
 from softsearch.training.objectives.r_drop import RDrop
 from softsearch.training.objectives.scheduled_sampling import Exponential, ScheduledSampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
@@ -86,7 +85,7 @@ def test_searches_find_what_they_find_on_the_cpu(
     search: SearchStrategy, shortlist: Shortlist | None, device: torch.device
 ) -> None:
     there = moved("rnnsearch").eval()
-    sources = [[4, 9, 6, 12, EOS], [7, EOS], [8, 10, 11, 13, EOS]]
+    sources = [[4, 9, 6, 12], [7], [8, 10, 11, 13]]
     found, expected = (
         search(TorchStepFunction(model, shortlist), sources) for model in (there, small_model("rnnsearch"))
     )

@@ -11,7 +11,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.scoring import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import EOS, PAD
+from softsearch.text.vocabulary import PAD
 from tests.contract.models import TGT_VOCAB, every_model, small_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
@@ -27,7 +27,7 @@ def tokenizer() -> SentencePieceTokenizer:
 def test_scores_are_the_training_loss(case: tuple[str, ...], tokenizer: SentencePieceTokenizer) -> None:
     model = small_model(*case)
     src, tgt = ([tokenizer.encode(line) for line in lines] for lines in (SOURCES, TARGETS))
-    found = score_pairs(TorchStepFunction(model), [[*ids, EOS] for ids in src], tgt, batch_tokens=20)
+    found = score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=20)
     assert mean_nll(found) == pytest.approx(training_loss(model, src, tgt), rel=1e-5)
     assert -np.mean(found[0].token_log_probs) == pytest.approx(training_loss(model, src[:1], tgt[:1]), rel=1e-5)
 
@@ -41,5 +41,5 @@ def training_loss(model: Seq2Seq, src: list[list[int]], tgt: list[list[int]]) ->
     targets = tgt_tokens[:, 1:]
     real = targets != PAD
     features = model.features(src_tokens, tgt_tokens[:, :-1])
-    loss = CrossEntropy(smoothing=0.0)(features[real], targets[real], model.decoder.output)
+    loss = CrossEntropy(smoothing=0.0)(features[real], targets[real], model.decoder.output_projection)
     return float(loss.nll) / int(real.sum())

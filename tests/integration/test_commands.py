@@ -22,7 +22,6 @@ from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
-from softsearch.text.vocabulary import EOS
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from tests.integration.commands import ROOT, SMALL, run
 
@@ -69,7 +68,7 @@ def test_the_bundle_translates_token_for_token_as_torch_does(trained: Path, bund
     saved = read_contents(trained / "checkpoints" / "best.ckpt")
     sources = (trained.parent / "cache").glob("spellout-*/test.en")
     lines = next(iter(sources)).read_text(encoding="utf-8").splitlines()
-    ids = [[*saved.tokenizers[0].encode(line), EOS] for line in lines]
+    ids = [saved.tokenizers[0].encode(line) for line in lines]
     search = BeamSearch(beam=5, max_length_factor=2.0, max_length_offset=10)
     torch_says = translate_ids(TorchStepFunction(rebuild_model(saved)), search, ids, batch_tokens=1024)
     onnx_says = Translator(bundle).translate(lines)

@@ -24,9 +24,9 @@ from softsearch.runtime.system import combine
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
-from softsearch.search.distribution import full_log_probs
+from softsearch.search.interface import full_log_probs
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import BOS, EOS
+from softsearch.text.vocabulary import BOS
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 
@@ -131,7 +131,7 @@ def test_a_mixed_ensemble_equals_one_of_checkpoints(home: Path) -> None:
     torch_alone = combine([rnn, transformer], "probs", [1, 2], lm, 0.2)
     mixed = combine([rnn, other_transformer], "probs", [1, 2], other_lm, 0.2)
     assert [system.backend for system in (torch_alone, mixed)] == ["torch", "mixed"]
-    sources = [[*rnn.tokenizers[0].encode(line), EOS] for line in lines(home)]
+    sources = [rnn.tokenizers[0].encode(line) for line in lines(home)]
     search = BeamSearch(beam=3, n_best=3, max_length_factor=1)
     expected = translate_ids(torch_alone.step_fn, search, sources, batch_tokens=200)
     found = translate_ids(mixed.step_fn, search, sources, batch_tokens=200)
@@ -147,7 +147,7 @@ def test_a_right_to_left_model_gives_text_in_its_normal_order(home: Path) -> Non
     (system,) = open_systems(ckpt(home, "r2l"), None, None)
     assert system.tokenizers[1].reverse
     forwards = SentencePieceTokenizer(system.tokenizers[1].model)
-    sources = [[*system.tokenizers[0].encode(line), EOS] for line in lines(home)]
+    sources = [system.tokenizers[0].encode(line) for line in lines(home)]
     found = [n_best[0].tokens for n_best in translate_ids(system.step_fn, BeamSearch(), sources, batch_tokens=2048)]
     texts = [forwards.decode(list(reversed(tokens))) for tokens in found]
     assert any(texts[i] != forwards.decode(tokens) for i, tokens in enumerate(found))

@@ -11,7 +11,6 @@ from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.system import System
 from softsearch.search.exact import ExactSearch
 from softsearch.search.scoring import score_pairs
-from softsearch.text.vocabulary import EOS
 from tests.integration.commands import run
 
 
@@ -48,13 +47,13 @@ def test_bundle_and_checkpoint_agree(systems: list[System], bundle: Path, files:
         [tokenizer.encode(line) for line in path.read_text(encoding="utf-8").splitlines()]
         for tokenizer, path in zip(systems[0].tokenizers, files, strict=True)
     )
-    torch = score_pairs(systems[0].step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=64)
+    torch = score_pairs(systems[0].step_fn, src, tgt, batch_tokens=64)
     assert [int(row[1]) for row in rows] == [len(pair.token_log_probs) for pair in torch]
     assert [float(row[0]) for row in rows] == pytest.approx([pair.log_prob for pair in torch], abs=1e-3)
 
 
 def test_exact_search_finds_the_same_in_both_backends(systems: list[System], files: list[Path]) -> None:
-    src = [[*systems[0].tokenizers[0].encode(line), EOS] for line in files[0].read_text().splitlines()[:6]]
+    src = [systems[0].tokenizers[0].encode(line) for line in files[0].read_text().splitlines()[:6]]
     search = ExactSearch(max_length_factor=0.0, max_length_offset=3)
     torch, onnx = (search(system.step_fn, src) for system in systems)
     for (one,), (other,) in zip(torch, onnx, strict=True):

@@ -26,7 +26,7 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.sampling import Sampling
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.unknown_words import UnknownWords
-from softsearch.text.vocabulary import EOS, UNK
+from softsearch.text.vocabulary import UNK
 from softsearch.text.word_dictionary import read_dictionary
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.integration.commands import SMALL, run
@@ -88,7 +88,7 @@ def lab(saved: CheckpointContents, words: dict[str, str], shortlist: Shortlist |
     src_tokenizer, tgt_tokenizer = saved.tokenizers
     # Samples, for what such a model holds to be likely is always the same.
     search = Sampling(max_length_factor=1.0, max_length_offset=3, alignments=True)
-    sources = [[*src_tokenizer.encode(line), EOS] for line in LINES]
+    sources = [src_tokenizer.encode(line) for line in LINES]
     step_fn = TorchStepFunction(rebuild_model(saved), shortlist)
     found = [n_best[0] for n_best in translate_ids(step_fn, search, sources, batch_tokens=1000)]
     replace = UnknownWords(src_tokenizer, tgt_tokenizer, words)

@@ -29,8 +29,7 @@ from softsearch.runtime.system import System, combine
 from softsearch.search.batching import translate_ids
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.rerank import Rerank, Scored, ranked
-from softsearch.text.vocabulary import EOS
+from softsearch.search.rerank import Rerank, ScoredHypothesis, ranked
 from softsearch.training.cpu_memory import keep_freed_memory
 
 # A point of an ensemble costs a search of the validation set, one of a reranker a new order of lists that are there.
@@ -181,7 +180,7 @@ def _reranker(models: Models) -> Problem:
     """A reranker, whose n-best lists are searched for and scored once."""
     system = models.combined(models.start)
     strategy = cast(Rerank, build_search(models.options.search, system.tokenizers))
-    ids = [[*source, EOS] for source in models.text.encode(system.tokenizers)[0]]
+    ids, _ = models.text.encode(system.tokenizers)
     search = cast(SearchStrategy, strategy.candidates)
     lists: Any = translate_ids(system.step_fn, search, ids, batch_tokens=BATCH_TOKENS)
     choose = choice_of_best(lists, system.tokenizers[1].decode)
@@ -196,7 +195,7 @@ def _reranker(models: Models) -> Problem:
 
 
 def choice_of_best(
-    lists: Sequence[Sequence[Scored]], decode: Callable[[Sequence[int]], str]
+    lists: Sequence[Sequence[ScoredHypothesis]], decode: Callable[[Sequence[int]], str]
 ) -> Callable[[Sequence[float], float], list[str]]:
     """A function from weights and a length penalty to the texts that :class:`Rerank` would return."""
     texts = [[decode(scored.hypothesis.tokens) for scored in n_best] for n_best in lists]

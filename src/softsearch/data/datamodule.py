@@ -21,7 +21,7 @@ from softsearch.data.resampler import ROOM, Resampler
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
-from softsearch.text.sampling import SubwordSampler
+from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import TokenizerTrainer
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.text.sampling import SubwordSampler
+from softsearch.text.subword_sampling import SubwordSampler
 
 # Batches are cut as if sentences grew by this factor. On Multi30k they grow by a fifth with BPE-dropout of 0.1 and by a
 # third with unigram and 0.2, the longest of a batch by nearly 2, so that few do not fit.

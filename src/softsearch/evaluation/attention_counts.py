@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from softsearch.errors import ConfigError
-from softsearch.search.forced import forced_alignments
 from softsearch.search.interface import StepFunction
+from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.unknown_words import most_looked_at
-from softsearch.text.vocabulary import EOS
+from softsearch.text.unknown_words import most_attended
 
 BATCH_TOKENS = 4096
 _CHUNK = 2000  # pairs whose attention is in memory at once
@@ -44,12 +43,12 @@ def attention_counts(
     by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # batches of like length
     for begin in range(0, len(by_length), _CHUNK):
         chunk = by_length[begin : begin + _CHUNK]
-        src = [[*encode_src(source), EOS] for source, _ in chunk]
-        tgt = [[*encode_tgt(target), EOS] for _, target in chunk]
+        src = [encode_src(source) for source, _ in chunk]
+        tgt = [encode_tgt(target) for _, target in chunk]
         matrices = forced_alignments(step_fn, src, tgt, batch_tokens=BATCH_TOKENS) or []
         for pair, matrix in zip(chunk, matrices, strict=True):
             read, written = (tokenizer.words(text) for tokenizer, text in zip(tokenizers, pair, strict=True))
-            indices = most_looked_at(read, matrix[:-1])
+            indices = most_attended(read, matrix[:-1])
             aligned = () if indices is None else zip((read[index] for index in indices), written, strict=True)
             counts.update(words for words in aligned if all(unit.split() == [unit] for unit in words))
         if on_done is not None:

@@ -15,7 +15,6 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.scoring import PairScore, score_pairs
 from softsearch.text.tokenizer import Tokenizer
-from softsearch.text.vocabulary import EOS
 
 BATCH_TOKENS = 2048
 
@@ -42,7 +41,7 @@ def evaluate(
     scores = corpus_scores(hypotheses, lines[1], text_form=text_form, tgt_lang=tgt_lang)
     by_language = language_scores(hypotheses, lines, text_form=text_form)
     with evaluating(model):
-        pairs = score_pairs(TorchStepFunction(model), [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+        pairs = score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=BATCH_TOKENS)
     values = scores.values | by_language.values | {"loss": mean_nll(pairs)}
     return Evaluation(hypotheses, Scores(values, scores.signatures | by_language.signatures))
 
@@ -50,13 +49,12 @@ def evaluate(
 def translate_sources(
     model: Seq2Seq, tgt_tokenizer: Tokenizer, search: SearchStrategy, src: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Translates sources, token ids without EOS, on all processes together; each returns all translations, in order."""
+    """Translates sources on all processes together; each returns all translations, in order."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     rank = torch.distributed.get_rank() if distributed else 0
     world_size = torch.distributed.get_world_size() if distributed else 1
-    share = [[*ids, EOS] for ids in src[rank::world_size]]
     with evaluating(model):
-        n_best_lists = translate_ids(TorchStepFunction(model), search, share, batch_tokens=BATCH_TOKENS)
+        n_best_lists = translate_ids(TorchStepFunction(model), search, src[rank::world_size], batch_tokens=BATCH_TOKENS)
     own = [tgt_tokenizer.decode(n_best[0].tokens) for n_best in n_best_lists]
     if not distributed:
         return own

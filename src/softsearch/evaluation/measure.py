@@ -17,11 +17,12 @@ from softsearch.evaluation.search_curve import SearchResult, search_points
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
+from softsearch.search.constraints import Banned
 from softsearch.search.ensemble import Ensemble
-from softsearch.search.interface import Hypothesis, SearchOptions, SearchStrategy
+from softsearch.search.interface import Hypothesis, SearchStrategy
+from softsearch.search.options import SearchOptions
 from softsearch.search.scoring import score_pairs
-from softsearch.search.shortlisted import Banned
-from softsearch.text.vocabulary import EOS, UNK
+from softsearch.text.vocabulary import UNK
 
 ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # of a name and a total
 
@@ -141,11 +142,10 @@ class Evaluator:
         """The best hypothesis of each source, and the seconds that it took."""
         # A bundle computes each batch on one core; PyTorch shares out the work of one batch itself.
         workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
-        sources = [[*ids, EOS] for ids in src]
         with self.progress(system.name, len(src)) as advance:
             start = time.perf_counter()
             n_best_lists = translate_ids(
-                system.step_fn, strategy, sources, batch_tokens=BATCH_TOKENS, workers=workers, on_done=advance
+                system.step_fn, strategy, src, batch_tokens=BATCH_TOKENS, workers=workers, on_done=advance
             )
             seconds = time.perf_counter() - start
         return [n_best[0] for n_best in n_best_lists], seconds
@@ -194,7 +194,7 @@ class Evaluator:
         src, tgt = self.text.encode(system.tokenizers)
         if isinstance(step_fn, Ensemble) and not step_fn.is_distribution:
             return None, "the scores that its models add up are not probabilities"
-        scores = score_pairs(step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+        scores = score_pairs(step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
         if impossible := sum(math.isinf(score.log_prob) for score in scores):
             share = f"{impossible:,} of {len(scores):,} references"
             reason = f"a word of {share} has the probability 0, as one that a shortlist lacks"

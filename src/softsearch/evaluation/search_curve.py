@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from softsearch.evaluation.schema import SearchPoint
-from softsearch.search.interface import Hypothesis, SearchOptions
+from softsearch.search.interface import Hypothesis
+from softsearch.search.options import SearchOptions
 
 _TOLERANCE = 1e-4  # nats; the same translation in another batch differs by less
 

@@ -46,8 +46,8 @@ class TorchStepFunction:
 
     @torch.inference_mode()
     def start(self, src: Sequence[Sequence[int]]) -> TorchState:
-        """Encodes the sentences (with EOS)."""
-        tokens = pad([np.asarray(sentence[:-1], dtype=np.int64) for sentence in src])
+        """See StepFunction."""
+        tokens = pad([np.asarray(sentence, dtype=np.int64) for sentence in src])
         state = self.model.encode(tokens.to(self.device))
         return TorchState(state, None if self.shortlist is None else self._words(self.shortlist, src))
 

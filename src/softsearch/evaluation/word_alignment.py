@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.search.forced import forced_alignments
 from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import EOS, SPECIALS, UNK
+from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos
 
 Units = Literal["words", "pieces"]
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
@@ -24,8 +24,14 @@ _BATCH_TOKENS = 2048
 class Sentence(NamedTuple):
     """One side of a pair to align."""
 
-    ids: Sequence[int]  # with EOS, unless a length limit cut it
+    ids: Sequence[int]
     text: str | None = None  # has the words behind unknown tokens; None of what a model wrote
+    truncated: bool = False  # a length limit cut it before EOS
+
+    @property
+    def written(self) -> Sequence[int]:
+        """The ids with EOS, unless truncated."""
+        return self.ids if self.truncated else with_eos(self.ids)
 
 
 class Alignment(NamedTuple):
@@ -38,7 +44,7 @@ class Alignment(NamedTuple):
 
 def encode_sentences(tokenizer: SentencePieceTokenizer, lines: Sequence[str]) -> list[Sentence]:
     """Lines of text as sentences."""
-    return [Sentence([*tokenizer.encode(line), EOS], line) for line in lines]
+    return [Sentence(tokenizer.encode(line), line) for line in lines]
 
 
 def align_translations(
@@ -46,14 +52,14 @@ def align_translations(
 ) -> list[Alignment] | None:
     """The attention of a model while it wrote its translations of a test set; None without attention."""
     src, _ = reference_sentences(tokenizers, text)
-    tgt = [Sentence(h.tokens if h.truncated else (*h.tokens, EOS)) for h in hypotheses]
+    tgt = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses]
     return align(step_fn, tokenizers, src, tgt, units=units)
 
 
 def reference_sentences(tokenizers: Tokenizers, text: HeldOutText) -> tuple[list[Sentence], list[Sentence]]:
     """The sources and references of a test set."""
     src, tgt = (
-        [Sentence([*ids, EOS], line) for ids, line in zip(side, lines, strict=True)]
+        [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
         for side, lines in zip(text.encode(tokenizers), text.lines, strict=True)
     )
     return src, tgt
@@ -89,12 +95,12 @@ def align(
         return None
     alignments = []
     for source, target, matrix in zip(sources, targets, matrices, strict=True):
-        in_text_order = matrix[np.ix_(tgt_tokenizer.text_order(target.ids), src_tokenizer.text_order(source.ids))]
+        order = np.ix_(tgt_tokenizer.text_order(target.written), src_tokenizer.text_order(source.written))
         src, src_starts = _units(src_tokenizer, source, units)
         tgt, tgt_starts = _units(tgt_tokenizer, target, units)
-        weights = np.add.reduceat(in_text_order, src_starts, axis=1)
+        weights = np.add.reduceat(matrix[order], src_starts, axis=1)
         if tgt:
-            sizes = np.diff([*tgt_starts, len(target.ids)])
+            sizes = np.diff([*tgt_starts, len(target.written)])
             weights = np.add.reduceat(weights, tgt_starts, axis=0) / sizes[:, None].astype(np.float32)
         alignments.append(Alignment(src, tgt, weights))
     return alignments
@@ -130,7 +136,7 @@ def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
 
 def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:
     """The names of the units, in the order of the text, and the index of the first piece of each."""
-    pieces = tokenizer.pieces(sentence.ids)
+    pieces = tokenizer.pieces(sentence.written)
     if units == "pieces":
         return pieces, list(range(len(pieces)))
     if tokenizer.has_words and sentence.text is not None:

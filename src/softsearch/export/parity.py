@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
 from softsearch.search.interface import Candidates, StepFunction
-from softsearch.text.vocabulary import BOS, EOS, SPECIALS
+from softsearch.text.vocabulary import BOS, SPECIALS
 
 LENGTHS = (1, 5, 60)
 BATCHES = (1, 7)
@@ -85,4 +85,4 @@ def _by_token(candidates: Candidates) -> NDArray[np.float32]:
 
 
 def _sentence(rng: np.random.Generator, vocab_size: int, length: int) -> list[int]:
-    return [*rng.integers(len(SPECIALS), vocab_size, length).tolist(), EOS]
+    return list(rng.integers(len(SPECIALS), vocab_size, length).tolist())

@@ -8,7 +8,7 @@ from typing import Any
 from softsearch.errors import ConfigError
 from softsearch.runtime.options import KINDS, Length, check_options, default_of, kinds_with, read_length
 from softsearch.search.ensemble import AVERAGES
-from softsearch.search.penalties import LENGTH_NORMS
+from softsearch.search.options import LENGTH_NORMS
 
 _HELP = {  # of options that the search strategies define, with their types
     "n_best": "write up to N translations of each line, as `line ||| text ||| score`",

@@ -16,7 +16,8 @@ from softsearch.runtime.manifest import Manifest
 from softsearch.runtime.recommended import STRATEGIES, Strategy, fits_type
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import OutputOptions, PrefixStrategy, SearchOptions
+from softsearch.search.interface import PrefixStrategy
+from softsearch.search.options import OutputOptions, SearchOptions
 from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS

@@ -22,7 +22,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.search.interface import Candidates
-from softsearch.text.vocabulary import PAD
+from softsearch.text.vocabulary import PAD, with_eos
 
 _ORT_ERRORS = (
     ort_errors.Fail,
@@ -83,11 +83,12 @@ class OnnxStepFunction:
         return other
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
-        """Encodes the sentences (token ids, EOS included) and returns a state with one row for each."""
-        lengths = np.array([len(ids) for ids in src])
+        """See StepFunction."""
+        sentences = [with_eos(ids) for ids in src]
+        lengths = np.array([len(ids) for ids in sentences])
         mask = np.arange(lengths.max()) < lengths[:, None]  # [sentences, src_len]
         tokens = np.full(mask.shape, PAD, dtype=np.int64)
-        tokens[mask] = np.concatenate([np.asarray(ids, dtype=np.int64) for ids in src])
+        tokens[mask] = np.concatenate(sentences)
         feeds = {"src_tokens": tokens, "src_mask": mask}
         names = [*self._memory, *self._cache]
         values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})

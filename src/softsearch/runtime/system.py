@@ -10,16 +10,14 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
-from softsearch.search.forced import forced_alignments
 from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.search.rerank import RescoringModel
-from softsearch.search.scoring import PairScore, score_pairs
-from softsearch.search.shortlist import Shortlist
-from softsearch.search.shortlisted import Shortlisted
+from softsearch.search.scoring import PairScore, forced_alignments, score_pairs
+from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.unknown_words import UnknownWords
-from softsearch.text.vocabulary import EOS, UNK
+from softsearch.text.vocabulary import UNK
 
 BATCH_TOKENS = 1024  # the most source tokens, padding included, that are translated at once
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
@@ -57,7 +55,7 @@ class System:
         Raises:
             InputError: there are more sources than translations or fewer, or the model returned NaN.
         """
-        scores = score_pairs(self.step_fn, [[*ids, EOS] for ids in src], tgt, batch_tokens=BATCH_TOKENS)
+        scores = score_pairs(self.step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
         if not self.tokenizers[1].reverse:
             return scores
         return [s._replace(token_log_probs=(*s.token_log_probs[-2::-1], s.token_log_probs[-1])) for s in scores]
@@ -209,7 +207,7 @@ def translation_texts(
             f"{system.origin} has no attention, which replacing unknown words needs; leave the option out"
         )
     indices = [index for index, hypothesis in enumerate(hypotheses) if UNK in hypothesis.tokens]
-    src = [[*src_tokenizer.encode(sources[index]), EOS] for index in indices]
+    src = [src_tokenizer.encode(sources[index]) for index in indices]
     tgt = [hypotheses[index].tokens for index in indices]
     matrices = forced_alignments(system.step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
     for index, tokens, matrix in zip(indices, tgt, matrices or [], strict=True):

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from softsearch.runtime.options import Search, output_options
 from softsearch.runtime.system import Tokenizers
 from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import Hypothesis, SearchOptions
+from softsearch.search.interface import Hypothesis
+from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
-from softsearch.text.vocabulary import EOS
+from softsearch.text.vocabulary import with_eos
 
 # Where to cut, from the best to the worst: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
@@ -46,7 +47,7 @@ class Part(NamedTuple):
     """A line, or as much of it as the model takes at once."""
 
     text: str
-    ids: list[int]  # with EOS
+    ids: list[int]
 
 
 class Candidate(NamedTuple):
@@ -94,22 +95,21 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
-    sources = [candidate.part.ids for candidate in candidates]
-    written = [[*h.tokens] if h.truncated else [*h.tokens, EOS] for h in hypotheses]
+    sources = [with_eos(candidate.part.ids) for candidate in candidates]
     scores = [hypothesis.score for hypothesis in hypotheses]
     return Translation(
         # What comes out is one line, for every tool that may read it.
         text=" ".join(" ".join(candidate.text for candidate in candidates).splitlines()),
-        score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [len(ids) for ids in written]),
+        score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),
         optimal=all(h.optimal for h in hypotheses) if isinstance(search, ExactSearch) else None,
         src_pieces=tuple(piece for ids in sources for piece in src_tokenizer.pieces(ids)),
-        tgt_pieces=tuple(piece for ids in written for piece in tgt_tokenizer.pieces(ids)),
+        tgt_pieces=tuple(piece for h in hypotheses for piece in tgt_tokenizer.pieces(h.written)),
         alignments=_block_diagonal(
             [
-                h.alignments[np.ix_(tgt_tokenizer.text_order(tgt), src_tokenizer.text_order(src))]
-                for src, tgt, h in zip(sources, written, hypotheses, strict=True)
+                h.alignments[np.ix_(tgt_tokenizer.text_order(h.written), src_tokenizer.text_order(src))]
+                for src, h in zip(sources, hypotheses, strict=True)
                 if h.alignments is not None
             ]
         ),

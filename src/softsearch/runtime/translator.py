@@ -29,7 +29,7 @@ from softsearch.search.interface import Hypothesis
 from softsearch.search.rerank import Rerank
 from softsearch.search.scoring import PairScore
 from softsearch.text.corpus import is_blank
-from softsearch.text.vocabulary import EOS, LANGUAGE_TAG, UNK
+from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 
 BLOCK_LINES = 1024  # translated together by a stream: enough to fill batches with sentences of similar length
 # A line is split into at most about this many times the model's limit; what is longer is no line of text.
@@ -241,7 +241,7 @@ class Translator:
         except InputError as error:
             raise InputError(f"line {number}: {error}") from error
         if len(ids) < limit:
-            return [Part(text, [*ids, EOS])]
+            return [Part(text, ids)]
         if len(ids) > _MAX_PARTS * limit:
             raise InputError(
                 f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
@@ -249,7 +249,7 @@ class Translator:
             )
         tag = self._tag(text)
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
-        return [Part(part, [*encode(part), EOS]) for part in texts]
+        return [Part(part, encode(part)) for part in texts]
 
     def _tag(self, text: str) -> str:
         """The language tag that a text begins with, if the model knows it: each part must be told the language."""

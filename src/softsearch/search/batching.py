@@ -1,19 +1,19 @@
-"""Many sentences through a search strategy: sorted by length, cut into batches, put back in order."""
+"""Batched translation: sentences sorted by length, cut into batches by a token budget, and put back in order."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.search.interface import Hypothesis, PrefixStrategy, SearchStrategy, StepFunction
+from softsearch.search.interface import Hypothesis, PrefixStrategy, SearchStrategy, Sentences, StepFunction
 
 
 def translate_ids(
     step_fn: StepFunction,
     strategy: SearchStrategy,
-    sources: Sequence[Sequence[int]],
+    sources: Sentences,
     *,
     batch_tokens: int,
-    prefixes: Sequence[Sequence[int]] | None = None,
+    prefixes: Sentences | None = None,
     workers: int = 1,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
@@ -21,19 +21,19 @@ def translate_ids(
 
     Args:
         step_fn: the model; with ``workers > 1`` it must allow calls from several threads.
-        strategy: how to search.
-        sources: token ids with EOS.
+        strategy: the search.
+        sources: token ids.
         batch_tokens: the most source tokens, padding included, of a batch; a longer sentence goes alone.
-        prefixes: what the translation of each source begins with, see :class:`PrefixStrategy`.
-        workers: threads that search batches side by side; which batches there are does not depend on it.
-        on_done: told after each batch how many sentences it had.
+        prefixes: token ids that the translation of each source begins with, see :class:`PrefixStrategy`.
+        workers: threads that search batches in parallel; the batches do not depend on it.
+        on_done: called after each batch with its number of sentences.
 
     Returns:
         One n-best list for each source, in the order of ``sources``.
 
     Raises:
         ConfigError: ``batch_tokens`` or ``workers`` is below 1, or the strategy takes no prefixes.
-        InputError: a source is empty, the model returned NaN, or a prefix cannot be written.
+        InputError: the model returned NaN, or a prefix cannot be written.
     """
     for name, value in (("batch_tokens", batch_tokens), ("workers", workers)):
         if value < 1:
@@ -41,14 +41,14 @@ def translate_ids(
     if prefixes is not None and len(prefixes) != len(sources):
         raise InputError(f"{len(prefixes)} target prefixes for {len(sources)} sources, expected one for each")
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    batches = plan_batches([len(ids) for ids in sources], batch_tokens)
+    batches = plan_batches([len(ids) + 1 for ids in sources], batch_tokens)
 
     def translate(batch: list[int]) -> list[list[Hypothesis]]:
         src = [sources[index] for index in batch]
         if prefixes is None:
             return strategy(step_fn, src)
         if not isinstance(strategy, PrefixStrategy):
-            raise ConfigError(f"{type(strategy).__name__} cannot be told how translations begin; leave prefixes out")
+            raise ConfigError(f"{type(strategy).__name__} cannot continue target prefixes; leave prefixes out")
         return strategy(step_fn, src, prefixes=[prefixes[index] for index in batch])
 
     pool = ThreadPoolExecutor(workers)
@@ -60,7 +60,7 @@ def translate_ids(
             if on_done is not None:
                 on_done(len(batch))
     finally:
-        # On an error or a signal, only what is already running is waited for.
+        # On an error or a signal, wait for the running batches only.
         pool.shutdown(cancel_futures=True)
     return results
 
@@ -68,16 +68,15 @@ def translate_ids(
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Cuts sentences, longest first, into batches with ``sentences * longest <= batch_tokens``.
 
+    Args:
+        lengths: tokens of each sentence, EOS included.
+        batch_tokens: the most tokens of a batch, padding included; a longer sentence goes alone.
+
     Returns:
         Indices into ``lengths``; each appears once.
-
-    Raises:
-        InputError: a sentence has no tokens, not even EOS.
     """
-    if 0 in lengths:
-        raise InputError(f"source {lengths.index(0)} has no tokens; expected at least EOS")
     batches: list[list[int]] = []
-    # Longest first: a batch that is too large for the memory fails at once, and threads end together.
+    # Longest first: a batch that does not fit into memory fails at once, and threads end together.
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         longest = lengths[batches[-1][0]] if batches else 0
         if batches and (len(batches[-1]) + 1) * longest <= batch_tokens:

@@ -1,6 +1,5 @@
 """Beam search with length normalisation, vectorised over the batch."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -8,9 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import InputError
-from softsearch.search.constraints import Constraints
-from softsearch.search.history import History, check_candidates, no_token_left
-from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, SearchOptions, StepFunction
+from softsearch.search.constraints import Constraints, no_token_left
+from softsearch.search.history import History
+from softsearch.search.interface import (
+    Candidates,
+    Hypothesis,
+    PrefixStrategy,
+    Sentences,
+    StepFunction,
+    check_candidates,
+)
+from softsearch.search.options import SearchOptions
 from softsearch.text.vocabulary import BOS, EOS
 
 
@@ -18,33 +25,24 @@ from softsearch.text.vocabulary import BOS, EOS
 class BeamSearch(SearchOptions, PrefixStrategy):
     """Keeps the ``beam`` best unfinished hypotheses of each sentence and returns its ``n_best`` finished ones.
 
-    EOS ends a hypothesis only where it is among the ``beam`` best continuations of the sentence, and never takes a
-    place in the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one
-    can still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit; only then, and only if fewer
-    than ``n_best`` have ended, live ones are returned behind them, flagged ``truncated``. Penalties count for what has
-    ended: live hypotheses are compared by their log probabilities. Ties go to the lower row, then to the model's order.
-    ``beam=1`` is greedy search.
+    EOS ends a hypothesis only if it is among the ``beam`` best continuations of the sentence, and never takes a place
+    in the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one can
+    still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit; only then, and only if fewer than
+    ``n_best`` have ended, live ones are returned behind them, flagged ``truncated``. Live hypotheses are compared by
+    log probability, ended ones by score. Ties go to the lower row, then to the model's order. ``beam=1`` is greedy
+    search.
 
     With ``groups`` it is diverse beam search (Vijayakumar et al. 2016, arXiv:1610.02424, section 3, algorithm 1): the
     groups choose one after the other, each ranks its continuations by log probability minus ``diversity`` for each
     earlier group's hypothesis that has just taken the same token (Hamming diversity; EOS is free), and is done when its
-    share of ``beam`` has ended. Neither log probabilities nor scores contain that term. What several groups find comes
-    back once.
+    share of ``beam`` has ended. Log probabilities and scores do not contain that term. A translation of several groups
+    is returned once.
 
     Takes every option of :class:`SearchOptions`; ``n_best`` lists are shorter where fewer translations exist.
     """
 
-    @property
-    def options(self) -> SearchOptions:
-        """How it searches."""
-        return self
-
     def __call__(
-        self,
-        step_fn: StepFunction,
-        src: Sequence[Sequence[int]],
-        *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """See PrefixStrategy."""
         if not src:
@@ -62,7 +60,7 @@ class BeamSearch(SearchOptions, PrefixStrategy):
             state = step_fn.select(state, rows)
 
 
-class _Ended(NamedTuple):
+class _Ending(NamedTuple):
     """A hypothesis that ended; its tokens are read from the history when it is returned."""
 
     score: float
@@ -83,25 +81,25 @@ class _Choice(NamedTuple):
 class _Batch:
     """The hypotheses of one batch while it is being searched."""
 
-    def __init__(self, src: Sequence[Sequence[int]], options: SearchOptions, constraints: Constraints) -> None:
+    def __init__(self, src: Sentences, options: SearchOptions, constraints: Constraints) -> None:
         self.options, self.constraints = options, constraints
         self.group_size = options.beam // options.groups
-        self.src_lengths = [len(ids) for ids in src]
+        self.src_lengths = [len(ids) + 1 for ids in src]  # with EOS, as attention has them
         self.length = 0
         self.stepped = len(src)  # sentences that took part in the last step
         self.live = np.arange(len(src))
         self.log_probs = np.zeros((len(src), 1))  # [live sentences, beams]
         self.attended = np.zeros((len(src), 1, max(self.src_lengths)))  # [live sentences, beams, src_len]
-        self.history = History(len(src), self.src_lengths, alignments=options.alignments)
-        self.ended: list[list[_Ended]] = [[] for _ in src]
-        self.written: list[set[tuple[int, ...]]] = [set() for _ in src]  # what has ended, if several groups may find it
+        self.history = History(self.src_lengths, alignments=options.alignments)
+        self.ended: list[list[_Ending]] = [[] for _ in src]
+        self.distinct: list[set[tuple[int, ...]]] = [set() for _ in src]  # ended ones, with several groups
         self.ended_count = np.zeros((len(src), options.groups), dtype=np.int64)
         self.to_beat = np.full(len(src), -np.inf)  # score of the last of a sentence's full n-best list
 
     def candidates_needed(self) -> int:
-        """How many candidates of each row the next step must return."""
-        # One more than the beam: each row has one EOS at most, so `beam` others are always among them. Several groups
-        # need no more: what they avoid are the earlier groups' tokens, fewer than `beam` by a group's size.
+        """The number of candidates that the next step must return for each row."""
+        # One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more: they
+        # avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
         return self.constraints.width(self.options.beam + 1, self.live, self.length)
 
     def advance(self, candidates: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -133,13 +131,13 @@ class _Batch:
         return going, rows.reshape(-1), tokens.reshape(-1)
 
     def _attend(self, alignments: NDArray[np.float32] | None) -> None:
-        """Adds up where the rows looked, for a coverage penalty."""
+        """Adds up the attention of the rows, for a coverage penalty."""
         if not self.options.coverage_penalty:
             return
         if alignments is None:
             raise InputError("a coverage penalty needs alignments but this model computes none; search without it")
-        looked = alignments.reshape(self.live.size, -1, alignments.shape[1])
-        self.attended = self.attended[:, :, : looked.shape[2]] + looked
+        attention = alignments.reshape(self.live.size, -1, alignments.shape[1])
+        self.attended = self.attended[:, :, : attention.shape[2]] + attention
 
     def _choose(self, candidates: Candidates) -> _Choice:
         """Ends hypotheses and returns those that may go on, group by group."""
@@ -148,9 +146,9 @@ class _Batch:
             best = self._best(candidates, group, groups)
             self._end(best, group)
             groups.append(self._survivors(best, group))
-        return (
-            groups[0] if len(groups) == 1 else _Choice(*(np.concatenate(p, axis=1) for p in zip(*groups, strict=True)))
-        )
+        if len(groups) == 1:
+            return groups[0]
+        return _Choice(*(np.concatenate(parts, axis=1) for parts in zip(*groups, strict=True)))
 
     def _best(self, candidates: Candidates, group: int, earlier: list[_Choice]) -> _Choice:
         """The ``2 * group_size`` best continuations of each sentence in a group: half of them at most are EOS."""
@@ -178,7 +176,7 @@ class _Batch:
         for index, rank in zip(*np.nonzero(ends), strict=True):
             sentence, row = int(self.live[index]), int(best.parents[index, rank])
             log_prob = float(best.log_probs[index, rank])
-            self._store(sentence, _Ended(self._score(index, row, log_prob), log_prob, self.length, row, False))
+            self._store(sentence, _Ending(self._score(index, row, log_prob), log_prob, self.length, row, False))
             self.ended_count[sentence, group] += 1
             if len(self.ended[sentence]) >= n_best:
                 self.to_beat[sentence] = sorted((e.score for e in self.ended[sentence]), reverse=True)[n_best - 1]
@@ -190,13 +188,13 @@ class _Batch:
         src_length = self.src_lengths[self.live[index]]
         return self.options.score(log_prob, self.length, self.attended[index, row, :src_length])
 
-    def _store(self, sentence: int, end: _Ended) -> None:
+    def _store(self, sentence: int, end: _Ending) -> None:
         """Adds a hypothesis to the sentence's, once."""
         if self.options.groups > 1:
             tokens, _ = self.history.trace(sentence, end.length - (not end.truncated), end.row)
-            if tokens in self.written[sentence]:
+            if tokens in self.distinct[sentence]:
                 return
-            self.written[sentence].add(tokens)
+            self.distinct[sentence].add(tokens)
         self.ended[sentence].append(end)
 
     def _survivors(self, best: _Choice, group: int) -> _Choice:
@@ -231,7 +229,7 @@ class _Batch:
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])
                 score = self._score(int(index), int(survivors.parents[index, row]), log_prob)
-                ends.append(_Ended(score, log_prob, self.length, int(row), True))
+                ends.append(_Ending(score, log_prob, self.length, int(row), True))
             for end in sorted(ends, key=lambda end: -end.score):
                 if len(self.ended[sentence]) < self.options.n_best:
                     self._store(sentence, end)
@@ -253,7 +251,7 @@ class _Batch:
             for sentence, ended in enumerate(self.ended)
         ]
 
-    def _read(self, sentence: int, end: _Ended) -> Hypothesis:
+    def _read(self, sentence: int, end: _Ending) -> Hypothesis:
         steps = end.length if end.truncated else end.length - 1
         tokens, alignments = self.history.trace(sentence, steps, end.row)
         if self.options.alignments and not end.truncated:

@@ -1,4 +1,4 @@
-"""What may not come next: lengths, bans, repeated n-grams, and the beginnings that a translation is made to have."""
+"""Constraints on the next token: lengths, banned tokens, repeated n-grams and target prefixes."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,22 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.search.interface import Candidates, OutputOptions
+from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper
+from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import EOS
 
 _FREE = -1  # no token: where a prefix has ended, or nothing repeats
 
 
 class Constraints:
-    """The constraints of one batch, and what each of its rows has written so far where they depend on it.
+    """The constraints of one batch, with the tokens of each row so far where repeats are limited.
 
     Args:
         options: lengths, bans and repeats.
-        src: token ids with EOS.
-        prefixes: what each translation begins with.
+        src: token ids.
+        prefixes: the ids that each translation begins with.
         vocab_size: of the target.
+        rows: of each sentence at the first step.
 
     Raises:
         ConfigError: a banned token is not in the vocabulary.
@@ -28,13 +30,9 @@ class Constraints:
     """
 
     def __init__(
-        self,
-        options: OutputOptions,
-        src: Sequence[Sequence[int]],
-        prefixes: Sequence[Sequence[int]] | None,
-        vocab_size: int,
+        self, options: OutputOptions, src: Sentences, prefixes: Sentences | None, vocab_size: int, rows: int = 1
     ) -> None:
-        lengths = [len(ids) - 1 for ids in src]
+        lengths = [len(ids) for ids in src]
         self.limits = np.array([options.max_length(length) for length in lengths])  # [sentences] in tokens, with EOS
         self._least = np.array([options.min_length(length) for length in lengths])
         self._banned = np.unique(np.asarray(options.banned, dtype=np.int64))
@@ -49,15 +47,15 @@ class Constraints:
             self._prefixes = _padded(prefixes, len(src), vocab_size)
             self.limits = np.maximum(self.limits, (self._prefixes != _FREE).sum(axis=1) + 1)
         self._none = not (self._ngram or self._banned.size or self._prefixes.size or (self._least > 1).any())
-        self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
+        self._written = np.zeros((len(src), rows, 0), dtype=np.int64)  # [live sentences, rows, tokens]
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
 
     def width(self, k: int, live: NDArray[np.int64], step: int) -> int:
-        """How many candidates are needed so that, of those that may come, the ``k`` best are among them.
+        """The number of candidates to ask for so that the ``k`` best allowed ones are among them.
 
         Args:
             k: candidates of each row that search wants.
-            live: numbers of the sentences that are being stepped.
+            live: indices of the sentences that are being stepped.
             step: tokens written so far.
         """
         if self._none:
@@ -69,7 +67,7 @@ class Constraints:
         return min(k + too_short + self._banned.size + repeats, self._vocab_size)
 
     def apply(self, candidates: Candidates, live: NDArray[np.int64], step: int) -> Candidates:
-        """The candidates of all rows, with -inf for those that may not come.
+        """The candidates of all rows, with -inf for those that are forbidden.
 
         Raises:
             InputError: the model gives the next token of a prefix no probability.
@@ -81,8 +79,8 @@ class Constraints:
         forbidden = (tokens == EOS) & (self._least[live] > step + 1)[:, None, None]
         if self._banned.size:
             forbidden |= np.isin(tokens, self._banned)
-        for place in np.flatnonzero((self._repeats != _FREE).any(axis=(0, 1))):
-            forbidden |= tokens == self._repeats[:, :, place, None]
+        for ngram in np.flatnonzero((self._repeats != _FREE).any(axis=(0, 1))):
+            forbidden |= tokens == self._repeats[:, :, ngram, None]
         forced = self._forced(live, step)
         if (forced != _FREE).any():
             other = tokens != forced[:, None, None]
@@ -92,12 +90,12 @@ class Constraints:
         return candidates._replace(log_probs=allowed.reshape(candidates.log_probs.shape))
 
     def advance(self, going: NDArray[np.int64], parents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
-        """Takes note of what was chosen.
+        """Records the chosen tokens.
 
         Args:
             going: the sentences that go on, as indices into those that were stepped.
             parents: the row that each of their rows continues, ``[going, rows]``.
-            tokens: what it continues with, ``[going, rows]``.
+            tokens: the tokens, ``[going, rows]``.
         """
         if not self._ngram:
             return
@@ -111,6 +109,37 @@ class Constraints:
         return self._prefixes[live, step]
 
 
+class Banned(StepFunctionWrapper):
+    """A StepFunction that never generates some tokens, whatever the search; the others keep their probabilities.
+
+    A search over it finds what one with the option ``banned`` finds; exact search and reranking lack that option.
+
+    Args:
+        step_fn: the model.
+        tokens: ids of the tokens.
+    """
+
+    def __init__(self, step_fn: StepFunction, tokens: Sequence[int]) -> None:
+        super().__init__(step_fn)
+        self.tokens = tokens
+
+    def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
+        """See StepFunction."""
+        candidates, after = self.step_fn.step(tokens, state, min(k + len(self.tokens), self.vocab_size))
+        log_probs = np.where(np.isin(candidates.tokens, self.tokens), np.float32(-np.inf), candidates.log_probs)
+        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+        top, ids = (np.take_along_axis(part, best, axis=1) for part in (log_probs, candidates.tokens))
+        return Candidates(top, ids, candidates.alignments), after
+
+
+def no_token_left() -> InputError:
+    """The error of a sentence whose every possible next token is forbidden."""
+    return InputError(
+        "the constraints forbid all tokens that may come next before the sentence may end; "
+        "ban fewer tokens, or lower search.min_length_factor, min_length_offset or no_repeat_ngram"
+    )
+
+
 def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
     """Tokens that would complete an n-gram of a row a second time, ``[sentences, rows, n-grams]``; _FREE elsewhere."""
     length = written.shape[2]
@@ -122,7 +151,7 @@ def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
     return np.where(again, ngrams[..., -1], _FREE)
 
 
-def _padded(prefixes: Sequence[Sequence[int]], sentences: int, vocab_size: int) -> NDArray[np.int64]:
+def _padded(prefixes: Sentences, sentences: int, vocab_size: int) -> NDArray[np.int64]:
     """The prefixes ``[sentences, longest]``, _FREE behind their ends.
 
     Raises:
@@ -141,8 +170,8 @@ def _padded(prefixes: Sequence[Sequence[int]], sentences: int, vocab_size: int) 
     return padded
 
 
-def _check_forced(forced: NDArray[np.int64], found: NDArray[np.bool_], step: int) -> None:
-    missing = (forced != _FREE) & ~found
+def _check_forced(forced: NDArray[np.int64], possible: NDArray[np.bool_], step: int) -> None:
+    missing = (forced != _FREE) & ~possible
     if missing.any():
         raise InputError(
             f"the model cannot write token {int(forced[missing][0])}, which a target prefix has at position {step}: a "

@@ -1,51 +1,41 @@
-"""Several models that write one translation together, and a language model that listens in."""
+"""Ensembles of models with optional shallow fusion of a language model."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.search.distribution import full_log_probs
-from softsearch.search.interface import Candidates, State, StepFunction
-from softsearch.text.vocabulary import EOS
+from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper, full_log_probs
 
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
 AVERAGES: tuple[Average, ...] = ("log_probs", "unnormalised_log_probs", "probs")
 
 
-class EnsembleState(NamedTuple):
-    """Where the rows stand in each model."""
-
-    members: tuple[State, ...]
-    language_model: State | None
-
-
 class Ensemble:
-    """A StepFunction that is the mean of others, whatever they are made of.
+    """A StepFunction that averages those of several models, in PyTorch, ONNX or mixed.
 
     There are three means of the next token's distributions. Weights are divided by their sum.
 
     - ``probs``: ``log sum_i w_i p_i``, a mixture.
     - ``unnormalised_log_probs``: ``sum_i w_i log p_i``. The sum over a translation is ``sum_i w_i log p_i(tgt | src)``,
-      a product of experts (Hinton 2002) that ranks whole translations. It is a score: where members disagree, the
-      exponentials of a step sum to less than 1, so that each disagreement costs the translation something.
-    - ``log_probs``, the default: the same, made a distribution again at each step. A translation has a probability, as
-      with one model, so that there are a loss and a perplexity; what members disagree about costs nothing by itself.
+      a product of experts (Hinton 2002) that ranks whole translations. It is a score, not a log probability: the less
+      the members agree, the more the exponentials of a step sum to less than 1, which lowers the translation's score.
+    - ``log_probs``, the default: the same, normalised at each step. A translation has a probability, as with one model,
+      and therefore a loss and a perplexity; disagreement alone costs nothing.
 
-    Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``;
-    what comes out is a score, no distribution any more.
+    Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``,
+    which makes the result a score in any case.
 
     The members share the target vocabulary and read the same source ids (else :class:`WithMappedIds`). The language
-    model reads no source. What has the weight 0 is never run, and one member alone is passed through.
-
-    Alignments are the weighted mean of those of the members that have any.
+    model reads no source. Models of weight 0 are not run, and a single member is passed through. Alignments are the
+    weighted mean over the members that have any.
 
     Args:
         members: the models.
-        weights: one for each, at least 0; by default all alike.
-        average: what the mean is taken of.
+        weights: one for each, at least 0; equal by default.
+        average: which mean.
         language_model: a model of the target language alone, as ``model=rnnlm`` trains it.
         language_model_weight: of its log probabilities, at least 0.
 
@@ -80,86 +70,72 @@ class Ensemble:
         self.weights = checked[used] / checked.sum()
         self.has_attention = any(member.has_attention for member in self.members)
         self.average = average
-        self.language_model = language_model if language_model_weight else None
-        self.language_model_weight = language_model_weight
+        self.language_model_weight = 0.0 if language_model is None else language_model_weight
+        self.models = [*self.members, *([language_model] if language_model and language_model_weight else [])]
 
     @property
     def is_distribution(self) -> bool:
         """Whether the probabilities of the next token sum to 1, so that a translation has a probability."""
         normalised = self.average != "unnormalised_log_probs" or len(self.members) == 1
-        return normalised and self.language_model is None
+        return normalised and not self.language_model_weight
 
-    def start(self, src: Sequence[Sequence[int]]) -> EnsembleState:
-        """Encodes the sentences (token ids, EOS included) with each member."""
-        language_model = None if self.language_model is None else self.language_model.start([[EOS]] * len(src))
-        return EnsembleState(tuple(member.start(src) for member in self.members), language_model)
+    def start(self, src: Sentences) -> tuple[State, ...]:
+        """See StepFunction."""
+        nothing: list[list[int]] = [[] for _ in src]  # for the language model
+        return tuple(m.start(src if i < len(self.members) else nothing) for i, m in enumerate(self.models))
 
-    def step(self, tokens: NDArray[np.int64], state: EnsembleState, k: int) -> tuple[Candidates, EnsembleState]:
-        """One step of each model; the ``k`` best of the mean come out, ties in the order of their ids."""
-        if len(self.members) == 1 and self.language_model is None:
-            candidates, after = self.members[0].step(tokens, state.members[0], k)
-            return candidates, EnsembleState((after,), None)
-        stepped = [full_log_probs(m, tokens, s) for m, s in zip(self.members, state.members, strict=True)]
-        log_probs = mean_log_probs([found[0] for found in stepped], self.weights, self.average)
-        language_model = None
-        if self.language_model is not None:
-            of_language, _, language_model = full_log_probs(self.language_model, tokens, state.language_model)
-            log_probs = log_probs + self.language_model_weight * of_language
+    def step(self, tokens: NDArray[np.int64], state: tuple[State, ...], k: int) -> tuple[Candidates, tuple[State, ...]]:
+        """See StepFunction; ties are in the order of their ids."""
+        if len(self.models) == 1:
+            candidates, after = self.members[0].step(tokens, state[0], k)
+            return candidates, (after,)
+        steps = [full_log_probs(model, tokens, own) for model, own in zip(self.models, state, strict=True)]
+        all_log_probs, all_alignments, states = zip(*steps, strict=True)
+        count = len(self.members)
+        log_probs = mean_log_probs(all_log_probs[:count], self.weights, self.average)
+        if self.language_model_weight:
+            log_probs = log_probs + self.language_model_weight * all_log_probs[count]
         best = _best(log_probs, min(k, self.vocab_size))
         top = np.take_along_axis(log_probs, best, axis=1).astype(np.float32)
-        alignments = _mean_alignments([found[1] for found in stepped], self.weights)
-        return Candidates(top, best, alignments), EnsembleState(tuple(found[2] for found in stepped), language_model)
+        return Candidates(top, best, _mean_alignments(all_alignments[:count], self.weights)), states
 
-    def select(self, state: EnsembleState, rows: NDArray[np.int64]) -> EnsembleState:
+    def select(self, state: tuple[State, ...], rows: NDArray[np.int64]) -> tuple[State, ...]:
         """See StepFunction."""
-        return self._each(state, lambda model, own: model.select(own, rows))
+        return tuple(model.select(own, rows) for model, own in zip(self.models, state, strict=True))
 
-    def keep(self, state: EnsembleState, sentences: NDArray[np.int64]) -> EnsembleState:
+    def keep(self, state: tuple[State, ...], sentences: NDArray[np.int64]) -> tuple[State, ...]:
         """See StepFunction."""
-        return self._each(state, lambda model, own: model.keep(own, sentences))
-
-    def _each(self, state: EnsembleState, change: Callable[[StepFunction, State], State]) -> EnsembleState:
-        members = tuple(change(member, own) for member, own in zip(self.members, state.members, strict=True))
-        other = None if self.language_model is None else change(self.language_model, state.language_model)
-        return EnsembleState(members, other)
+        return tuple(model.keep(own, sentences) for model, own in zip(self.models, state, strict=True))
 
 
-class WithMappedIds:
-    """A model that gets source ids of another vocabulary, or in another order, than its own.
+class WithMappedIds(StepFunctionWrapper):
+    """A model whose source vocabulary, or order of source ids, is another than the caller's.
 
-    It has no alignments: they would be over other tokens.
+    It has no alignments, because they would be over other tokens.
 
     Args:
         step_fn: the model.
-        recode: makes its source ids of those given, both without EOS.
+        map_ids: maps the caller's source ids to the model's.
     """
 
-    def __init__(self, step_fn: StepFunction, recode: Callable[[Sequence[int]], list[int]]) -> None:
-        self.step_fn, self.recode = step_fn, recode
-        self.vocab_size, self.has_attention = step_fn.vocab_size, False
+    def __init__(self, step_fn: StepFunction, map_ids: Callable[[Sequence[int]], list[int]]) -> None:
+        super().__init__(step_fn)
+        self.map_ids, self.has_attention = map_ids, False
 
-    def start(self, src: Sequence[Sequence[int]]) -> State:
+    def start(self, src: Sentences) -> State:
         """See StepFunction."""
-        return self.step_fn.start([[*self.recode(ids[:-1]), EOS] for ids in src])
+        return self.step_fn.start([self.map_ids(ids) for ids in src])
 
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
         """See StepFunction."""
         candidates, state = self.step_fn.step(tokens, state, k)
         return candidates._replace(alignments=None), state
 
-    def select(self, state: State, rows: NDArray[np.int64]) -> State:
-        """See StepFunction."""
-        return self.step_fn.select(state, rows)
-
-    def keep(self, state: State, sentences: NDArray[np.int64]) -> State:
-        """See StepFunction."""
-        return self.step_fn.keep(state, sentences)
-
 
 def mean_log_probs(
     log_probs: Sequence[NDArray[np.float32]], weights: NDArray[np.float64], average: Average
 ) -> NDArray[np.float64]:
-    """The weighted mean of distributions ``[rows, vocab]``, see :class:`Ensemble`; a row of -inf where none is left.
+    """The weighted mean of distributions ``[rows, vocab]``, see :class:`Ensemble`; all -inf where no token is possible.
 
     ``weights`` are positive and sum to 1.
     """
@@ -175,12 +151,12 @@ def mean_log_probs(
 
 
 def _finite(x: NDArray[np.floating]) -> NDArray[np.floating]:
-    """0 for -inf, from which nothing can be subtracted."""
+    """0 in place of -inf, because -inf - -inf is NaN."""
     return np.where(np.isneginf(x), 0.0, x)
 
 
 def _log(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):  # 0, where no probability is left
+    with np.errstate(divide="ignore"):  # 0 where no token is possible
         return np.log(x)
 
 

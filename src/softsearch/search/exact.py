@@ -1,60 +1,53 @@
-"""Exact search: the translation that is the most probable of all in the eyes of the model (Stahlberg & Byrne 2019)."""
+"""Exact search: the translation of the highest log probability under the model (Stahlberg & Byrne 2019)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.search.beam import BeamSearch
-from softsearch.search.history import check_candidates
-from softsearch.search.interface import (
-    Candidates,
-    Hypothesis,
-    SearchOptions,
-    State,
-    StepFunction,
-    at_least,
-    check_options,
-)
+from softsearch.search.interface import Candidates, Hypothesis, Sentences, State, StepFunction, check_candidates
+from softsearch.search.options import SearchOptions, at_least, check_options
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence that are expanded together
 _ROWS = 256  # of all sentences that are searched side by side
-_FIRST_K = 64  # children fetched of a node; all of them are when the last of these is still worth a look
+_FIRST_K = 64  # children fetched of a node; more are if the last of these is still above the bound
 
 
-class Explored(NamedTuple):
-    """What exact search found out about a sentence."""
+class ExactResult(NamedTuple):
+    """The result of exact search for one sentence."""
 
     best: Hypothesis
     beam: Hypothesis  # beam search's answer: a search error unless its tokens are those of ``best``
     complete: bool  # every prefix that might have led to something better was read
-    nodes: int  # prefixes that the model read, those of beam search not counted
+    nodes: int  # prefixes that the model read, except those of beam search
 
 
+@dataclass(frozen=True, kw_only=True)
 class ExactSearch:
     """Depth-first branch and bound (arXiv:1908.10090, section 2, algorithm 2), by blocks of nodes.
 
-    A node is a prefix of a translation. Log probabilities only fall along a path, so a prefix that is no more probable
-    than a whole translation already known, at first beam search's, is not expanded. Of the children of a block the most
-    probable are expanded next, as a block. Where beam search was right that costs nothing: whatever is more probable
-    than the best translation must be expanded in any order.
+    A node is a prefix of a translation. Log probabilities only fall along a path, so a prefix is not expanded unless it
+    is more probable than the best translation so far, at first beam search's. Of a block's children the most probable
+    are expanded next, as a block. Where beam search found the best translation that costs nothing: any order expands
+    whatever is more probable than the best translation.
 
-    What is compared is the log probability, without length penalty. For a penalty the paper's bound is sound as well (a
-    prefix of log probability p must have p > score * k ** alpha for a length k up to the limit), but at a limit of
-    twice the source's length it excludes next to nothing.
+    The log probability is compared without length penalty. With one, the paper's bound holds too (a prefix of log
+    probability p must have p > score * k ** alpha for a length k up to the limit), but at a limit of twice the source's
+    length it excludes next to nothing.
 
     If no translation ends within the length limit, beam search's answer comes back, flagged ``truncated``.
 
     Args:
         beam: width of the beam search (without length penalty) that gives the first bound.
-        max_nodes: most nodes of a sentence. When they are used up, the best translation so far is returned, and its
-            ``optimal`` is False.
-        max_length_factor: the length limit is ``max_length_factor * src_len + max_length_offset`` tokens, EOS counted.
+        max_nodes: most nodes of a sentence. When they are used up, the best translation so far is returned with
+            ``optimal`` False.
+        max_length_factor: the length limit is ``max_length_factor * src_len + max_length_offset`` tokens with EOS.
         max_length_offset: see ``max_length_factor``.
-        min_length_factor: EOS is forbidden below ``min_length_factor * src_len + min_length_offset`` tokens, but never
+        min_length_factor: EOS is forbidden below ``min_length_factor * src_len + min_length_offset`` tokens, except
             at the length limit: the paper's search under length constraints.
         min_length_offset: see ``min_length_factor``.
 
@@ -62,33 +55,32 @@ class ExactSearch:
         ConfigError: a value is out of range.
     """
 
-    def __init__(
-        self,
-        *,
-        beam: int = 5,
-        max_nodes: int = 20_000,
-        max_length_factor: float = 2.0,
-        max_length_offset: int = 10,
-        min_length_factor: float = 0.0,
-        min_length_offset: int = 0,
-    ) -> None:
-        check_options(at_least("max_nodes", max_nodes, 1))
-        self.max_nodes = max_nodes
-        self.options = SearchOptions(
-            beam=beam,
+    beam: int = 5
+    max_nodes: int = 20_000
+    max_length_factor: float = 2.0
+    max_length_offset: int = 10
+    min_length_factor: float = 0.0
+    min_length_offset: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        check_options(at_least("max_nodes", self.max_nodes, 1))
+        _ = self.options
+
+    @property
+    def options(self) -> BeamSearch:
+        """The beam search that gives the first bound."""
+        return BeamSearch(
+            beam=self.beam,
             length_penalty=0.0,
-            max_length_factor=max_length_factor,
-            max_length_offset=max_length_offset,
-            min_length_factor=min_length_factor,
-            min_length_offset=min_length_offset,
+            max_length_factor=self.max_length_factor,
+            max_length_offset=self.max_length_offset,
+            min_length_factor=self.min_length_factor,
+            min_length_offset=self.min_length_offset,
         )
 
-    def __call__(self, step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """Translates one batch.
-
-        Args:
-            step_fn: the model.
-            src: token ids with EOS.
+    def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
+        """Translates one batch of sources given as token ids.
 
         Returns:
             One list with one hypothesis for each source; its ``optimal`` says whether it is proven to be the best.
@@ -96,29 +88,28 @@ class ExactSearch:
         Raises:
             InputError: the model returned NaN.
         """
-        return [[explored.best] for explored in self.explore(step_fn, src)]
+        return [[result.best] for result in self.explore(step_fn, src)]
 
-    def explore(self, step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[Explored]:
-        """The same, with what there is to know about each search."""
-        beam_search = BeamSearch(**asdict(self.options))
-        known = [n_best[0] for n_best in beam_search(step_fn, src)]
-        explored: list[Explored] = []
+    def explore(self, step_fn: StepFunction, src: Sentences) -> list[ExactResult]:
+        """The same, with the details of each search."""
+        beam_results = [n_best[0] for n_best in self.options(step_fn, src)]
+        results: list[ExactResult] = []
         side_by_side = max(1, _ROWS // _BLOCK)
         for begin in range(0, len(src), side_by_side):
             group = slice(begin, begin + side_by_side)
-            explored += _Tree(step_fn, src[group], known[group], self.options, self.max_nodes).search()
-        return explored
+            results += _Tree(step_fn, src[group], beam_results[group], self.options, self.max_nodes).search()
+        return results
 
 
-class _Waiting(NamedTuple):
+class _OpenNodes(NamedTuple):
     """Nodes of one sentence that have not been expanded yet, best first."""
 
     parents: NDArray[np.int64]  # rows of the level
     tokens: NDArray[np.int64]
     log_probs: NDArray[np.float64]  # of the node's prefix
 
-    def cut(self, begin: int, end: int) -> "_Waiting":
-        return _Waiting(self.parents[begin:end], self.tokens[begin:end], self.log_probs[begin:end])
+    def cut(self, begin: int, end: int) -> "_OpenNodes":
+        return _OpenNodes(self.parents[begin:end], self.tokens[begin:end], self.log_probs[begin:end])
 
 
 @dataclass
@@ -128,7 +119,7 @@ class _Level:
     state: State  # after the block was read
     sentences: NDArray[np.int64]
     prefixes: NDArray[np.int64]  # [sentences, rows, tokens] what the block's rows have read, without BOS
-    waiting: list[_Waiting]
+    waiting: list[_OpenNodes]
 
 
 class _Tree:
@@ -137,25 +128,25 @@ class _Tree:
     def __init__(
         self,
         step_fn: StepFunction,
-        src: Sequence[Sequence[int]],
-        known: Sequence[Hypothesis],
+        src: Sentences,
+        beam_results: Sequence[Hypothesis],
         options: SearchOptions,
         max_nodes: int,
     ) -> None:
         self.step_fn = step_fn
         self.src = src
-        self.known = known
+        self.beam_results = beam_results
         self.max_nodes = max_nodes
-        self.limits = [options.max_length(len(ids) - 1) for ids in src]
-        self.least = [options.min_length(len(ids) - 1) for ids in src]
-        self.best = list(known)
-        # Beam search's answer may lack its EOS: then it is no translation, and bounds nothing.
-        self.bounds = np.array([-np.inf if found.truncated else found.log_prob for found in known])
+        self.limits = [options.max_length(len(ids)) for ids in src]
+        self.least = [options.min_length(len(ids)) for ids in src]
+        self.best = list(beam_results)
+        # A truncated answer of beam search is no translation and bounds nothing.
+        self.bounds = np.array([-np.inf if result.truncated else result.log_prob for result in beam_results])
         self.skipped = np.full(len(src), -np.inf)  # the most probable node that the limit left out
         self.nodes = np.ones(len(src), dtype=np.int64)  # the root
         self.levels: list[_Level] = []
 
-    def search(self) -> list[Explored]:
+    def search(self) -> list[ExactResult]:
         """Expands nodes, always of the deepest level that has any, until no sentence has one left."""
         everyone = np.arange(len(self.src))
         self._expand(
@@ -167,39 +158,39 @@ class _Tree:
         )
         while self.levels:
             level = self.levels[-1]
-            blocks = [self._take(level, place) for place in range(level.sentences.size)]
+            blocks = [self._take(level, index) for index in range(level.sentences.size)]
             if not any(waiting.tokens.size for waiting in level.waiting):
                 self.levels.pop()  # before going deeper: its state may be large
             active = np.flatnonzero([block.tokens.size for block in blocks])
             if active.size:
-                self._descend(level, active, [blocks[place] for place in active])
-        return [self._explored(sentence) for sentence in range(len(self.src))]
+                self._descend(level, active, [blocks[index] for index in active])
+        return [self._result(sentence) for sentence in range(len(self.src))]
 
-    def _explored(self, sentence: int) -> Explored:
+    def _result(self, sentence: int) -> ExactResult:
         complete = bool(self.skipped[sentence] <= self.bounds[sentence])
         best = self.best[sentence]
-        return Explored(
+        return ExactResult(
             best=replace(best, optimal=complete and not best.truncated),
-            beam=self.known[sentence],
+            beam=self.beam_results[sentence],
             complete=complete,
             nodes=int(self.nodes[sentence]),
         )
 
-    def _take(self, level: _Level, place: int) -> _Waiting:
-        """Removes the next block of nodes of a sentence from those that wait, and all that its bound excludes."""
-        sentence, waiting = level.sentences[place], level.waiting[place]
+    def _take(self, level: _Level, index: int) -> _OpenNodes:
+        """Removes a sentence's next block of nodes from those that wait, and all that its bound excludes."""
+        sentence, waiting = level.sentences[index], level.waiting[index]
         worth = int(np.searchsorted(-waiting.log_probs, -self.bounds[sentence]))
         size = min(_BLOCK, worth, self.max_nodes - int(self.nodes[sentence]))
         if not size and worth:
             self.skipped[sentence] = max(self.skipped[sentence], waiting.log_probs[0])
         self.nodes[sentence] += size
-        level.waiting[place] = waiting.cut(size, worth if size else 0)
+        level.waiting[index] = waiting.cut(size, worth if size else 0)
         return waiting.cut(0, size)
 
-    def _descend(self, level: _Level, active: NDArray[np.int64], blocks: list[_Waiting]) -> None:
-        """Expands a block of nodes of the sentences at the places ``active`` of a level."""
+    def _descend(self, level: _Level, active: NDArray[np.int64], blocks: list[_OpenNodes]) -> None:
+        """Expands a block of nodes of each of the sentences at the indices ``active`` of a level."""
         width = max(block.tokens.size for block in blocks)
-        # A sentence with fewer nodes than others repeats its first one, at a probability of nothing.
+        # A sentence with fewer nodes than others repeats its first one, with probability 0.
         parents, tokens = (
             np.stack([np.pad(part, (0, width - part.size), constant_values=part[0]) for part in parts])
             for parts in ([block.parents for block in blocks], [block.tokens for block in blocks])
@@ -208,12 +199,12 @@ class _Tree:
         for row, block in zip(log_probs, blocks, strict=True):
             row[: block.log_probs.size] = block.log_probs
         if active.size < level.sentences.size:
-            level.state = self.step_fn.keep(level.state, active)  # the others will never need it again
+            level.state = self.step_fn.keep(level.state, active)  # the others never need it again
             level.sentences, level.prefixes = level.sentences[active], level.prefixes[active]
-            level.waiting = [level.waiting[place] for place in active]
-        places = np.arange(active.size)[:, None]
-        rows = places * level.prefixes.shape[1] + parents
-        prefixes = np.concatenate([level.prefixes[places, parents], tokens[:, :, None]], axis=2)
+            level.waiting = [level.waiting[index] for index in active]
+        indices = np.arange(active.size)[:, None]
+        rows = indices * level.prefixes.shape[1] + parents
+        prefixes = np.concatenate([level.prefixes[indices, parents], tokens[:, :, None]], axis=2)
         state = self.step_fn.select(level.state, rows.reshape(-1))
         self._expand(level.sentences, state, tokens, log_probs, prefixes)
 
@@ -225,15 +216,15 @@ class _Tree:
         log_probs: NDArray[np.float64],
         prefixes: NDArray[np.int64],
     ) -> None:
-        """Reads ``tokens`` ``[sentences, rows]``, notes translations that end, and makes a level of the children."""
+        """Reads ``tokens [sentences, rows]``, records translations that end, and makes a level of the children."""
         worst = np.repeat(self.bounds[sentences], tokens.shape[1])
         candidates, state = self._step(tokens.reshape(-1), state, log_probs.reshape(-1), worst, prefixes.shape[2])
         shape = (*tokens.shape, -1)
         totals = log_probs[:, :, None] + candidates.log_probs.reshape(shape)
         children = candidates.tokens.reshape(shape)
         waiting = [
-            self._children(int(sentence), prefixes[place], children[place], totals[place])
-            for place, sentence in enumerate(sentences)
+            self._children(int(sentence), prefixes[index], children[index], totals[index])
+            for index, sentence in enumerate(sentences)
         ]
         self.levels.append(_Level(state, sentences, prefixes, waiting))
 
@@ -257,8 +248,8 @@ class _Tree:
 
     def _children(
         self, sentence: int, prefixes: NDArray[np.int64], tokens: NDArray[np.int64], totals: NDArray[np.float64]
-    ) -> _Waiting:
-        """Takes what a sentence's rows ``[rows, k]`` end in, and returns what may still lead to something better."""
+    ) -> _OpenNodes:
+        """Records where a sentence's rows ``[rows, k]`` end, and returns the children that may become the best."""
         length = prefixes.shape[1] + 1  # of the children
         is_eos = tokens == EOS
         ended = np.where(is_eos & (length >= self.least[sentence]), totals, -np.inf).max(axis=1)
@@ -266,13 +257,13 @@ class _Tree:
         if ended[row] > self.bounds[sentence]:
             log_prob = float(ended[row])
             self.bounds[sentence] = log_prob
-            found = tuple(prefixes[row].tolist())
-            self.best[sentence] = Hypothesis(found, log_prob, log_prob, alignments=None, truncated=False)
+            best = tuple(prefixes[row].tolist())
+            self.best[sentence] = Hypothesis(best, log_prob, log_prob, alignments=None, truncated=False)
         worth = np.flatnonzero(~is_eos & (totals > self.bounds[sentence]) & (length < self.limits[sentence]))
         best_first = worth[np.argsort(-totals.reshape(-1)[worth], kind="stable")]
         log_probs = totals.reshape(-1)[best_first]
         room = self.max_nodes - int(self.nodes[sentence])
-        if best_first.size > room:  # there is no use, and no room, for more of them than may be expanded
+        if best_first.size > room:  # no more of them can be expanded
             self.skipped[sentence] = max(self.skipped[sentence], log_probs[room])
         best_first = best_first[:room]
-        return _Waiting(best_first // tokens.shape[1], tokens.reshape(-1)[best_first], log_probs[:room])
+        return _OpenNodes(best_first // tokens.shape[1], tokens.reshape(-1)[best_first], log_probs[:room])

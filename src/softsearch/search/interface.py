@@ -1,11 +1,14 @@
-"""What search and the models know of each other: five methods, NumPy in and out.
+"""The interface between search and models: four methods, NumPy in and out.
 
 A *sentence* is one source sentence still being translated; a *row* is one hypothesis of a sentence. There are
 ``rows = sentences * beams`` of them, a sentence's rows side by side. The state is opaque to search: only the
-:class:`StepFunction` that made it looks inside.
+:class:`StepFunction` that made it reads it.
+
+Token ids of sources, translations and prefixes have neither BOS nor EOS: a StepFunction adds EOS to the sources that
+its model reads, and search ends translations with it. Attention covers the source's EOS: ``src_len`` in shapes counts
+it.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,21 +17,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import ConfigError
-from softsearch.search.penalties import LENGTH_NORMS, LengthNorm, coverage, length_norm
-from softsearch.text.vocabulary import EOS
+from softsearch.errors import InputError
+from softsearch.text.vocabulary import with_eos
 
 State = Any
-MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
-MAX_LENGTH_PENALTY = 10
-MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # limits that arrays of lengths can hold
-Check = tuple[bool, str, object, str]  # whether it holds; the option's name, its value and what was expected
+Sentences = Sequence[Sequence[int]]  # the token ids of each, without BOS and EOS
 
 
 class Candidates(NamedTuple):
-    """The k most probable next tokens of each row, and where the model looked.
+    """The k most probable next tokens of each row and the attention of the step.
 
-    They come best first, but for the whole vocabulary (``k = vocab_size``), which may come in any order.
+    They come best first, except that the whole vocabulary (``k = vocab_size``) may come in any order.
     """
 
     log_probs: NDArray[np.float32]  # [rows, k] natural log
@@ -42,8 +41,8 @@ class StepFunction(Protocol):
     vocab_size: int
     has_attention: bool  # whether its steps can give alignments
 
-    def start(self, src: Sequence[Sequence[int]]) -> State:
-        """Encodes the sentences (token ids, EOS included) and returns a state with one row for each."""
+    def start(self, src: Sentences) -> State:
+        """Encodes the sentences, with EOS added, and returns a state with one row for each."""
         ...
 
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
@@ -59,162 +58,74 @@ class StepFunction(Protocol):
         ...
 
 
+class StepFunctionWrapper:
+    """A StepFunction that passes everything to another; subclasses change parts of it."""
+
+    def __init__(self, step_fn: StepFunction) -> None:
+        self.step_fn = step_fn
+        self.vocab_size, self.has_attention = step_fn.vocab_size, step_fn.has_attention
+
+    def start(self, src: Sentences) -> State:
+        """See StepFunction."""
+        return self.step_fn.start(src)
+
+    def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
+        """See StepFunction."""
+        return self.step_fn.step(tokens, state, k)
+
+    def select(self, state: State, rows: NDArray[np.int64]) -> State:
+        """See StepFunction."""
+        return self.step_fn.select(state, rows)
+
+    def keep(self, state: State, sentences: NDArray[np.int64]) -> State:
+        """See StepFunction."""
+        return self.step_fn.keep(state, sentences)
+
+
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation as token ids, without BOS and EOS."""
+    """One translation."""
 
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...]  # without EOS
     log_prob: float  # natural log of p(tokens, EOS | source); without EOS's share when truncated
     score: float  # log_prob after the length penalty; higher is better
     alignments: NDArray[np.float32] | None  # [len(tokens) + 1, src_len] (last row is EOS's; absent when truncated)
     truncated: bool  # the length limit was reached before EOS
     optimal: bool | None = None  # exact search: no translation within the length limits has a greater log_prob
 
+    @property
+    def written(self) -> tuple[int, ...]:
+        """The tokens as the model wrote them: with EOS, unless truncated."""
+        return self.tokens if self.truncated else tuple(with_eos(self.tokens))
 
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions:
-    """What translations may be like, whichever way they are searched for.
-
-    Lengths count EOS. The constraints cost candidates: a step asks for as many more as they may forbid.
-
-    Args:
-        max_length_factor: the length limit is ``max_length_factor * src_len + max_length_offset`` tokens.
-        max_length_offset: see ``max_length_factor``.
-        min_length_factor: EOS is forbidden below ``min_length_factor * src_len + min_length_offset`` tokens, but never
-            at the length limit.
-        min_length_offset: see ``min_length_factor``.
-        banned: ids of tokens that never come.
-        no_repeat_ngram: no sequence of so many tokens comes twice; 0 is no limit.
-        alignments: collect the attention weights of each hypothesis.
-
-    Raises:
-        ConfigError: a value is out of range.
-    """
-
-    max_length_factor: float = 2.0
-    max_length_offset: int = 10
-    min_length_factor: float = 0.0
-    min_length_offset: int = 0
-    banned: tuple[int, ...] = ()
-    no_repeat_ngram: int = 0
-    alignments: bool = False
-
-    def __post_init__(self) -> None:
-        """Checks the ranges."""
-        check_options(
-            _within("max_length_factor", self.max_length_factor, 0, MAX_LENGTH_FACTOR),
-            _within("max_length_offset", self.max_length_offset, 1, MAX_LENGTH_OFFSET),
-            _within("min_length_factor", self.min_length_factor, 0, MAX_LENGTH_FACTOR),
-            _within("min_length_offset", self.min_length_offset, 0, MAX_LENGTH_OFFSET),
-            at_least("no_repeat_ngram", self.no_repeat_ngram, 0),
-            (all(_is_id(token) for token in self.banned), "banned", self.banned, "token ids"),
-            (EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end"),
-        )
-
-    def max_length(self, src_len: int) -> int:
-        """The most tokens, EOS included, that a translation of ``src_len`` source tokens (EOS excluded) may have."""
-        return int(self.max_length_factor * src_len) + self.max_length_offset
-
-    def min_length(self, src_len: int) -> int:
-        """The fewest tokens, EOS included, that a translation of ``src_len`` source tokens (EOS excluded) may have."""
-        return min(int(self.min_length_factor * src_len) + self.min_length_offset, self.max_length(src_len))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions(OutputOptions):
-    """How to compare translations and when to stop looking, besides the :class:`OutputOptions`.
-
-    The score of a translation of ``length`` tokens, EOS counted, is ``log_prob / norm(length) + coverage_penalty *
-    coverage`` (:mod:`softsearch.search.penalties`).
-
-    Args:
-        beam: hypotheses kept per sentence, at most 1,000.
-        n_best: translations returned per sentence, at most ``beam``.
-        length_penalty: ``alpha`` of the norm, at most 10; 0 is none, and 1 with ``length_norm="power"`` is the average.
-        length_norm: the norm is ``length ** alpha`` (``power``), or ``((5 + length) / 6) ** alpha`` (``gnmt``).
-        coverage_penalty: ``beta`` of GNMT's coverage penalty; needs a model with attention.
-        exact_stop: go on until no unfinished hypothesis can enter the n-best list, however many have ended; otherwise
-            ``beam`` ended ones are enough too.
-        groups: of diverse beam search; each has ``beam / groups`` hypotheses.
-        diversity: what a group loses for a token, in nats, for each earlier group's hypothesis that just took it.
-
-    Raises:
-        ConfigError: a value is out of range.
-    """
-
-    beam: int = 5
-    n_best: int = 1
-    length_penalty: float = 1.0
-    length_norm: LengthNorm = "power"
-    coverage_penalty: float = 0.0
-    exact_stop: bool = False
-    groups: int = 1
-    diversity: float = 0.5
-
-    def __post_init__(self) -> None:
-        """Checks the ranges."""
-        super().__post_init__()
-        check_options(
-            (1 <= self.beam <= MAX_BEAM, "beam", self.beam, f"1 to {MAX_BEAM}"),
-            at_least("n_best", self.n_best, 1),
-            (self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})"),
-            length_penalty_in_range(self.length_penalty),
-            (self.length_norm in LENGTH_NORMS, "length_norm", self.length_norm, f"one of {', '.join(LENGTH_NORMS)}"),
-            at_least("coverage_penalty", self.coverage_penalty, 0),
-            at_least("groups", self.groups, 1),
-            (self.beam % max(self.groups, 1) == 0, "groups", self.groups, f"a divisor of beam ({self.beam})"),
-            at_least("diversity", self.diversity, 0),
-        )
-
-    def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:
-        """The score of a hypothesis of ``length`` tokens, EOS counted; higher is better.
-
-        Args:
-            log_prob: natural log.
-            length: in tokens.
-            attended: the attention that each source token got from all of them, ``[src_len]``; a coverage penalty
-                counts where it is given.
-        """
-        score = float(log_prob / length_norm(length, self.length_penalty, self.length_norm))
-        if attended is None or not self.coverage_penalty:
-            return score
-        return score + self.coverage_penalty * coverage(attended)
-
-    def bound(self, log_probs: NDArray[np.float64], limits: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The best scores that unfinished hypotheses can still end with, of at most ``limits`` tokens.
-
-        Log probabilities only fall, no norm is greater than the one at the length limit, and the coverage penalty is
-        never above 0: whatever ends later scores less.
-        """
-        return np.asarray(log_probs / length_norm(limits, self.length_penalty, self.length_norm))
+    @property
+    def length(self) -> int:
+        """The number of tokens that the model wrote: EOS counts, unless truncated."""
+        return len(self.tokens) + (not self.truncated)
 
 
 class SearchStrategy(Protocol):
-    """Greedy, beam, ...: turns sources into n-best lists, best first."""
+    """A search (greedy, beam, ...): turns sources into n-best lists, best first."""
 
-    def __call__(self, step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
-        """Translates one batch of sources given as token ids with EOS."""
+    def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
+        """Translates one batch of sources given as token ids."""
         ...
 
 
 class PrefixStrategy(ABC):
-    """A strategy that writes from left to right, and can be told how translations begin."""
+    """A search that writes from left to right and can continue given target prefixes."""
 
     @abstractmethod
     def __call__(
-        self,
-        step_fn: StepFunction,
-        src: Sequence[Sequence[int]],
-        *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """Translates one batch.
 
         Args:
             step_fn: the model.
-            src: token ids with EOS.
-            prefixes: token ids, without EOS, that the translation of each source begins with, whatever the model and
-                the constraints say; one that is longer than the length limit raises it.
+            src: token ids.
+            prefixes: token ids that the translation of each source begins with, whatever the model and the constraints
+                say; one that is longer than the length limit raises it.
 
         Returns:
             One n-best list for each source, best first.
@@ -224,30 +135,37 @@ class PrefixStrategy(ABC):
         """
 
 
-def at_least(name: str, found: float, least: int) -> Check:
-    """That an option is a finite number of at least ``least``."""
-    return least <= found < math.inf, name, found, f"at least {least}"
+def full_log_probs(
+    step_fn: StepFunction, tokens: NDArray[np.int64], state: State
+) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, State]:
+    """One step over the whole vocabulary.
+
+    Args:
+        step_fn: the model.
+        tokens: the token that each row reads, ``[rows]``.
+        state: the rows' state.
+
+    Returns:
+        Natural log probabilities ``[rows, vocab_size]`` by token id (-inf for what a shortlist forbids), the
+        alignments ``[rows, src_len]`` if the model has any, and the next state.
+    """
+    candidates, state = step_fn.step(tokens, state, step_fn.vocab_size)
+    log_probs = np.full((len(tokens), step_fn.vocab_size), -np.inf, dtype=np.float32)
+    np.put_along_axis(log_probs, candidates.tokens, candidates.log_probs, axis=1)
+    return log_probs, candidates.alignments, state
 
 
-def _within(name: str, found: float, least: int, most: int) -> Check:
-    return least <= found <= most, name, found, f"at least {least} and at most {most}"
-
-
-def length_penalty_in_range(found: float) -> Check:
-    """That a length penalty is one that no length raises beyond what a float can hold."""
-    return 0 <= found <= MAX_LENGTH_PENALTY, "length_penalty", found, f"0 to {MAX_LENGTH_PENALTY}"
-
-
-def check_options(*checks: Check) -> None:
-    """Refuses a search with an option for which its check does not hold.
+def check_candidates(candidates: Candidates, step: int) -> None:
+    """Checks that search can rank the candidates.
 
     Raises:
-        ConfigError: names the option, what was found and what was expected.
+        InputError: a row has NaN or no candidate of finite log probability.
     """
-    for holds, name, found, expected in checks:
-        if not holds:
-            raise ConfigError(f"search.{name} is {found}, expected {expected}; change {name}")
-
-
-def _is_id(token: object) -> bool:
-    return isinstance(token, int) and not isinstance(token, bool) and token >= 0
+    bad = ~np.isfinite(candidates.log_probs.max(axis=1))  # NaN where one is NaN
+    if bad.any():
+        row = int(bad.argmax())
+        values = candidates.log_probs[row, :10].tolist()
+        raise InputError(
+            f"the model's log probabilities at target position {step}, row {row} are {values}, "
+            "expected finite numbers: the model's weights are broken; use another checkpoint"
+        )

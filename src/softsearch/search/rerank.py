@@ -1,4 +1,4 @@
-"""N-best lists put in a new order by other models' opinions of them."""
+"""Reranking: n-best lists reordered by a weighted sum of several models' log probabilities."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,16 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.search.interface import (
-    Hypothesis,
-    SearchStrategy,
-    StepFunction,
-    at_least,
-    check_options,
-    length_penalty_in_range,
-)
+from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
+from softsearch.search.options import at_least, check_options, length_penalty_in_range
 from softsearch.search.scoring import score_pairs
-from softsearch.text.vocabulary import EOS
 
 BATCH_TOKENS = 4096
 IdMapping = Callable[[Sequence[int]], list[int]]
@@ -25,13 +18,13 @@ IdMapping = Callable[[Sequence[int]], list[int]]
 
 @dataclass(frozen=True)
 class RescoringModel:
-    """A model beside the one that searches, with its own ids for the same text.
+    """A model that scores or proposes translations beside the searching model, with its own token ids.
 
     Args:
         step_fn: the model.
-        src: makes its source ids of the searching model's, both without EOS; None: they are the same.
-        tgt: likewise its target ids.
-        back: makes the searching model's target ids of its own; only of one that proposes translations.
+        src: maps the searching model's source ids to this model's; None: they are the same.
+        tgt: likewise for target ids.
+        back: maps this model's target ids to the searching model's; needed to propose translations.
     """
 
     step_fn: StepFunction
@@ -39,48 +32,48 @@ class RescoringModel:
     tgt: IdMapping | None = None
     back: IdMapping | None = None
 
-    def sources(self, src: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """The sources, with EOS, as this model reads them."""
-        return [ids if self.src is None else [*self.src(ids[:-1]), EOS] for ids in src]
+    def sources(self, src: Sentences) -> list[Sequence[int]]:
+        """The sources as this model reads them."""
+        return [ids if self.src is None else self.src(ids) for ids in src]
 
-    def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[float]:
+    def score(self, src: Sentences, tgt: Sentences) -> list[float]:
         """Its log probability of each pair, given as the searching model's ids."""
         own = [ids if self.tgt is None else self.tgt(ids) for ids in tgt]
         return [pair.log_prob for pair in score_pairs(self.step_fn, self.sources(src), own, batch_tokens=BATCH_TOKENS)]
 
-    def propose(self, search: SearchStrategy, src: Sequence[Sequence[int]]) -> list[list[tuple[int, ...]]]:
-        """Its n-best translations of each source that it could end, as the searching model's ids."""
-        found = search(self.step_fn, self.sources(src))
+    def propose(self, search: SearchStrategy, src: Sentences) -> list[list[tuple[int, ...]]]:
+        """Its n-best translations of each source, without truncated ones, as the searching model's ids."""
+        lists = search(self.step_fn, self.sources(src))
         back = self.back or list
-        return [[tuple(back(h.tokens)) for h in n_best if not h.truncated] for n_best in found]
+        return [[tuple(back(h.tokens)) for h in n_best if not h.truncated] for n_best in lists]
 
 
-class Scored(NamedTuple):
-    """One translation with what each model thinks of it."""
+class ScoredHypothesis(NamedTuple):
+    """One translation with each model's log probability."""
 
     hypothesis: Hypothesis  # with the searching model's log probability
     log_probs: tuple[float, ...]  # of the searching model, then of each scorer
 
 
 class Rerank:
-    """Searches, lets other models score all that was found, and returns the best by a weighted sum.
+    """Searches, scores all hypotheses with other models too, and returns the best by a weighted sum.
 
     The score of a translation is ``sum_i w_i log p_i / length ** length_penalty``, where p_1 is the searching model's
-    probability and the length is counted in its tokens, EOS included. Models that write from right to left (Liu et al.
-    2016, N16-1046; Sennrich et al. 2016, arXiv:1606.02891, section 4), language models and any others can score; what a
-    proposer finds with the same search is scored with the rest. Translations that the length limit cut off stay behind
+    probability and the length is counted in its tokens, EOS included. Scorers may be models that write from right to
+    left (Liu et al. 2016, N16-1046; Sennrich et al. 2016, arXiv:1606.02891, section 4), language models and any others.
+    Proposers run the same search, and their translations are scored with the rest. Truncated translations stay behind
     those that ended.
 
     Args:
         search: finds the n-best lists.
         scorers: the other models.
-        weights: of the searching model, then of each scorer; by default all alike. They may be negative.
+        weights: of the searching model, then of each scorer; equal by default. They may be negative.
         length_penalty: see above.
         n_best: translations returned per sentence.
-        proposers: models whose own n-best lists are joined with the search's.
+        proposers: models whose n-best lists are joined with the search's.
 
     Raises:
-        ConfigError: the weights are not as many as the models, or an option is out of range.
+        ConfigError: there are not as many weights as models, or an option is out of range.
     """
 
     def __init__(
@@ -104,7 +97,7 @@ class Rerank:
         self.search, self.scorers, self.proposers = search, scorers, proposers
         self.length_penalty, self.n_best = length_penalty, n_best
 
-    def __call__(self, step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[list[Hypothesis]]:
+    def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Translates one batch; see :class:`softsearch.search.interface.SearchStrategy`.
 
         A hypothesis keeps the searching model's log probability, and has the weighted score; one that another model
@@ -121,26 +114,25 @@ class Rerank:
             for scored in self.candidates(step_fn, src)
         ]
 
-    def candidates(self, step_fn: StepFunction, src: Sequence[Sequence[int]]) -> list[list[Scored]]:
-        """All translations of each source that the models found, with all their scores; the searching model's first."""
+    def candidates(self, step_fn: StepFunction, src: Sentences) -> list[list[ScoredHypothesis]]:
+        """All models' translations of each source with all their scores; the searching model's come first."""
         lists = [list(n_best) for n_best in self.search(step_fn, src)]
         self._join(step_fn, src, lists)
-        places = [index for index, n_best in enumerate(lists) for _ in n_best]
-        repeated = [src[index] for index in places]
+        repeated = [ids for ids, n_best in zip(src, lists, strict=True) for _ in n_best]
         tokens = [h.tokens for n_best in lists for h in n_best]
         by_scorer = [scorer.score(repeated, tokens) for scorer in self.scorers]
         columns = iter(zip(*by_scorer, strict=True) if by_scorer else [()] * len(tokens))
-        return [[Scored(h, (h.log_prob, *next(columns))) for h in n_best] for n_best in lists]
+        return [[ScoredHypothesis(h, (h.log_prob, *next(columns))) for h in n_best] for n_best in lists]
 
-    def _join(self, step_fn: StepFunction, src: Sequence[Sequence[int]], lists: list[list[Hypothesis]]) -> None:
-        """Adds to ``lists`` what only the proposers found, scored by the searching model."""
+    def _join(self, step_fn: StepFunction, src: Sentences, lists: list[list[Hypothesis]]) -> None:
+        """Adds to ``lists`` the translations of the proposers alone, scored by the searching model."""
         new: list[tuple[int, tuple[int, ...]]] = []
-        known = [{h.tokens for h in n_best} for n_best in lists]
+        seen = [{h.tokens for h in n_best} for n_best in lists]
         for proposer in self.proposers:
             for index, proposals in enumerate(proposer.propose(self.search, src)):
                 for tokens in proposals:
-                    if tokens not in known[index]:
-                        known[index].add(tokens)
+                    if tokens not in seen[index]:
+                        seen[index].add(tokens)
                         new.append((index, tokens))
         sources = [src[index] for index, _ in new]
         scores = score_pairs(step_fn, sources, [tokens for _, tokens in new], batch_tokens=BATCH_TOKENS)
@@ -148,13 +140,15 @@ class Rerank:
             lists[index].append(Hypothesis(tokens, pair.log_prob, pair.log_prob, None, truncated=False))
 
 
-def ranked(scored: Sequence[Scored], weights: Sequence[float], length_penalty: float) -> list[tuple[int, float]]:
-    """The places of the translations of one source, best first, with their weighted scores; ties keep their order."""
+def ranked(
+    scored: Sequence[ScoredHypothesis], weights: Sequence[float], length_penalty: float
+) -> list[tuple[int, float]]:
+    """The indices of one source's translations, best first, with their weighted scores; ties keep their order."""
     if not scored:
         return []
     scores = weighted_scores(
         np.array([s.log_probs for s in scored]),
-        np.array([length_of(s.hypothesis) for s in scored]),
+        np.array([s.hypothesis.length for s in scored]),
         weights,
         length_penalty,
     )
@@ -162,17 +156,12 @@ def ranked(scored: Sequence[Scored], weights: Sequence[float], length_penalty: f
     return [(i, float(scores[i])) for i in order]
 
 
-def length_of(hypothesis: Hypothesis) -> int:
-    """Tokens of a translation, with EOS where it has one."""
-    return len(hypothesis.tokens) + (not hypothesis.truncated)
-
-
 def weighted_scores(
     log_probs: NDArray[np.float64], lengths: NDArray[np.int64], weights: Sequence[float], length_penalty: float
 ) -> NDArray[np.float64]:
     """``sum_i w_i log p_i / length ** length_penalty`` for ``log_probs [translations, models]``.
 
-    What a model holds impossible is -inf, whatever the sign of its weight, unless the weight is 0.
+    A log probability of -inf makes the score -inf, whatever the sign of its weight, unless the weight is 0.
     """
     used = np.flatnonzero(weights)
     kept = log_probs[:, used]

@@ -1,21 +1,14 @@
-"""Translations drawn at random from the model's distribution, or from its likely part."""
+"""Sampling: translations drawn at random from the model's distribution, or from its most probable part."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.search.interface import (
-    Candidates,
-    Hypothesis,
-    OutputOptions,
-    PrefixStrategy,
-    StepFunction,
-    at_least,
-    check_options,
-)
-from softsearch.search.token_by_token import write
+from softsearch.search.greedy import write
+from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
+from softsearch.search.options import OutputOptions, at_least, check_options
+from softsearch.text.vocabulary import with_eos
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,18 +17,18 @@ class Sampling(OutputOptions, PrefixStrategy):
 
     A token is drawn from p ** (1 / temperature), from its ``top_k`` best tokens if that is set, and of these from the
     nucleus: the fewest that have ``top_p`` of the probability together (Holtzman et al. 2020, arXiv:1904.09751,
-    sections 3.1 to 3.3). Log probabilities and scores are the model's own all the same.
+    sections 3.1 to 3.3). Log probabilities and scores are those of the unchanged model.
 
-    What is drawn for a sentence depends on ``seed``, its source ids and the number of the sample alone: not on
-    the batch, its order or threads, nor on how many samples are drawn. Equal sources get equal samples.
+    A sample depends on ``seed``, the source ids and the sample's number alone: not on the batch, its order or threads,
+    nor on how many samples are drawn. Equal sources get equal samples.
 
-    Takes every option of :class:`OutputOptions` as well. Samples come back best first, and may be alike.
+    Takes every option of :class:`OutputOptions` as well. Samples come back best first, and may be equal.
 
     Args:
         n_best: samples of each sentence.
-        temperature: below 1 probable tokens come more often, above 1 less often.
-        top_k: how many tokens may come; None for all.
-        top_p: the share of the probability that may come, above 0; 1 for all.
+        temperature: below 1 favours probable tokens, above 1 improbable ones.
+        top_k: the number of tokens to draw from; None for all.
+        top_p: the share of the probability to draw from, above 0; 1 for all.
         seed: of the random numbers.
 
     Raises:
@@ -60,28 +53,25 @@ class Sampling(OutputOptions, PrefixStrategy):
         )
 
     def __call__(
-        self,
-        step_fn: StepFunction,
-        src: Sequence[Sequence[int]],
-        *,
-        prefixes: Sequence[Sequence[int]] | None = None,
+        self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """See PrefixStrategy."""
-        if not src:
-            return []
-        generators = [[np.random.default_rng([self.seed, n, *ids]) for n in range(self.n_best)] for ids in src]
+        generators = [
+            [np.random.default_rng([self.seed, sample, *ids]) for sample in range(self.n_best)]
+            for ids in map(with_eos, src)
+        ]
 
-        def choose(candidates: Candidates, live: NDArray[np.int64], _length: int) -> NDArray[np.int64]:
-            # [live sentences, samples]; the generator of a sample that has ended goes on for nobody.
-            draws = np.array([[generator.random() for generator in generators[sentence]] for sentence in live])
+        def choose(candidates: Candidates, live: NDArray[np.int64]) -> NDArray[np.int64]:
+            # The generator of a sample that has ended draws on unused.
+            draws = np.array([generator.random() for sentence in live for generator in generators[sentence]])
             return _draw(candidates.tokens, self._weights(candidates.log_probs), draws)
 
         k = step_fn.vocab_size if self.top_k is None else self.top_k
-        found = write(step_fn, src, self, choose, prefixes=prefixes, k=k, copies=self.n_best)
-        return [sorted(samples, key=lambda h: (h.truncated, -h.score)) for samples in found]
+        lists = write(step_fn, src, self, choose, prefixes=prefixes, k=k, copies=self.n_best)
+        return [sorted(samples, key=lambda h: (h.truncated, -h.score)) for samples in lists]
 
     def _weights(self, log_probs: NDArray[np.float32]) -> NDArray[np.float64]:
-        """What candidates ``[rows, k]`` are drawn by: probabilities but for a factor, and 0 for what may not come."""
+        """Unnormalised probabilities by which candidates ``[rows, k]`` are drawn; 0 where forbidden."""
         scaled = log_probs.astype(np.float64) / self.temperature
         best = scaled.max(axis=1, keepdims=True)
         weights = np.exp(scaled - np.where(np.isfinite(best), best, 0.0))
@@ -98,17 +88,17 @@ class Sampling(OutputOptions, PrefixStrategy):
 
 
 def _draw(tokens: NDArray[np.int64], weights: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The candidates ``[sentences, samples]`` that numbers from 0 to 1 stand for.
+    """The candidates ``[rows]`` that numbers from 0 to 1 stand for.
 
     Candidates are laid side by side in the order of their ids, which is the same in every backend.
 
     Args:
         tokens: ``[rows, k]``.
         weights: ``[rows, k]``.
-        draws: ``[sentences, samples]``; there is one row for all samples of a sentence or one for each.
+        draws: ``[rows]``.
     """
     order = np.argsort(tokens, axis=1, kind="stable")
     ends = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    rows = np.arange(draws.size).reshape(draws.shape) * len(tokens) // draws.size
-    place = (ends[rows] <= (draws * ends[rows, -1])[:, :, None]).sum(axis=2)
-    return order[rows, np.minimum(place, tokens.shape[1] - 1)]  # beyond the last where nothing may come
+    index = (ends <= draws[:, None] * ends[:, -1:]).sum(axis=1)
+    index = np.minimum(index, tokens.shape[1] - 1)  # beyond the last where everything is forbidden
+    return order[np.arange(len(order)), index]

@@ -1,12 +1,12 @@
-"""Vocabulary shortlists: the few target words that may come in the translation of a sentence."""
+"""Vocabulary shortlists: the few target words that each sentence may use, and a softmax over them for any model."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
+from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper, full_log_probs
 from softsearch.text.vocabulary import EOS
 
 
@@ -20,11 +20,11 @@ class Allowed(NamedTuple):
 class Shortlist:
     """The candidate lists of Jean et al. 2015 (arXiv:1412.2007, section 3.3).
 
-    A sentence may use the most frequent target words and the likely translations of each of its source words. Which
-    sentences share its batch makes no difference to it.
+    A sentence may use the most frequent target words and the likely translations of each of its source words,
+    whichever sentences share its batch.
 
     Args:
-        frequent: ids of the words that are always allowed, ``[K]``; EOS is one more where it is not among them.
+        frequent: ids of the words that are always allowed, ``[K]``; EOS is added where it is not among them.
         translations: likely target ids of each source id, ``[src_vocab, K']``; -1 where there are fewer.
 
     Raises:
@@ -37,9 +37,56 @@ class Shortlist:
         self.frequent = np.union1d(frequent, [EOS])
         self.translations = translations
 
-    def __call__(self, src: Sequence[Sequence[int]]) -> Allowed:
+    def __call__(self, src: Sentences) -> Allowed:
         """The words for sources given as token ids."""
-        own = [np.union1d(self.frequent, self.translations[np.asarray(ids)]) for ids in src]
+        own = [np.union1d(self.frequent, self.translations[np.asarray(ids, dtype=np.int64)]) for ids in src]
         own = [ids[ids >= 0] for ids in own]
         tokens = np.unique(np.concatenate(own)).astype(np.int64)
         return Allowed(tokens, np.stack([np.isin(tokens, ids, assume_unique=True) for ids in own]))
+
+
+class ShortlistedState(NamedTuple):
+    """The state of the model and the allowed words."""
+
+    model: State
+    words: Allowed
+
+
+class Shortlisted(StepFunctionWrapper):
+    """A StepFunction over the words of each sentence's shortlist, whose probabilities sum to 1.
+
+    The result is that of a model that leaves the other words out of its softmax, but no time is saved: the model still
+    computes them all.
+
+    Args:
+        step_fn: the model.
+        shortlist: the words.
+    """
+
+    def __init__(self, step_fn: StepFunction, shortlist: Shortlist) -> None:
+        super().__init__(step_fn)
+        self.shortlist = shortlist
+
+    def start(self, src: Sentences) -> ShortlistedState:
+        """See StepFunction."""
+        return ShortlistedState(self.step_fn.start(src), self.shortlist(src))
+
+    def step(self, tokens: NDArray[np.int64], state: ShortlistedState, k: int) -> tuple[Candidates, ShortlistedState]:
+        """See StepFunction; returns no more candidates than the sentences have words together."""
+        words = state.words
+        all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, state.model)
+        mask = np.repeat(words.mask, len(tokens) // len(words.mask), axis=0)  # [rows, words]
+        log_probs = np.where(mask, all_log_probs[:, words.tokens].astype(np.float64), -np.inf)
+        log_probs -= np.logaddexp.reduce(log_probs, axis=1, keepdims=True)
+        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+        top = np.take_along_axis(log_probs, best, axis=1).astype(np.float32)
+        return Candidates(top, words.tokens[best], alignments), ShortlistedState(after, words)
+
+    def select(self, state: ShortlistedState, rows: NDArray[np.int64]) -> ShortlistedState:
+        """See StepFunction."""
+        return state._replace(model=self.step_fn.select(state.model, rows))
+
+    def keep(self, state: ShortlistedState, sentences: NDArray[np.int64]) -> ShortlistedState:
+        """See StepFunction."""
+        words = state.words._replace(mask=state.words.mask[sentences])
+        return ShortlistedState(self.step_fn.keep(state.model, sentences), words)

@@ -1,7 +1,7 @@
-r"""Strict reading of parallel text: what is not two aligned files of UTF-8 lines is an error or is counted.
+r"""Strict, streamed reading of parallel text: two aligned files of UTF-8 lines.
 
-Lines end at ``b"\n"`` and nowhere else: U+2028, U+0085, vertical tab and form feed are characters of their line, as in
-every tool that counts bytes. Reading is streamed and lines are capped, so that memory stays bounded whatever the file.
+Lines end at ``b"\n"`` and nowhere else: U+2028, U+0085, vertical tab and form feed are characters of their line.
+Lines are capped, so that memory stays bounded.
 """
 
 import gzip
@@ -30,6 +30,25 @@ _XZ_MAGIC = b"\xfd7zXZ\x00"
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+class LineError(CorpusError):
+    """A line that is not UTF-8."""
+
+    problem: Literal["over_long", "invalid"] = "invalid"
+
+
+class OverLongLineError(LineError):
+    """A line that is too long."""
+
+    problem = "over_long"
+
+
+class _Line(NamedTuple):
+    text: str
+    cleaned: bool = False
+    lone_cr: bool = False
+    error: LineError | None = None
+
+
 @dataclass(frozen=True)
 class ParallelCorpus:
     """Aligned lines: ``src[i]`` and ``tgt[i]`` are one pair, found on line ``numbers[i]`` (from 1) of both files."""
@@ -41,7 +60,7 @@ class ParallelCorpus:
 
 
 class RawPairs(NamedTuple):
-    """Neighbouring lines of two files as they are, without their newlines."""
+    """Consecutive lines of two files, undecoded, without their newlines."""
 
     number: int  # of the first, from 1
     src: list[bytes]
@@ -49,26 +68,26 @@ class RawPairs(NamedTuple):
 
 
 class CleanPairs(NamedTuple):
-    """What is left of them."""
+    """The text of the kept pairs."""
 
     src: list[str]
     tgt: list[str]
     numbers: list[int]
-    counts: Counter[str]  # by the names of CorpusReport's figures
+    counts: Counter[str]  # by the names of CorpusReport's counts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaner:
-    """Turns raw lines into text, drops pairs, never single lines, and counts what it finds.
+    """Decodes raw lines, drops pairs (never single lines), and counts findings.
 
-    A function of its argument alone: neighbouring chunks may be cleaned in different processes.
+    Chunks are independent: they may be cleaned in different processes.
 
     Args:
         src: the source file, for messages.
         tgt: the target file.
         max_chars: the most characters that a line may have.
         keep_empty: keep every line, as a test set must: nothing is dropped, and what cannot be read is an error.
-        filters: what else to drop, and whether a line that is not UTF-8 is an error.
+        filters: further pairs to drop, and whether a line that is not UTF-8 is an error.
     """
 
     src: Path
@@ -78,7 +97,7 @@ class Cleaner:
     filters: Filters = field(default_factory=Filters)
 
     def __call__(self, raw: RawPairs) -> CleanPairs:
-        """Returns the text of the pairs that are kept.
+        """Returns the text of the kept pairs.
 
         Raises:
             CorpusError: a line cannot be read, and dropping its pair is not allowed.
@@ -87,8 +106,7 @@ class Cleaner:
         for number, sides in enumerate(zip(raw.src, raw.tgt, strict=True), start=raw.number):
             pair = _decode(sides[0], self.src, number), _decode(sides[1], self.tgt, number)
             reason = self._reason(pair)
-            if reason in ("over_long", "invalid"):
-                self._refuse(pair)
+            self._refuse(pair)
             clean.counts.update(_findings(pair, reason))
             if self.keep_empty or not reason:
                 clean.src.append(pair[0].text)
@@ -98,26 +116,25 @@ class Cleaner:
             del clean.counts["over_long"]  # longer than max_chars, and kept
         return clean
 
-    def _reason(self, pair: tuple["_Line", "_Line"]) -> str:
-        """Why a pair is dropped, if it is."""
+    def _reason(self, pair: tuple[_Line, _Line]) -> str:
+        """Why a pair is dropped; "" if it is kept."""
         src, tgt = pair
-        if src.problem or tgt.problem:
-            return src.problem or tgt.problem
+        if error := src.error or tgt.error:
+            return error.problem
         if is_blank(src.text) or is_blank(tgt.text):
             return "empty"
         if max(len(src.text), len(tgt.text)) > self.max_chars:
             return "over_long"
         return "" if self.keep_empty else self.filters.reason(src.text, tgt.text)
 
-    def _refuse(self, pair: tuple["_Line", "_Line"]) -> None:
-        for line in pair:
-            strict = self.keep_empty or (line.problem == "invalid" and self.filters.on_error == "raise")
-            if line.problem and strict:
-                raise CorpusError(line.message)
+    def _refuse(self, pair: tuple[_Line, _Line]) -> None:
+        for error in (pair[0].error, pair[1].error):
+            if error and (self.keep_empty or (error.problem == "invalid" and self.filters.on_error == "raise")):
+                raise error
 
 
 def is_blank(text: str) -> bool:
-    """Whether the text shows nothing: it is empty or all white space, control and format characters."""
+    """Whether the text is empty or all white space, control and format characters."""
     return all(unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in text)
 
 
@@ -131,8 +148,8 @@ def read_lines(path: Path) -> Iterator[str]:
     """
     for number, raw in enumerate(_read(path), start=1):
         line = _decode(raw, path, number)
-        if line.problem:
-            raise CorpusError(line.message)
+        if line.error:
+            raise line.error
         yield line.text
 
 
@@ -172,7 +189,7 @@ def read_parallel(
 
 
 def read_raw(src: Path, tgt: Path) -> Iterator[RawPairs]:
-    """Yields the lines of two files as they are, some thousand pairs or 4 MiB at a time.
+    """Yields the undecoded lines of two files, some thousand pairs or 4 MiB at a time.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.
@@ -189,35 +206,17 @@ def read_raw(src: Path, tgt: Path) -> Iterator[RawPairs]:
         yield chunk
 
 
-class LineError(CorpusError):
-    """A line that is no text: too long or not UTF-8."""
-
-    def __init__(self, problem: Literal["over_long", "invalid"], message: str) -> None:
-        super().__init__(message)
-        self.problem = problem
-
-
-class _Line(NamedTuple):
-    text: str
-    cleaned: bool = False
-    lone_cr: bool = False
-    problem: Literal["", "over_long", "invalid"] = ""
-    message: str = ""
-
-
 def _findings(pair: tuple[_Line, _Line], reason: str) -> list[str]:
-    """The names of the figures that a pair adds one to."""
+    """The names of the counts that a pair adds one to."""
     src, tgt = pair
-    found = [reason] if reason else []
-    if src.cleaned or tgt.cleaned:
-        found.append("cleaned")
-    if src.lone_cr or tgt.lone_cr:
-        found.append("lone_cr")
-    if _CONTROL.search(src.text) or _CONTROL.search(tgt.text):
-        found.append("control")
-    if not reason and src.text == tgt.text:
-        found.append("identical")
-    return found
+    holds = {
+        reason: bool(reason),
+        "cleaned": src.cleaned or tgt.cleaned,
+        "lone_cr": src.lone_cr or tgt.lone_cr,
+        "control": _CONTROL.search(src.text) or _CONTROL.search(tgt.text),
+        "identical": not reason and src.text == tgt.text,
+    }
+    return [name for name, value in holds.items() if value]
 
 
 def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -246,7 +245,7 @@ def _read(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[IO[bytes]]:
-    """Opens by magic bytes, and turns what the operating system and the decompressors raise into CorpusError."""
+    """Opens by magic bytes, and turns errors of the system and the decompressors into CorpusError."""
     try:
         with ExitStack() as stack:
             stream = stack.enter_context(path.open("rb"))
@@ -266,7 +265,7 @@ def _readable(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yields lines without the newline; of one over the cap, only as much as shows that it is."""
+    """Yields lines without the newline; one over the cap is cut just above it."""
     while raw := stream.readline(MAX_LINE_BYTES + len(_BOM + b"\r\n")):
         rest = raw
         while rest and not rest.endswith(b"\n"):
@@ -275,7 +274,7 @@ def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """The text of a line, without a byte order mark at the start of the file and the CR of a CRLF.
+    """Decodes a line; a byte order mark at the start of the file and the CR of a CRLF are removed.
 
     Args:
         raw: the line, without its newline.
@@ -289,13 +288,13 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
     body = raw[start:].removesuffix(b"\r")
     if len(body) > MAX_LINE_BYTES:
         message = f"{name}:{number} is longer than {MAX_LINE_BYTES} bytes; expected one sentence per line, split it"
-        raise LineError("over_long", message)
+        raise OverLongLineError(message)
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
         where = f"{name}:{number}:{start + error.start + 1}"
         message = f"{where} is not UTF-8: byte 0x{body[error.start]:02x} ({error.reason}); convert the file to UTF-8"
-        raise LineError("invalid", message) from error
+        raise LineError(message) from error
 
 
 def refuse_utf16(first: bytes, name: str) -> None:
@@ -314,6 +313,6 @@ def _decode(raw: bytes, path: Path, number: int) -> _Line:
     try:
         text = decode_line(raw, str(path), number)
     except LineError as error:
-        return _Line("", problem=error.problem, message=str(error))
+        return _Line("", error=error)
     cleaned = raw.endswith(b"\r") or (number == 1 and raw.startswith(_BOM))
     return _Line(text.replace("\r", " "), cleaned=cleaned, lone_cr="\r" in text)

@@ -1,4 +1,4 @@
-"""What reading a parallel corpus found, in figures and in words."""
+"""The report on a parallel corpus that was read: counts of kept, dropped and unusual pairs."""
 
 import logging
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """What reading found; every figure counts pairs, a finding on either side or on both being one."""
+    """Counts of pairs; a finding on either side or on both counts once."""
 
     src: Path
     tgt: Path
@@ -29,8 +29,8 @@ class CorpusReport:
     identical: int = 0  # kept: source and target are the same text
 
     def findings(self) -> dict[str, int]:
-        """What was found and how often, in words; what was not found is left out."""
-        found = (
+        """The counts that are not zero, by their descriptions."""
+        counts = (
             (self.empty, "with an empty side"),
             (self.over_long, "over-long"),
             (self.invalid, "not UTF-8"),
@@ -42,15 +42,15 @@ class CorpusReport:
             (self.control, "with control characters"),
             (self.identical, "with the same text on both sides"),
         )
-        return {what: count for count, what in found if count}
+        return {what: count for count, what in counts if count}
 
     def summary(self) -> str:
-        """Returns one line: the files, the pairs kept, and every finding that is not zero."""
-        found = "".join(f"; {count} {what}" for what, count in self.findings().items())
-        return f"{self.src} | {self.tgt}: {self.kept} of {self.lines} pairs kept{found}"
+        """Returns one line: the files, the pairs kept and the findings."""
+        findings = "".join(f"; {count} {what}" for what, count in self.findings().items())
+        return f"{self.src} | {self.tgt}: {self.kept} of {self.lines} pairs kept{findings}"
 
     def check(self) -> None:
-        """Warns where the two sides seem to be the same.
+        """Warns if the two sides seem to be the same.
 
         Raises:
             CorpusError: no pair is left.

@@ -8,7 +8,7 @@ from softsearch.ranges import Range
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """What is dropped from the training side, and counted; validation and test keep every line.
+    """Filters of the training side, which counts what they drop; validation and test keep every line.
 
     Args:
         on_error: whether a line that is not UTF-8 is an error, or ``skip`` drops its pair.
@@ -23,7 +23,7 @@ class Filters:
     duplicates: bool = False
 
     def reason(self, src: str, tgt: str) -> Literal["", "untranslated", "unequal"]:
-        """Why a pair whose sides both have text is dropped, if it is."""
+        """Why a pair whose sides both have text is dropped; "" if it is kept."""
         if self.identical and src == tgt:
             return "untranslated"
         shorter, longer = sorted((len(src), len(tgt)))

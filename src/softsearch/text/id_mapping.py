@@ -1,4 +1,4 @@
-"""From the token ids of one tokenizer to those of another: models that read or write the same text differently."""
+"""Mappings from the token ids of one tokenizer to those of another."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,15 +9,15 @@ IdMapping = Callable[[Sequence[int]], list[int]]
 
 
 def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> bool:
-    """Whether an id is the same piece of text in both vocabularies, whichever way the ids run."""
+    """Whether an id is the same piece of text in both vocabularies, in either direction of writing."""
     return one.model == other.model or (one.vocab_size == other.vocab_size and _ids(one) == _ids(other))
 
 
 def id_mapping(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> IdMapping | None:
-    """How ids of ``one`` become ids of ``other``, both without BOS and EOS; None where they are the same.
+    """Returns what maps ids of ``one`` to ids of ``other``, both without BOS and EOS; None where they are the same.
 
-    With the same pieces the ids are turned round at most. Otherwise they become text and are encoded again: what
-    ``one`` does not know is unknown to ``other`` too, and the segmentation is the one that ``other`` prefers.
+    With the same pieces the ids are reversed at most. Otherwise they are decoded and encoded again: what is unknown to
+    ``one`` is unknown to ``other`` too.
     """
     if not same_pieces(one, other):
         return lambda ids: other.encode(one.decode(ids))
@@ -27,7 +27,7 @@ def id_mapping(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> Id
 def check_writes_alike(
     one: SentencePieceTokenizer, other: SentencePieceTokenizer, names: tuple[object, object]
 ) -> None:
-    """Checks that models with these target tokenizers can write one translation together.
+    """Checks that models with these target tokenizers can form an ensemble.
 
     Args:
         one: the target tokenizer of a model.

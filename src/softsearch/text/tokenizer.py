@@ -1,15 +1,12 @@
 """SentencePiece tokenizers: words, characters, BPE and unigram in one kind of file, with one set of special ids.
 
-Detokenisation is lossless for subwords and characters in the sense of Kudo & Richardson 2018 (arXiv:1808.06226, section
-3.1): decoding what was encoded gives the text back, character by character. Not kept are
+Subwords and characters are detokenised losslessly (Kudo & Richardson 2018, arXiv:1808.06226, section 3.1), except for
 
-- surplus U+0020: before and after the text, and all but one of a row. They are dropped on purpose, for a space typed
-  twice or at the end of a line must not change a translation;
-- U+2581, which is SentencePiece's own sign for a space and comes back as one (or, being surplus, not at all);
+- surplus U+0020: around the text, and all but one in a row, so that a space too many does not change a translation;
+- U+2581, SentencePiece's sign for a space, which comes back as one (or, if surplus, not at all);
 - characters that the vocabulary lacks, among them NUL, U+001F and U+2585, which SentencePiece never learns.
 
-A word tokenizer keeps the words that it knows, and has one UNK for each of the others; smaller units that are unknown
-and stand side by side share one.
+A word tokenizer has one UNK for each unknown word; smaller unknown units side by side share one.
 """
 
 import hashlib
@@ -33,7 +30,7 @@ Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
 KINDS: tuple[Kind, ...] = ("word", "char", "bpe", "unigram")
 _SPACE = "\u2581"
-# Training cuts lines at the names of special pieces, so these hold what no line can hold: "<s>" in a corpus is text.
+# Training cuts lines at the names of special pieces, so the names hold what no line can: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}
 _UNK_SURFACE = {"word": " \u2047"}  # a word comes with the space before it, smaller units do not
 _log = logging.getLogger(__name__)
@@ -54,7 +51,7 @@ class Tokenizer(Protocol):
         ...
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Returns the name of each id, for people to read."""
+        """Returns the readable name of each id."""
         ...
 
 
@@ -67,8 +64,7 @@ class SentencePieceTokenizer:
             text and pieces are always in the order of the text.
 
     Raises:
-        BundleError: the bytes are no SentencePiece model, or one with other special ids or with pieces that are no
-            text.
+        BundleError: the bytes are no SentencePiece model, or its special ids or its pieces are wrong.
     """
 
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
@@ -108,7 +104,7 @@ class SentencePieceTokenizer:
             InputError: an id is outside the vocabulary.
         """
         tokens = self._inside(ids)
-        ordered = [tokens[place] for place in self.text_order(tokens)]
+        ordered = [tokens[index] for index in self.text_order(tokens)]
         return [SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token) for token in ordered]
 
     @cached_property
@@ -119,26 +115,26 @@ class SentencePieceTokenizer:
         )
 
     def words(self, text: str) -> list[str]:
-        """Returns the word behind each id of ``encode(text)``, also where that is UNK; for tokenizers of words."""
+        """Returns the word of each id of ``encode(text)``, UNK included; for tokenizers of words."""
         words = _words(text)
         return words[::-1] if self.reverse else words
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
-        """Returns the id and the score (log-probability, or place in the order of merges) of each piece of text."""
+        """Returns the id and the score (log probability, or rank of the merge) of each piece of text."""
         names = {token: self._processor.id_to_piece(token) for token in range(len(SPECIALS), self.vocab_size)}
         return {name: (token, self._processor.get_score(token)) for token, name in names.items()}
 
     def text_order(self, ids: Sequence[int]) -> list[int]:
-        """Returns the places of ``ids`` in the order of the text, as :meth:`pieces` has them; PAD, BOS, EOS stay."""
+        """Returns the indices of ``ids`` in the order of the text, as in :meth:`pieces`; PAD, BOS, EOS stay."""
         order = list(range(len(ids)))
         if self.reverse:
-            plain = [place for place, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
-            for place, other in zip(plain, reversed(plain), strict=True):
-                order[place] = other
+            plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
+            for index, other in zip(plain, reversed(plain), strict=True):
+                order[index] = other
         return order
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies travel (to workers) as the model's bytes."""
+        """Pickles the model's bytes, for worker processes."""
         return partial(type(self), reverse=self.reverse), (self.model,)
 
     def _turned(self, ids: Sequence[int]) -> list[int]:
@@ -161,9 +157,9 @@ class TokenizerTrainer:
         vocab_size: the most entries, the four special ones included; a corpus that supports fewer gets fewer.
         src_vocab_size: the same for the source, where it is to have another size than the target; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
-        sampling: how much the segmentation of the training text varies from epoch to epoch, 0 being not at all: the
-            ``alpha`` of :class:`softsearch.text.sampling.SubwordSampler`. BPE varies more the larger it is (0.1 is
-            usual), unigram the smaller (0.2 makes the sentences of Multi30k a third longer, 0.5 a twentieth).
+        sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.subword_sampling.SubwordSampler`) in training;
+            0 is none. BPE varies more with a larger one (0.1 is usual), unigram with a smaller (0.2 makes the sentences
+            of Multi30k a third longer, 0.5 a twentieth).
 
     Raises:
         ConfigError: the options do not go together, or the kind has one segmentation only.
@@ -299,10 +295,10 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
             f"the tokenizer is no SentencePiece model ({len(model)} bytes: {str(error).strip()}); "
             "expected the bytes of a .model file, export or train it again"
         ) from error
-    found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if found != (PAD, UNK, BOS, EOS):
+    special_ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    if special_ids != (PAD, UNK, BOS, EOS):
         raise BundleError(
-            f"the tokenizer has the special ids pad, unk, bos, eos = {found}, expected {(PAD, UNK, BOS, EOS)}; "
+            f"the tokenizer has the special ids pad, unk, bos, eos = {special_ids}, expected {(PAD, UNK, BOS, EOS)}; "
             "train it with this lab"
         )
     try:

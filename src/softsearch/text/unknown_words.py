@@ -1,4 +1,4 @@
-"""Unknown words of a translation, replaced through attention by what the source has in their place."""
+"""Replacement of unknown words in translations by aligned source words or their dictionary translations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +13,8 @@ from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 class UnknownWords:
     """Replaces each <unk> of a translation, for models over words.
 
-    As Jean et al. 2015 (arXiv:1412.2007, section 3.3), after Luong et al. 2015 (arXiv:1410.8206): the source word that
-    the model looked at most while it wrote <unk> is translated by the dictionary, or copied where the dictionary lacks
-    it.
+    As Jean et al. 2015 (arXiv:1412.2007, section 3.3), after Luong et al. 2015 (arXiv:1410.8206): the source word with
+    the most attention at <unk> is translated by the dictionary, or copied where the dictionary lacks it.
 
     Args:
         src_tokenizer: of words.
@@ -45,9 +44,9 @@ class UnknownWords:
 
         Args:
             src_text: the source as it was encoded.
-            tokens: the translation's token ids, in the model's order, without EOS.
-            alignments: where the model looked for each of them, ``[len(tokens), src_len]`` or more rows, with the
-                source in the model's order and EOS at its end.
+            tokens: the translation's token ids, in the model's order.
+            alignments: the attention at each of them, ``[len(tokens), src_len]`` or more rows, with the source in the
+                model's order and EOS at its end.
 
         Raises:
             InputError: there is an <unk> and no alignments.
@@ -57,19 +56,19 @@ class UnknownWords:
         if alignments is None:
             raise InputError("replacing unknown words needs alignments, and this model or search gives none")
         words = self.src_tokenizer.words(src_text)
-        looked_at = most_looked_at(words, alignments)
-        written = []
-        for place in self.tgt_tokenizer.text_order(tokens):
-            if tokens[place] != UNK:
-                written.append(self.tgt_tokenizer.decode([tokens[place]]))
-            elif looked_at is not None:
-                word = words[looked_at[place]]
-                written.append(self.dictionary.get(word, word))
-        return " ".join(word for word in written if word)
+        aligned = most_attended(words, alignments)
+        output = []
+        for index in self.tgt_tokenizer.text_order(tokens):
+            if tokens[index] != UNK:
+                output.append(self.tgt_tokenizer.decode([tokens[index]]))
+            elif aligned is not None:
+                word = words[aligned[index]]
+                output.append(self.dictionary.get(word, word))
+        return " ".join(word for word in output if word)
 
 
-def most_looked_at(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
-    """The place in ``words`` with the largest weight for each row; EOS and language tags are no words.
+def most_attended(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
+    """The index in ``words`` with the largest weight in each row; EOS and language tags are no words.
 
     Args:
         words: the source words in the model's order, without EOS.
@@ -78,5 +77,5 @@ def most_looked_at(words: Sequence[str], alignments: NDArray[np.floating]) -> ND
     Returns:
         ``[tgt_len]``, or None where the source has no word.
     """
-    places = np.array([place for place, word in enumerate(words) if not LANGUAGE_TAG.fullmatch(word)], dtype=np.int64)
-    return places[alignments[:, places].argmax(axis=1)] if places.size else None
+    indices = np.array([i for i, word in enumerate(words) if not LANGUAGE_TAG.fullmatch(word)], dtype=np.int64)
+    return indices[alignments[:, indices].argmax(axis=1)] if indices.size else None

@@ -1,6 +1,7 @@
 """The special tokens, the same in every vocabulary, model, bundle and search, and the tags of languages."""
 
 import re
+from collections.abc import Sequence
 
 PAD = 0
 UNK = 1
@@ -10,6 +11,14 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
 # At the start of a source line, the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
 LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
+
+
+def with_eos(ids: Sequence[int]) -> list[int]:
+    """Returns the ids with EOS at the end, as models read and write them.
+
+    Sentences have no EOS anywhere else: it is added where a model reads them, here or in ``softsearch.data.batch.pad``.
+    """
+    return [*ids, EOS]
 
 
 def language_tag(lang: str) -> str:

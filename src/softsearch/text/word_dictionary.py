@@ -1,4 +1,4 @@
-"""Word dictionaries as tables for people: ``source<TAB>target<TAB>count``, one source word on a line."""
+"""Word dictionaries in text files: ``source<TAB>target<TAB>count``, one source word on a line."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -22,8 +22,7 @@ class Entry(NamedTuple):
 def best_translations(counts: Counts) -> list[Entry]:
     """The translation that each source word was aligned with most often; the most frequent entries first.
 
-    Of equally frequent ones, the target word that was aligned with fewer source words altogether is taken: it says
-    more about this one.
+    Of equally frequent ones, the target word with fewer alignments altogether is taken, as the more specific one.
     """
     totals: Counter[str] = Counter()
     choices: dict[str, list[Entry]] = defaultdict(list)
@@ -35,7 +34,7 @@ def best_translations(counts: Counts) -> list[Entry]:
 
 
 def write_dictionary(path: Path, entries: Iterable[Entry]) -> None:
-    """Writes a dictionary, whole or not at all; its folder is made."""
+    """Writes a dictionary atomically; creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     text = "".join(f"{entry.source}\t{entry.target}\t{entry.times}\n" for entry in entries)
@@ -47,8 +46,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
     """Reads a dictionary: the translation, of one word or several, of each source word.
 
     Raises:
-        CorpusError: the file cannot be read, a line has not three fields, a source is not one word or comes twice, a
-            target is blank, or a count is no whole number of at least 1.
+        CorpusError: the file cannot be read, or a line is wrong.
     """
     translations: dict[str, str] = {}
     lines: dict[str, int] = {}

@@ -22,11 +22,10 @@ from softsearch.app.tune import Problem, choice_of_best, maximize, tune
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Rerank, RescoringModel
-from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 from tests.unit.search.tables import TableModel
 
-SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,)]
+SOURCES = [(4, 1), (1,), (4, 4, 4), ()]
 BEAM = "softsearch.search.beam.BeamSearch"
 
 

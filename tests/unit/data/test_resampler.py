@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from softsearch.data.resampler import ROOM, Resampler
-from softsearch.text.sampling import SubwordSampler
+from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 
 LINES = ["one small red house", "two small houses", "three red cars and one small car", "ein kleines rotes Haus"] * 5

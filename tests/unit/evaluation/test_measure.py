@@ -22,10 +22,9 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy, StepFunction
 from softsearch.search.scoring import score_pairs
-from softsearch.search.shortlist import Shortlist
-from softsearch.search.shortlisted import Shortlisted
+from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import EOS, UNK
+from softsearch.text.vocabulary import UNK
 from tests.contract.models import TGT_VOCAB, small_model
 
 TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
@@ -108,7 +107,7 @@ def test_sentences_without_unknown_words_are_translated_without_unknown_words(se
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
     report = measure(one, search, test_set).report
     assert all("\u2047" in hypothesis for hypothesis in report.hypotheses)
-    found = replace(search, banned=(UNK,))(one.step_fn, [[*TOKENIZER.encode(line), EOS] for line in SOURCES[3:]])
+    found = replace(search, banned=(UNK,))(one.step_fn, [TOKENIZER.encode(line) for line in SOURCES[3:]])
     texts = [TOKENIZER.decode(n_best[0].tokens) for n_best in found]
     expected = sacrebleu.corpus_bleu(texts, [references[3:]], tokenize="none", force=True).score
     assert report.scores["bleu_no_unk"].value == pytest.approx(expected)
@@ -185,7 +184,7 @@ def test_the_loss_is_that_of_the_shortlist() -> None:
     found = measured(Shortlist(frequent, no_translations), known)
     pairs = score_pairs(
         Shortlisted(TorchStepFunction(model), Shortlist(frequent, no_translations)),
-        [[*TOKENIZER.encode(line), EOS] for line in known.sources],
+        [TOKENIZER.encode(line) for line in known.sources],
         [TOKENIZER.encode(line) for line in known.references],
         batch_tokens=100,
     )

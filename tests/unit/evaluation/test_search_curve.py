@@ -3,7 +3,8 @@
 import pytest
 
 from softsearch.evaluation.search_curve import SearchResult, search_points
-from softsearch.search.interface import Hypothesis, SearchOptions
+from softsearch.search.interface import Hypothesis
+from softsearch.search.options import SearchOptions
 
 
 def found(*log_probs: float, truncated: tuple[int, ...] = (), tokens: int = 1) -> list[Hypothesis]:

@@ -12,12 +12,11 @@ from softsearch.models.rnnsearch import RNNsearchDecoder
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.shortlist import Shortlist
-from softsearch.search.shortlisted import Shortlisted
-from softsearch.text.vocabulary import BOS, EOS
+from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.text.vocabulary import BOS, EOS, with_eos
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 
-SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [16, 5, 5, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]
+SOURCES = [[4, 9, 6, 12], [7], [16, 5, 5], [], [8, 10, 11, 13, 14, 15]]
 MODELS = ["rnnsearch", "transformer_tiny"]
 
 
@@ -53,7 +52,7 @@ def test_greedy_search_equals_a_loop(model: Seq2Seq) -> None:
     search = Greedy(max_length_factor=1.0, max_length_offset=4, alignments=True)
     found = translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=100)
     for source, (hypothesis,) in zip(SOURCES, found, strict=True):
-        tokens, log_prob, alignments = best_path(model, source, limit=len(source) - 1 + 4)
+        tokens, log_prob, alignments = best_path(model, with_eos(source), limit=len(source) + 4)
         assert list(hypothesis.tokens) == tokens
         assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-4)
         assert hypothesis.alignments is not None
@@ -73,8 +72,8 @@ def test_beam_search_scores_are_the_models(model: Seq2Seq) -> None:
         assert len({hypothesis.tokens for hypothesis in hypotheses}) == 4
         assert single.truncated or hypotheses[0].score >= single.score - 1e-4
         for hypothesis in hypotheses:
-            targets = [*hypothesis.tokens] if hypothesis.truncated else [*hypothesis.tokens, EOS]
-            logits = model(torch.tensor([source]), torch.tensor([[BOS, *targets[:-1]]]))[0]
+            targets = hypothesis.written
+            logits = model(torch.tensor([with_eos(source)]), torch.tensor([[BOS, *targets[:-1]]]))[0]
             log_probs = logits.log_softmax(-1)[range(len(targets)), targets]
             assert hypothesis.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-4)
 
@@ -92,7 +91,7 @@ def test_attention_that_is_still_even_is_attention() -> None:
     with torch.no_grad():
         cast(RNNsearchDecoder, model.decoder).attention.energy_weight.zero_()
     step_fn = TorchStepFunction(model)
-    candidates, _ = step_fn.step(np.array([BOS]), step_fn.start([[4, 5, EOS]]), 1)
+    candidates, _ = step_fn.step(np.array([BOS]), step_fn.start([[4, 5]]), 1)
     assert candidates.alignments == pytest.approx(1 / 3)
     assert step_fn.has_attention
     assert not TorchStepFunction(small_model("gru")).has_attention

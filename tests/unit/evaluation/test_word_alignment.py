@@ -16,13 +16,12 @@ from softsearch.evaluation.word_alignment import (
     word_starts,
 )
 from softsearch.search.batching import translate_ids
-from softsearch.search.forced import forced_alignments
 from softsearch.search.greedy import Greedy
+from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import EOS
 from tests.contract.models import TGT_VOCAB, small_model
 
-SOURCES = [[4, 9, 6, 12, EOS], [7, EOS], [EOS], [8, 10, 11, 13, 14, 15, EOS]]
+SOURCES = [[4, 9, 6, 12], [7], [], [8, 10, 11, 13, 14, 15]]
 WORDS = "a b c d e f g h i j k l m"
 
 
@@ -51,7 +50,10 @@ def test_a_translation_that_was_cut_before_its_first_token_has_no_rows(
     step_fn: TorchStepFunction, units: Units
 ) -> None:
     tokenizer = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
-    sources, targets = encode_sentences(tokenizer, ["ab c", "d"]), [Sentence([]), Sentence([*tokenizer.encode("d")])]
+    sources, targets = (
+        encode_sentences(tokenizer, ["ab c", "d"]),
+        [Sentence([], truncated=True), Sentence(tokenizer.encode("d"), truncated=True)],
+    )
     empty, other = align(step_fn, (tokenizer, tokenizer), sources, targets, units=units) or []
     assert empty.tgt == []
     assert empty.weights.shape == (0, len(empty.src))
@@ -62,7 +64,7 @@ def test_weights_of_words_by_hand(step_fn: TorchStepFunction) -> None:
     tokenizer = train_tokenizer(["abcdefghijkl abc"] * 3, kind="char", vocab_size=TGT_VOCAB)
     sources, targets = (encode_sentences(tokenizer, [text]) for text in ("ab c", "d ef"))
     (found,) = align(step_fn, (tokenizer, tokenizer), sources, targets, units="words") or []
-    src, tgt = ([*tokenizer.encode(text), EOS] for text in ("ab c", "d ef"))
+    src, tgt = (tokenizer.encode(text) for text in ("ab c", "d ef"))
     (pieces,) = forced_alignments(step_fn, [src], [tgt], batch_tokens=100) or []
     assert (found.src, found.tgt) == (["ab", "c", "</s>"], ["d", "ef", "</s>"])
     assert pieces.shape == (6, 6)  # d is two pieces, ef is three, and the end
@@ -80,7 +82,7 @@ def test_words_of_any_direction_and_unknown_ones(step_fn: TorchStepFunction, rev
     sources, targets = encode_sentences(src, ["a xx yy b"]), encode_sentences(tgt, ["c zz"])
     (found,) = align(step_fn, (src, tgt), sources, targets, units="words") or []
     assert (found.src, found.tgt) == (["a", "xx", "yy", "b", "</s>"], ["c", "zz", "</s>"])
-    ids = [[*t.encode(text), EOS] for t, text in ((src, "a xx yy b"), (tgt, "c zz"))]
+    ids = [t.encode(text) for t, text in ((src, "a xx yy b"), (tgt, "c zz"))]
     (plain,) = forced_alignments(step_fn, ids[:1], ids[1:], batch_tokens=100) or []
     rows, columns = ([*range(n)[:: -1 if turned else 1], n] for n, turned in ((2, reverse[1]), (4, reverse[0])))
     assert found.weights == pytest.approx(plain[rows][:, columns])
@@ -90,7 +92,7 @@ def test_ids_that_a_model_has_written_are_words_too(step_fn: TorchStepFunction) 
     tokenizer = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
     cut = tokenizer.encode("c zz d")
     sources = encode_sentences(tokenizer, ["a b"])
-    (found,) = align(step_fn, (tokenizer, tokenizer), sources, [Sentence(cut)], units="words") or []
+    (found,) = align(step_fn, (tokenizer, tokenizer), sources, [Sentence(cut, truncated=True)], units="words") or []
     assert found.tgt == ["c", "<unk>", "d"]
 
 
@@ -111,16 +113,16 @@ def test_what_search_found_is_aligned_as_search_aligned_it(name: str) -> None:
     model = small_model(name, seed=3)
     search = Greedy(max_length_factor=1.0, max_length_offset=4, alignments=True)
     found = [n_best[0] for n_best in translate_ids(TorchStepFunction(model), search, SOURCES, batch_tokens=100)]
-    targets = [h.tokens if h.truncated else (*h.tokens, EOS) for h in found]
-    assert len({len(target) for target in targets}) > 1
+    assert len({hypothesis.length for hypothesis in found}) > 1
+    targets = [hypothesis.tokens for hypothesis in found]
     model.train()
     with evaluating(model):
         forced = forced_alignments(TorchStepFunction(model), SOURCES, targets, batch_tokens=100)
     assert model.training
     assert forced is not None
     for hypothesis, source, target, matrix in zip(found, SOURCES, targets, forced, strict=True):
-        assert matrix.shape == (len(target), len(source))
-        assert matrix == pytest.approx(hypothesis.alignments, abs=1e-6)
+        assert matrix.shape == (len(target) + 1, len(source) + 1)
+        assert matrix[: hypothesis.length] == pytest.approx(hypothesis.alignments, abs=1e-6)
 
 
 def test_a_model_without_attention_has_no_alignments() -> None:
@@ -142,11 +144,11 @@ def test_pieces_stand_in_the_order_of_the_text(reverse: tuple[bool, bool]) -> No
     assert found[0].src == ["▁", "a", "b", "c", "▁", "d", "</s>"]
     assert [aligned.tgt[-1] for aligned in found] == ["</s>", "</s>"]
     for (source, target), aligned in zip(pairs, found, strict=True):
-        read, written = [*src.encode(source), EOS], [*tgt.encode(target), EOS]
+        read, written = src.encode(source), tgt.encode(target)
         (matrix,) = forced_alignments(step_fn, [read], [written], batch_tokens=100) or []
         # All but EOS, which stays at the end, is turned around.
         rows, columns = (
-            [*range(len(ids) - 1)[:: -1 if turned else 1], len(ids) - 1]
+            [*range(len(ids))[:: -1 if turned else 1], len(ids)]
             for ids, turned in ((written, reverse[1]), (read, reverse[0]))
         )
         assert aligned.weights == pytest.approx(matrix[rows][:, columns], abs=1e-6)

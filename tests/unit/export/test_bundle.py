@@ -22,7 +22,7 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import EOS, UNK
+from softsearch.text.vocabulary import UNK
 from tests.contract.models import model_config
 
 LINES = ["abc def", "g", "fed cba abc ghij"]
@@ -71,7 +71,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
     if name != "every option":
         return
     onnx = OnnxStepFunction(Bundle.open(path), alignments=True)
-    sources = [[*src.encode(line), EOS] for line in LINES]
+    sources = [src.encode(line) for line in LINES]
     for other in (
         search,
         Greedy(**LIMITS, **CONSTRAINTS),

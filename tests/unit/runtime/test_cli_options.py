@@ -14,7 +14,6 @@ from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel
-from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
 
 LINES = list(dict.fromkeys(SRC_LINES))
@@ -105,7 +104,7 @@ def test_other_bundles_rerank_what_the_beam_found(bundle_dir: Path, text: Path, 
         search(bundle_dir, beam=4, n_best=4), [RescoringModel(other, tgt=lambda ids: [*reversed(ids)])], [1.0, 1.0]
     )
     encode, decode = tokenizers()[0].encode, tokenizers()[1].decode
-    assert both == [decode(n_best[0].tokens) for n_best in by_hand(first, [[*encode(line), EOS] for line in LINES])]
+    assert both == [decode(n_best[0].tokens) for n_best in by_hand(first, [encode(line) for line in LINES])]
     n_best = translate(text, tmp_path / "out", bundle_dir, *options, "--n-best", 2)
     assert [line.split(" ||| ")[1] for line in n_best[::2]] == both
     assert len(n_best) == 2 * len(LINES)

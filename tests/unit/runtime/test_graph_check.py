@@ -14,7 +14,7 @@ from softsearch.runtime import graph_check
 from softsearch.runtime.bundle import write_bundle
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
-from softsearch.text.vocabulary import BOS, EOS
+from softsearch.text.vocabulary import BOS
 from tests.unit.runtime.bundles import bundle_parts
 
 Edit = Callable[[onnx.ModelProto], object]
@@ -184,7 +184,7 @@ def test_a_few_bytes_cannot_ask_for_all_memory(tmp_path: Path, *, constant: bool
     files["encoder.onnx"] = with_row_of_zeros(half // 4 + 1, constant=constant)
     step_fn = OnnxStepFunction(write_bundle(tmp_path / "b", files, manifest))
     with pytest.raises(InputError, match="asks for more than half of this machine's memory; translate fewer tokens"):
-        step_fn.start([[5, EOS]])
+        step_fn.start([[5]])
 
 
 def test_loading_a_graph_computes_nothing(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_outputs_of_another_size_than_was_asked_for_are_refused(tmp_path: Path) 
     model.graph.node.insert(0, node("Min", "k", "one", output="fewer"))
     step = write_bundle(tmp_path / "a", files | {"decoder_step.onnx": model.SerializeToString()}, manifest)
     step_fn = OnnxStepFunction(step)
-    state = step_fn.start([[5, EOS], [6, EOS]])
+    state = step_fn.start([[5], [6]])
     with pytest.raises(BundleError, match=r"log_probs came with the axes \[2, 1, 1\], expected \[2, 1, 3\]"):
         step_fn.step(np.full(2, BOS), state, 3)
     model = onnx.load_from_string(files["encoder.onnx"])
@@ -212,4 +212,4 @@ def test_outputs_of_another_size_than_was_asked_for_are_refused(tmp_path: Path) 
     model.graph.node.insert(1, node("Slice", "embedded", "zero", "one", output="memory.0"))  # the first sentence's
     encoder = write_bundle(tmp_path / "b", files | {"encoder.onnx": model.SerializeToString()}, manifest)
     with pytest.raises(BundleError, match=r"memory\.0 came with the axes \[1\], expected \[2\]"):
-        OnnxStepFunction(encoder).start([[5, EOS], [6, EOS]])
+        OnnxStepFunction(encoder).start([[5], [6]])

@@ -11,7 +11,6 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.scoring import PairScore, score_pairs
-from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import MAX_SRC_TOKENS, SRC_LINES, TGT_LINES, make_bundle, tokenizers
 from tests.unit.runtime.test_cli import softsearch_run
 
@@ -29,7 +28,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def expected_scores(bundle_dir: Path, pairs: list[tuple[str, str]]) -> list[PairScore]:
     src, tgt = tokenizers()
-    ids = [([*src.encode(one), EOS], tgt.encode(other)) for one, other in pairs]
+    ids = [(src.encode(one), tgt.encode(other)) for one, other in pairs]
     step_fn = OnnxStepFunction(Bundle.open(bundle_dir))
     return [score_pairs(step_fn, [one], [other], batch_tokens=100)[0] for one, other in ids]
 

@@ -12,10 +12,10 @@ from softsearch.errors import BundleError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.beam import BeamSearch
-from softsearch.text.vocabulary import BOS, EOS
+from softsearch.text.vocabulary import BOS
 from tests.unit.runtime.bundles import bundle_parts, decoder_step_graph, tokenizers
 
-SOURCES = [[5, 9, 12, EOS], [7, EOS], [20, 21, 22, 23, 24, EOS], [EOS]]
+SOURCES = [[5, 9, 12], [7], [20, 21, 22, 23, 24], []]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_beam_search_over_a_padded_batch_scores_as_forced_decoding_of_each_sente
     for src, n_best in zip(SOURCES, found, strict=True):
         assert len(n_best) == 5
         for hypothesis in n_best:
-            tokens = [*hypothesis.tokens, *([] if hypothesis.truncated else [EOS])]
+            tokens = list(hypothesis.written)
             log_prob, looks = forced(step_fn, src, tokens)
             assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-4)
             assert hypothesis.alignments is not None
@@ -79,7 +79,7 @@ def test_alignments_are_distributions_over_the_real_tokens(step_fn: OnnxStepFunc
     assert candidates.alignments is not None
     np.testing.assert_allclose(candidates.alignments.sum(axis=1), 1.0, atol=1e-6)
     for row, src in zip(candidates.alignments, SOURCES, strict=True):
-        assert (row[len(src) :] == 0).all()
+        assert (row[len(src) + 1 :] == 0).all()
 
 
 def test_alignments_are_not_fetched_unless_asked_for(bundle_dir: Path) -> None:
@@ -173,7 +173,7 @@ def test_an_opset_from_the_future_is_refused(tmp_path: Path) -> None:
 
 def test_a_token_outside_the_graphs_vocabulary_is_an_input_error(step_fn: OnnxStepFunction) -> None:
     with pytest.raises(InputError, match="ONNX Runtime failed"):
-        step_fn.start([[tokenizers()[0].vocab_size + 7, EOS]])
+        step_fn.start([[tokenizers()[0].vocab_size + 7]])
 
 
 def test_a_wide_beam_over_the_whole_vocabulary_works(step_fn: OnnxStepFunction) -> None:

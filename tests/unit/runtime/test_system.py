@@ -16,10 +16,9 @@ from softsearch.search.ensemble import AVERAGES, Average, Ensemble
 from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
 
-SOURCES = [[*tokenizers()[0].encode(line), EOS] for line in dict.fromkeys(SRC_LINES)]
+SOURCES = [tokenizers()[0].encode(line) for line in dict.fromkeys(SRC_LINES)]
 SEARCH = BeamSearch(beam=3, n_best=2, max_length_factor=0.0, max_length_offset=8)
 FACTS = {"model": "toy", "parameters": "1,234", "config": {"data": {"variant": "lc_tok", "src_lang": "en"}}}
 
@@ -96,10 +95,10 @@ def test_members_may_read_other_pieces_or_in_the_other_direction(systems: list[S
     first, second, _ = systems
     reversed_reader = reading(second, SentencePieceTokenizer(first.tokenizers[0].model, reverse=True))
     together = combine([first, reversed_reader], weights=[0, 1])
-    assert tokens(together.step_fn) == tokens(second.step_fn, [[*source[-2::-1], EOS] for source in SOURCES])
+    assert tokens(together.step_fn) == tokens(second.step_fn, [source[::-1] for source in SOURCES])
     chars = train_tokenizer(SRC_LINES, kind="char", vocab_size=45)
     together = combine([first, reading(second, chars)], weights=[0, 1])
-    encoded = [[*chars.encode(line), EOS] for line in dict.fromkeys(SRC_LINES)]
+    encoded = [chars.encode(line) for line in dict.fromkeys(SRC_LINES)]
     assert tokens(together.step_fn) == tokens(second.step_fn, encoded)
 
 
@@ -162,7 +161,7 @@ def test_scores_are_in_the_order_of_the_text(systems: list[System]) -> None:
     right_to_left = writing(second, SentencePieceTokenizer(first.tokenizers[1].model, reverse=True))
     for system in (first, right_to_left):
         encoded = system.tokenizers[1].encode(TGT_LINES[0])
-        (pair,) = system.score([SOURCES[0][:-1]], [encoded])
+        (pair,) = system.score([SOURCES[0]], [encoded])
         (expected,) = score_pairs(system.step_fn, SOURCES[:1], [encoded], batch_tokens=100)
         *log_probs, eos = expected.token_log_probs
         in_order = log_probs[::-1] if system is right_to_left else log_probs

@@ -17,7 +17,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import train_tokenizer
-from softsearch.text.vocabulary import EOS, SPECIALS
+from softsearch.text.vocabulary import SPECIALS
 from tests.unit.runtime.bundles import (
     MAX_SRC_TOKENS,
     SRC_LINES,
@@ -253,7 +253,7 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
     for line in LINES[:3]:
         ids = src_tokenizer.encode(line)
         step_fn = OnnxStepFunction(bundle, alignments=True)
-        ((hypothesis, *_),) = strategy(step_fn, [[*(ids[::-1] if src else ids), EOS]])
+        ((hypothesis, *_),) = strategy(step_fn, [ids[::-1] if src else ids])
         tokens = list(hypothesis.tokens)[:: -1 if tgt else 1]
         weights = hypothesis.alignments
         assert weights is not None
@@ -334,7 +334,7 @@ def test_prefixes_need_a_model_that_writes_from_left_to_right(bundle_dir: Path, 
     bundle = make_bundle(tmp_path / "b", reversed={"src": False, "tgt": True})
     with pytest.raises(ConfigError, match="writes from the end of a text"):
         Translator(bundle, threads=1).translate(["one"], prefixes=["eins"])
-    with pytest.raises(ConfigError, match="ExactSearch cannot be told how translations begin"):
+    with pytest.raises(ConfigError, match="ExactSearch cannot continue target prefixes"):
         Translator(bundle_dir, threads=1).translate(["one"], search="exact", prefixes=["eins"])
 
 

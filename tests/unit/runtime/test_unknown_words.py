@@ -12,7 +12,7 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.sampling import Sampling
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.unknown_words import UnknownWords
-from softsearch.text.vocabulary import EOS, UNK
+from softsearch.text.vocabulary import UNK
 from tests.contract.models import TGT_VOCAB, small_model
 
 WORDS = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
@@ -39,7 +39,7 @@ def a_system(model: str) -> System:
 @pytest.mark.parametrize("model", ["rnnsearch", "transformer_tiny"])
 def test_texts_are_those_of_the_alignments_of_the_search(model: str) -> None:
     system = a_system(model)
-    ids = [[*WORDS.encode(line), EOS] for line in SOURCES]
+    ids = [WORDS.encode(line) for line in SOURCES]
     search = Sampling(n_best=20, max_length_factor=1.0, max_length_offset=4, alignments=True)
     samples = translate_ids(system.step_fn, search, ids, batch_tokens=1000)
     found, sources = [h for n_best in samples for h in n_best], [line for line in SOURCES for _ in range(20)]
@@ -53,7 +53,7 @@ def test_texts_are_those_of_the_alignments_of_the_search(model: str) -> None:
 
 def test_a_search_without_alignments_will_do() -> None:
     system = a_system("rnnsearch")
-    ids = [[*WORDS.encode(line), EOS] for line in SOURCES]
+    ids = [WORDS.encode(line) for line in SOURCES]
     search = ExactSearch(max_length_factor=0.0, max_length_offset=2, max_nodes=50)
     found = [n_best[0] for n_best in translate_ids(system.step_fn, search, ids, batch_tokens=1000)]
     assert "\u2047" not in "".join(translation_texts(system, SOURCES, found, {}))

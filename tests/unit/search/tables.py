@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.search.interface import Candidates, OutputOptions, SearchOptions
-from softsearch.text.vocabulary import BOS, EOS
+from softsearch.search.interface import Candidates
+from softsearch.search.options import OutputOptions, SearchOptions
+from softsearch.text.vocabulary import BOS, EOS, with_eos
 
 VOCAB = 5
 
@@ -27,7 +28,7 @@ def log_probs_of(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=1 << 16)
 def _log_probs(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
-    logits = np.random.default_rng([seed, *row.src, 99, *row.prefix]).normal(scale=1.5, size=VOCAB)
+    logits = np.random.default_rng([seed, *with_eos(row.src), 99, *row.prefix]).normal(scale=1.5, size=VOCAB)
     logits[EOS] += eos_bias
     return (logits - np.log(np.exp(logits).sum())).astype(np.float32)
 
@@ -35,13 +36,13 @@ def _log_probs(row: Row, seed: int, eos_bias: float) -> NDArray[np.float32]:
 def alignment_of(row: Row, width: int) -> NDArray[np.float32]:
     """Made-up attention that tells the prefixes apart; padding gets none."""
     padded = np.zeros(width, dtype=np.float32)
-    padded[: len(row.src)] = _weights(row)
+    padded[: len(row.src) + 1] = _weights(row)
     return padded
 
 
 @lru_cache(maxsize=1 << 16)
 def _weights(row: Row) -> NDArray[np.float64]:
-    weights = np.random.default_rng([7, *row.src, 99, *row.prefix]).random(len(row.src))
+    weights = np.random.default_rng([7, *with_eos(row.src), 99, *row.prefix]).random(len(row.src) + 1)
     return weights / weights.sum()
 
 
@@ -72,7 +73,7 @@ class TableModel:
         flat = [row for rows in after for row in rows]
         table = np.stack([self.row_log_probs(row) for row in flat])
         best = np.argsort(-table, axis=1, kind="stable")[:, :k]
-        width = max(len(row.src) for row in flat)
+        width = max(len(row.src) for row in flat) + 1
         looks = np.stack([alignment_of(row, width) for row in flat]) if self.has_attention else None
         return Candidates(np.take_along_axis(table, best, axis=1), best, looks), after
 
@@ -123,7 +124,7 @@ def keeps(found: Found, src: tuple[int, ...], options: OutputOptions, prefix: tu
     written = found.tokens if found.truncated else (*found.tokens, EOS)
     if written[: len(prefix)] != prefix:
         return False
-    if not found.truncated and len(written) < options.min_length(len(src) - 1):
+    if not found.truncated and len(written) < options.min_length(len(src)):
         return False
     n = options.no_repeat_ngram
     for end in range(len(prefix) + 1, len(found.tokens) + 1):
@@ -139,7 +140,7 @@ def score_of(found: Found, src: tuple[int, ...], options: SearchOptions) -> floa
     written = found.tokens if found.truncated else (*found.tokens, EOS)
     norm = len(written) if options.length_norm == "power" else (5 + len(written)) / 6
     score = found.log_prob / norm**options.length_penalty
-    looks = [alignment_of(Row(src, (BOS, *written[:at])), len(src)) for at in range(len(written))]
+    looks = [alignment_of(Row(src, (BOS, *written[:at])), len(src) + 1) for at in range(len(written))]
     for share in np.sum(looks, axis=0, dtype=np.float64):
         score += options.coverage_penalty * np.log(min(share, 1.0))
     return score
@@ -153,6 +154,6 @@ def brute_force(
     def rank(found: Found) -> tuple[bool, float]:
         return found.truncated, -score_of(found, src, options)
 
-    limit = max(options.max_length(len(src) - 1), len(prefix) + 1)
+    limit = max(options.max_length(len(src)), len(prefix) + 1)
     allowed = [found for found in everything(model, src, limit) if keeps(found, src, options, prefix)]
     return sorted(allowed, key=rank)[: options.n_best]

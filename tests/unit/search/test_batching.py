@@ -10,7 +10,6 @@ from softsearch.errors import ConfigError, InputError
 from softsearch.search.batching import plan_batches, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis, StepFunction
-from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import TableModel
 
 
@@ -29,7 +28,7 @@ def test_batches_are_filled() -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(
-    sources=st.lists(st.lists(st.sampled_from([1, 4]), max_size=4).map(lambda ids: [*ids, EOS]), max_size=12),
+    sources=st.lists(st.lists(st.sampled_from([1, 4]), max_size=4), max_size=12),
     batch_tokens=st.integers(1, 30),
     workers=st.integers(1, 3),
 )
@@ -41,19 +40,14 @@ def test_results_do_not_depend_on_batches_or_threads(sources: list[list[int]], b
 
 def test_progress_counts_every_sentence() -> None:
     counts: list[int] = []
-    translate_ids(TableModel(), BeamSearch(), [[4, EOS]] * 5, batch_tokens=4, on_done=counts.append)
+    translate_ids(TableModel(), BeamSearch(), [[4]] * 5, batch_tokens=4, on_done=counts.append)
     assert counts == [2, 2, 1]
-
-
-def test_an_empty_source_is_refused() -> None:
-    with pytest.raises(InputError, match="source 1 has no tokens"):
-        translate_ids(TableModel(), BeamSearch(), [[EOS], []], batch_tokens=10)
 
 
 @pytest.mark.parametrize("bad", [{"batch_tokens": 0}, {"batch_tokens": 10, "workers": 0}])
 def test_budgets_below_one_are_refused(bad: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match="is 0, expected at least 1"):
-        translate_ids(TableModel(), BeamSearch(), [[EOS]], **bad)
+        translate_ids(TableModel(), BeamSearch(), [[]], **bad)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -65,5 +59,5 @@ def test_after_an_error_no_further_batch_is_begun(workers: int) -> None:
         raise InputError("broken")
 
     with pytest.raises(InputError, match="broken"):
-        translate_ids(TableModel(), strategy, [[EOS]] * 10_000, batch_tokens=1, workers=workers)
+        translate_ids(TableModel(), strategy, [[]] * 10_000, batch_tokens=1, workers=workers)
     assert len(begun) < 10_000

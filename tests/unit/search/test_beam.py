@@ -15,7 +15,7 @@ from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of, score_of
 
-SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
+SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 
 
 @settings(max_examples=25, deadline=None)
@@ -41,7 +41,7 @@ def test_a_beam_as_wide_as_the_search_space_equals_brute_force(
         max_length_offset=2,
     )
     for src, found in zip(SOURCES, search(model, SOURCES), strict=True):
-        expected = brute_force(model, src, search.options)
+        expected = brute_force(model, src, search)
         assert [(h.tokens, h.truncated) for h in found] == [(f.tokens, f.truncated) for f in expected]
         assert [h.log_prob for h in found] == pytest.approx([f.log_prob for f in expected])
         assert [h.score for h in found] == pytest.approx([score_of(f, src, search) for f in expected])
@@ -69,14 +69,14 @@ def test_every_hypothesis_carries_its_own_log_prob_and_alignments(seed: int, bea
     model = TableModel(seed)
     for src, n_best in zip(SOURCES, BeamSearch(beam=beam, n_best=beam, alignments=True)(model, SOURCES), strict=True):
         for hypothesis in n_best:
-            written = hypothesis.tokens if hypothesis.truncated else (*hypothesis.tokens, EOS)
+            written = hypothesis.written
             prefixes = [(2, *written[:at]) for at in range(len(written))]
             log_prob = sum(
                 float(model.row_log_probs(Row(src, prefix))[token])
                 for prefix, token in zip(prefixes, written, strict=True)
             )
             assert hypothesis.log_prob == pytest.approx(log_prob)
-            looks = np.stack([alignment_of(Row(src, prefix), len(src)) for prefix in prefixes])
+            looks = np.stack([alignment_of(Row(src, prefix), len(src) + 1) for prefix in prefixes])
             assert hypothesis.alignments is not None
             np.testing.assert_array_equal(hypothesis.alignments, looks)
 
@@ -153,7 +153,7 @@ def test_a_model_that_never_ends_is_stopped_at_the_limit_and_flagged() -> None:
     found = BeamSearch(beam=3, n_best=2, max_length_factor=2.0, max_length_offset=1)(TableModel(5, -1e4), SOURCES)
     for src, n_best in zip(SOURCES, found, strict=True):
         assert [hypothesis.truncated for hypothesis in n_best] == [True, True]
-        assert [len(hypothesis.tokens) for hypothesis in n_best] == [2 * (len(src) - 1) + 1] * 2
+        assert [len(hypothesis.tokens) for hypothesis in n_best] == [2 * len(src) + 1] * 2
 
 
 def test_a_beam_wider_than_the_vocabulary_finds_all_there_is() -> None:
@@ -164,7 +164,7 @@ def test_a_beam_wider_than_the_vocabulary_finds_all_there_is() -> None:
 
 def test_finished_sentences_are_not_stepped_again() -> None:
     model = TableModel(0, -1e4)
-    BeamSearch(beam=2, max_length_factor=1.0, max_length_offset=1)(model, [(EOS,), (4, EOS), (4, 4, EOS)])
+    BeamSearch(beam=2, max_length_factor=1.0, max_length_offset=1)(model, [(), (4,), (4, 4)])
     assert model.stepped == [3, 4, 2]
 
 

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
+from softsearch.search.constraints import Banned
+from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import Candidates, Hypothesis, OutputOptions, StepFunction
+from softsearch.search.interface import Candidates, Hypothesis, SearchStrategy, StepFunction
+from softsearch.search.options import OutputOptions
 from softsearch.search.sampling import Sampling
 from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import VOCAB, Found, Row, TableModel, brute_force, keeps
@@ -221,3 +224,48 @@ def test_a_strategy_that_takes_no_prefixes_says_so() -> None:
 
     with pytest.raises(ConfigError, match="leave prefixes out"):
         translate_ids(TableModel(), strategy, SOURCES, batch_tokens=9, prefixes=[()] * len(SOURCES))
+
+
+OTHER = 4
+BAN_SOURCES = [[1], [0], [4, 4], [1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("search", "with_option"),
+    [
+        (BeamSearch(beam=2, n_best=2), BeamSearch(beam=2, n_best=2, banned=(OTHER,))),
+        (Greedy(), Greedy(banned=(OTHER,))),
+        (Sampling(n_best=3), Sampling(n_best=3, banned=(OTHER,))),
+        (Sampling(n_best=3, top_k=2), Sampling(n_best=3, top_k=2, banned=(OTHER,))),
+    ],
+)
+def test_a_ban_is_the_option_of_the_searches_that_have_it(search: SearchStrategy, with_option: SearchStrategy) -> None:
+    for seed in range(20):
+        model = TableModel(seed, eos_bias=-0.5)
+        found, expected = search(Banned(model, [OTHER]), BAN_SOURCES), with_option(model, BAN_SOURCES)
+        assert [[(h.tokens, h.log_prob) for h in n_best] for n_best in found] == [
+            [(h.tokens, h.log_prob) for h in n_best] for n_best in expected
+        ]
+
+
+def test_a_ban_changes_translations_that_were_free_of_the_token_too() -> None:
+    free, banned = (
+        [n_best[0].tokens for seed in range(20) for n_best in BeamSearch(beam=2)(step_fn(seed), BAN_SOURCES)]
+        for step_fn in (TableModel, lambda seed: Banned(TableModel(seed), [OTHER]))
+    )
+    assert all(OTHER not in tokens for tokens in banned)
+    assert any(OTHER not in ours and ours != theirs for ours, theirs in zip(free, banned, strict=True))
+
+
+def test_exact_search_under_a_ban_equals_brute_force() -> None:
+    search = ExactSearch(max_length_factor=0.5, max_length_offset=3)
+    options = BeamSearch(
+        length_penalty=0, max_length_factor=0.5, max_length_offset=3, banned=(OTHER, 0), alignments=False
+    )
+    for seed in range(5):
+        model = TableModel(seed)
+        for src, ((found,),) in ((ids, search(Banned(model, [OTHER, 0]), [ids])) for ids in BAN_SOURCES):
+            (expected,) = brute_force(model, tuple(src), options)
+            assert found.tokens == expected.tokens
+            assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-5)
+            assert found.optimal

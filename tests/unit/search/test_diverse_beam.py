@@ -22,7 +22,7 @@ def diverse(model: TableModel, src: tuple[int, ...], search: BeamSearch) -> set[
     size = search.beam // search.groups
     groups = [[Live((), 0.0)] for _ in range(search.groups)]
     ended: list[list[tuple[int, ...]]] = [[] for _ in groups]
-    for _ in range(search.max_length(len(src) - 1)):
+    for _ in range(search.max_length(len(src))):
         taken: list[int] = []
         for group, live in enumerate(groups):
             options = [
@@ -68,7 +68,7 @@ def test_log_probs_and_scores_do_not_contain_the_diversity() -> None:
     model = TableModel(1)
     for src, n_best in zip(SOURCES, BeamSearch(beam=4, n_best=4, groups=4, diversity=9.0)(model, SOURCES), strict=True):
         for found in n_best:
-            written = found.tokens if found.truncated else (*found.tokens, EOS)
+            written = found.written
             log_probs = [model.row_log_probs(Row(src, (BOS, *written[:at])))[t] for at, t in enumerate(written)]
             assert found.log_prob == pytest.approx(float(sum(log_probs)))
             assert found.score == pytest.approx(found.log_prob / len(written))

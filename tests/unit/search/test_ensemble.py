@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.beam import BeamSearch
-from softsearch.search.distribution import full_log_probs
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble, WithMappedIds
 from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import SearchStrategy, StepFunction
+from softsearch.search.interface import SearchStrategy, StepFunction, full_log_probs
 from softsearch.search.scoring import score_pairs
-from softsearch.search.shortlist import Shortlist
-from softsearch.search.shortlisted import Shortlisted
+from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of
 
-SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
+SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 SEEDS = (1, 2, 3)
 
 
@@ -41,7 +39,7 @@ class Mean(TableModel):
         else:
             product = np.prod([np.exp(part) ** share for share, part in zip(shares, parts, strict=True)], axis=0)
             mean = np.log(product / (product.sum() if self.average == "log_probs" else 1.0))
-        of_language = self.language_model.row_log_probs(row._replace(src=(EOS,)))
+        of_language = self.language_model.row_log_probs(row._replace(src=()))
         return (mean + self.fusion * of_language).astype(np.float32)
 
 
@@ -66,7 +64,7 @@ def test_a_wide_beam_over_an_ensemble_equals_brute_force(
     search = BeamSearch(beam=64, n_best=4, max_length_factor=0.5, max_length_offset=2)
     oracle = Mean(models, weights, average, fusion)
     for src, found in zip(SOURCES[:3], search(ensemble, SOURCES[:3]), strict=True):
-        expected = brute_force(oracle, src, search.options)
+        expected = brute_force(oracle, src, search)
         assert [(h.tokens, h.truncated) for h in found] == [(f.tokens, f.truncated) for f in expected]
         assert [h.log_prob for h in found] == pytest.approx([f.log_prob for f in expected], abs=1e-4)
 
@@ -201,7 +199,7 @@ def test_members_that_agree_on_nothing_are_an_error_of_the_search() -> None:
 
 def test_ties_come_in_the_order_of_the_ids() -> None:
     ensemble = Ensemble([Certain(EOS), Certain(1)], None, "probs")
-    candidates, _ = ensemble.step(np.array([BOS]), ensemble.start([(EOS,)]), 2)
+    candidates, _ = ensemble.step(np.array([BOS]), ensemble.start([()]), 2)
     assert candidates.tokens.tolist() == [[1, EOS]]
 
 
@@ -210,13 +208,13 @@ def test_a_language_model_reads_no_source() -> None:
     tokens = np.full(len(SOURCES), BOS, dtype=np.int64)
     by_token, _, _ = full_log_probs(fused, tokens, fused.start(SOURCES))
     for src, found in zip(SOURCES, by_token, strict=True):
-        expected = log_probs_of(Row(src, (BOS,)), 1, 0.0) + 0.5 * log_probs_of(Row((EOS,), (BOS,)), 2, 0.0)
+        expected = log_probs_of(Row(src, (BOS,)), 1, 0.0) + 0.5 * log_probs_of(Row((), (BOS,)), 2, 0.0)
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_alignments_are_the_weighted_mean_of_those_that_there_are() -> None:
     tokens, row = np.array([BOS]), Row(SOURCES[0], (BOS,))
-    looks = alignment_of(row, len(row.src))
+    looks = alignment_of(row, len(row.src) + 1)
 
     class Elsewhere(TableModel):
         def step(self, tokens, state, k):  # type: ignore[no-untyped-def]
@@ -246,7 +244,7 @@ def test_an_ensemble_attends_if_a_member_that_counts_does() -> None:
 def test_a_member_that_reads_other_ids_is_recoded() -> None:
     backwards = WithMappedIds(TableModel(1), lambda ids: list(reversed(ids)))
     search = BeamSearch(beam=4, n_best=4)
-    turned = [(*reversed(src[:-1]), EOS) for src in SOURCES]
+    turned = [tuple(reversed(src)) for src in SOURCES]
     found, expected = search(backwards, SOURCES), search(TableModel(1), turned)
     for ours, theirs in zip(found, expected, strict=True):
         assert [(h.tokens, h.log_prob) for h in ours] == [(h.tokens, h.log_prob) for h in theirs]

@@ -16,13 +16,13 @@ from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import VOCAB, Found, Row, TableModel, everything, keeps, log_probs_of
 
-SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
+SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 SHORT: dict[str, Any] = {"max_length_factor": 0.5, "max_length_offset": 2}
 
 
 def truth(model: TableModel, src: tuple[int, ...], search: ExactSearch) -> Found:
     """The most probable translation of all, finished ones first."""
-    limit = search.options.max_length(len(src) - 1)
+    limit = search.options.max_length(len(src))
     allowed = (found for found in everything(model, src, limit) if keeps(found, src, search.options))
     return max(allowed, key=lambda found: (not found.truncated, found.log_prob))
 
@@ -96,14 +96,14 @@ def test_the_empty_sentence_is_found_where_it_is_best() -> None:
             with np.errstate(divide="ignore"):
                 return np.log(np.array(shares.get(len(row.prefix), (0, 0, 0, 1, 0)), dtype=np.float32))
 
-    (explored,) = ExactSearch(beam=1, max_length_factor=0.0, max_length_offset=6).explore(LikesNothing(), [(4, EOS)])
+    (explored,) = ExactSearch(beam=1, max_length_factor=0.0, max_length_offset=6).explore(LikesNothing(), [(4,)])
     assert explored.beam.tokens == (4, 4)
     assert explored.best.tokens == ()
     assert explored.best.log_prob == pytest.approx(np.log(0.3))
     assert explored.best.optimal
     assert explored.nodes == 2  # BOS and 4: what begins with another token has at most 0.15
     longer = ExactSearch(beam=1, max_length_factor=0.0, max_length_offset=6, min_length_offset=2)
-    assert longer(LikesNothing(), [(4, EOS)])[0][0].tokens == (4, 4)
+    assert longer(LikesNothing(), [(4,)])[0][0].tokens == (4, 4)
 
 
 def test_nothing_below_the_bound_is_expanded() -> None:
@@ -113,7 +113,7 @@ def test_nothing_below_the_bound_is_expanded() -> None:
         search = ExactSearch(beam=100, **SHORT)  # finds the best, so that the bound is right from the start
         for src, explored in zip(SOURCES, search.explore(model, SOURCES), strict=True):
             needed, level = 0, list[tuple[tuple[int, ...], float]]([((2,), 0.0)])
-            for _ in range(search.options.max_length(len(src) - 1)):
+            for _ in range(search.options.max_length(len(src))):
                 needed += len(level)
                 children = [
                     ((*prefix, token), so_far + float(log_prob))
@@ -156,7 +156,7 @@ class Endless(TableModel):
 def test_a_model_that_never_ends_gives_beam_searchs_answer_and_says_so() -> None:
     search = ExactSearch(beam=2, **SHORT)
     for src, explored in zip(SOURCES, search.explore(Endless(), SOURCES), strict=True):
-        limit = search.options.max_length(len(src) - 1)
+        limit = search.options.max_length(len(src))
         assert explored.nodes == sum(4**depth for depth in range(limit))
         assert explored.best.truncated
         assert len(explored.best.tokens) == limit

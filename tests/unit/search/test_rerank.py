@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
-from softsearch.search.interface import SearchOptions
+from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank, RescoringModel, weighted_scores
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import Row, TableModel, everything, log_probs_of
 
-SOURCES = [(4, 1, EOS), (1, EOS), (4, 4, 4, EOS), (EOS,), (1, 4, 1, 1, EOS)]
+SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 LIMITS = {"max_length_factor": 0, "max_length_offset": 2}
 ALL = BeamSearch(beam=20, n_best=20, **LIMITS)  # type: ignore[arg-type]  # every translation that there is
 
@@ -42,7 +42,7 @@ def test_the_best_weighted_sum_of_all_translations_is_found(
             f.tokens: options.score(
                 sum(w * log_prob(m, src, f.tokens) for w, m in zip(weights, models, strict=True)), len(f.tokens) + 1
             )
-            for f in everything(models[0], src, options.max_length(len(src) - 1))
+            for f in everything(models[0], src, options.max_length(len(src)))
             if not f.truncated
         }
         assert [h.score for h in found] == pytest.approx(sorted(sums.values(), reverse=True)[:3], abs=1e-4)
@@ -70,7 +70,7 @@ def test_a_right_to_left_model_scores_the_same_words_in_its_own_order() -> None:
     other = TableModel(2)
     search = Rerank(BeamSearch(beam=8, n_best=8), [RescoringModel(other, src=turn, tgt=turn)], [0, 1], length_penalty=0)
     for src, (best,) in zip(SOURCES, search(TableModel(1, 1.0), SOURCES), strict=True):
-        turned = (*reversed(src[:-1]), EOS)
+        turned = tuple(reversed(src))
         assert best.score == pytest.approx(log_prob(other, turned, tuple(reversed(best.tokens))), abs=1e-4)
 
 
@@ -98,7 +98,7 @@ def test_a_proposer_writes_in_its_own_ids() -> None:
     greedy = BeamSearch(beam=1, **LIMITS)  # type: ignore[arg-type]
     other = RescoringModel(TableModel(2, 1.0), src=swap, tgt=swap, back=swap)
     found = Rerank(greedy, [], n_best=2, proposers=[other])(TableModel(1, 1.0), SOURCES)
-    proposed = greedy(TableModel(2, 1.0), [(*swap(src[:-1]), EOS) for src in SOURCES])
+    proposed = greedy(TableModel(2, 1.0), [tuple(swap(src)) for src in SOURCES])
     for n_best, (hypothesis,) in zip(found, proposed, strict=True):
         assert hypothesis.truncated or tuple(swap(hypothesis.tokens)) in {h.tokens for h in n_best}
 

@@ -60,7 +60,7 @@ def outcomes(model: TableModel, src: tuple[int, ...], options: dict[str, Any]) -
 def test_samples_come_as_often_as_the_model_says(options: dict[str, Any]) -> None:
     model, src = TableModel(4), SOURCES[0]
     search = Sampling(n_best=SAMPLES, seed=5, max_length_factor=0.0, max_length_offset=2, **options)
-    written = [h.tokens if h.truncated else (*h.tokens, EOS) for h in search(model, [src])[0]]
+    written = [h.written for h in search(model, [src])[0]]
     counts, expected = Counter(written), outcomes(model, src, options)
     assert set(counts) <= set(expected)
     rare = [tokens for tokens, p in expected.items() if p * SAMPLES < 5]  # together one class
@@ -120,13 +120,13 @@ def test_log_probs_scores_and_alignments_are_the_models_own() -> None:
         assert len(samples) == 3
         assert samples == sorted(samples, key=lambda h: (h.truncated, -h.score))
         for sample in samples:
-            written = sample.tokens if sample.truncated else (*sample.tokens, EOS)
+            written = sample.written
             rows = [Row(src, (BOS, *written[:at])) for at in range(len(written))]
             log_prob = sum(float(model.row_log_probs(row)[t]) for row, t in zip(rows, written, strict=True))
             assert sample.log_prob == pytest.approx(log_prob)
             assert sample.score == pytest.approx(log_prob / len(written))
             assert sample.alignments is not None
-            np.testing.assert_array_equal(sample.alignments, [alignment_of(row, len(src)) for row in rows])
+            np.testing.assert_array_equal(sample.alignments, [alignment_of(row, len(src) + 1) for row in rows])
 
 
 class Shuffled(TableModel):
@@ -149,7 +149,7 @@ def test_a_model_that_never_ends_is_stopped_at_the_limit_and_flagged() -> None:
     found = Sampling(n_best=2, max_length_factor=2.0, max_length_offset=1)(TableModel(5, -1e4), SOURCES)
     for src, samples in zip(SOURCES, found, strict=True):
         assert [sample.truncated for sample in samples] == [True, True]
-        assert [len(sample.tokens) for sample in samples] == [2 * (len(src) - 1) + 1] * 2
+        assert [len(sample.tokens) for sample in samples] == [2 * len(src) + 1] * 2
 
 
 def test_no_sentences_give_no_results() -> None:

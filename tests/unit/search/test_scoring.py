@@ -1,4 +1,4 @@
-"""Forced decoding against sums over the table that the model is."""
+"""Forced decoding against the table that the model is."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
-from softsearch.search.scoring import score_pairs
+from softsearch.search.scoring import forced_alignments, score_pairs
 from softsearch.text.vocabulary import BOS, EOS
-from tests.unit.search.tables import Row, TableModel
+from tests.unit.search.tables import Row, TableModel, alignment_of
 from tests.unit.search.test_exact import SOURCES, Endless, Wide
 
 TARGETS = [(4,), (1, 4, 0, 2), (), (4, 4), (1, 1, 4, 4, 1, 1)]
@@ -77,9 +77,8 @@ def test_nan_from_the_model_is_an_error() -> None:
     ("src", "tgt", "message"),
     [
         (SOURCES, TARGETS[:4], "5 sources and 4 translations"),
-        ([(4, EOS), ()], [(), ()], "source 1 has no tokens"),
-        ([(4, EOS)], [(4, 5)], "translation 0 has the token 5, expected ids below 5"),
-        ([(4, EOS)], [(-1,)], "translation 0 has the token -1"),
+        ([(4,)], [(4, 5)], "translation 0 has the token 5, expected ids below 5"),
+        ([(4,)], [(-1,)], "translation 0 has the token -1"),
     ],
 )
 def test_pairs_that_cannot_be_scored_are_named(
@@ -91,3 +90,26 @@ def test_pairs_that_cannot_be_scored_are_named(
 
 def test_no_pairs_give_no_scores() -> None:
     assert score_pairs(TableModel(), [], [], batch_tokens=10) == []
+
+
+ALIGNED_SRC = [[4], [4, 4, 4], []]
+ALIGNED_TGT = [[4, 4], [], [4]]
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 8, 100])
+def test_each_row_is_where_the_model_looked(batch_tokens: int) -> None:
+    found = forced_alignments(TableModel(seed=1), ALIGNED_SRC, ALIGNED_TGT, batch_tokens=batch_tokens)
+    assert found is not None
+    for src, tgt, matrix in zip(ALIGNED_SRC, ALIGNED_TGT, found, strict=True):
+        assert matrix.shape == (len(tgt) + 1, len(src) + 1)
+        prefixes = [(2, *tgt[:place]) for place in range(len(tgt) + 1)]  # BOS is what is read first
+        expected = [alignment_of(Row(tuple(src), prefix), len(src) + 1) for prefix in prefixes]
+        assert matrix == pytest.approx(np.array(expected))
+
+
+def test_a_model_without_alignments_has_none() -> None:
+    assert forced_alignments(TableModel(has_alignments=False), ALIGNED_SRC, ALIGNED_TGT, batch_tokens=8) is None
+
+
+def test_no_pairs_give_no_alignments() -> None:
+    assert forced_alignments(TableModel(), [], [], batch_tokens=8) == []

@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+import pickle
 import resource
 import subprocess
 import sys
@@ -303,3 +304,13 @@ def test_real_corpus(multi30k_dir: Path) -> None:
     corpus = read_parallel(multi30k_dir / "val.en.gz", multi30k_dir / "val.de.gz")
     assert corpus.report.kept == corpus.report.lines == 1014
     assert corpus.src[0] == "A group of men are loading cotton onto a truck"
+
+
+@pytest.mark.parametrize("line", [b"\xff\n", b"a" * (MAX_LINE_BYTES + 1)])
+def test_errors_cross_processes(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(line)
+    with pytest.raises(CorpusError) as error:
+        list(read_lines(path))
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert (str(copy), copy.problem) == (str(error.value), "over_long" if len(line) > 9 else "invalid")

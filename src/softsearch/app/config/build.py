@@ -14,7 +14,8 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
-from softsearch.search.interface import SearchOptions, SearchStrategy
+from softsearch.search.interface import SearchStrategy
+from softsearch.search.options import SearchOptions
 from softsearch.text.id_mapping import same_pieces
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, misfit

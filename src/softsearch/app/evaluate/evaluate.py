@@ -39,8 +39,7 @@ from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.runtime.system import System, combine
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.shortlist import Shortlist
-from softsearch.search.shortlisted import Shortlisted
+from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.word_dictionary import read_dictionary
 from softsearch.training.cpu_memory import keep_freed_memory
 from softsearch.training.run_folder import write_hypotheses, write_metrics

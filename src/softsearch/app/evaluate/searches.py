@@ -10,7 +10,8 @@ from omegaconf import DictConfig, OmegaConf
 from softsearch.app.config.instantiate import build
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.errors import ConfigError
-from softsearch.search.interface import SearchOptions, SearchStrategy
+from softsearch.search.interface import SearchStrategy
+from softsearch.search.options import SearchOptions
 
 _SEARCHES = {
     "greedy": "softsearch.search.greedy.Greedy",

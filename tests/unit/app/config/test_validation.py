@@ -42,7 +42,7 @@ def test_a_partial_node_is_built_later() -> None:
     node = OmegaConf.create({"_target_": "softsearch.search.beam.BeamSearch", "_partial_": True, "beam": 3})
     search = build(node)(n_best=2)
     assert isinstance(search, BeamSearch)
-    assert (search.options.beam, search.options.n_best) == (3, 2)
+    assert (search.beam, search.n_best) == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import SearchOptions
+from softsearch.search.options import SearchOptions
 
 GREEDY = OmegaConf.create({"_target_": "softsearch.search.greedy.Greedy", "max_length_factor": 1.0})
 BEAM = OmegaConf.create(

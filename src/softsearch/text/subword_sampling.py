@@ -1,7 +1,7 @@
-"""Sampled segmentations: BPE-dropout and subword regularisation, over the pieces of a SentencePiece model.
+"""Subword sampling: BPE-dropout and subword regularisation over the pieces of a SentencePiece model.
 
-SentencePiece samples too, but not repeatably: 0.2.3 mixes its seed with a number of the process, and 0.2.0 and 0.2.1
-ignore a seed in a thread that has drawn before. Here a sample depends on the generator that is passed and nothing else.
+SentencePiece samples too, but not reproducibly: 0.2.3 mixes its seed with a number of the process, and 0.2.0 and 0.2.1
+ignore a seed in a thread that has drawn before.
 """
 
 import math
@@ -23,15 +23,15 @@ _CACHED_WORDS = 1 << 16
 class SubwordSampler:
     """Draws other segmentations of tokenized text.
 
-    BPE: at each step a merge that could be made is dropped with probability ``alpha``, and the best that is left is
-    made, until none is (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
-    P(x)^alpha among all there are (Kudo 2018, arXiv:1804.10959, section 3.3). Language tags stay whole, and text with
-    unknown characters, which the ids do not tell, keeps its segmentation.
+    BPE: at each step each possible merge is dropped with probability ``alpha``, and the best of the others is made,
+    until there is none (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
+    P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). Language tags stay whole, and text with unknown
+    characters, which ids cannot name, keeps its segmentation.
 
     Args:
-        tokenizer: of kind bpe or unigram.
-        kind: which.
-        alpha: how much to vary: more for BPE, less for unigram, the larger it is.
+        tokenizer: of that kind.
+        kind: bpe or unigram.
+        alpha: in BPE a larger one varies the segmentation more, in unigram less.
     """
 
     def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:
@@ -53,7 +53,7 @@ class SubwordSampler:
         return drawn[::-1] if self.tokenizer.reverse else drawn
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies travel (to workers) as what the sampler is made of."""
+        """Pickles the arguments, for worker processes."""
         return type(self), (self.tokenizer, self.kind, self.alpha)
 
     def _segment(self, word: str, rng: random.Random) -> list[str]:
@@ -65,16 +65,16 @@ class SubwordSampler:
         symbols = list(word)
         while True:
             best, at = -math.inf, -1
-            for place in range(len(symbols) - 1):
-                score = self._scores.get(symbols[place] + symbols[place + 1], -math.inf)
+            for index in range(len(symbols) - 1):
+                score = self._scores.get(symbols[index] + symbols[index + 1], -math.inf)
                 if score > best and rng.random() >= self.alpha:
-                    best, at = score, place
+                    best, at = score, index
             if at < 0:
                 return symbols
             symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
 
     def _from_lattice(self, word: str, rng: random.Random) -> list[str]:
-        """Forward filtering, kept for each word, and backward sampling (Kudo 2018, section 3.3)."""
+        """Forward filtering, cached for each word, and backward sampling (Kudo 2018, section 3.3)."""
         lattice = self._lattice(word)
         pieces, end = [], len(word)
         while end:
@@ -85,7 +85,7 @@ class SubwordSampler:
         return pieces[::-1]
 
     def _new_lattice(self, word: str) -> list[tuple[list[int], list[float]]]:
-        """For each end, where the last piece before it may start, and the cumulative weights of these starts."""
+        """For each end, the possible starts of the piece before it and their cumulative weights."""
         totals = [0.0]  # log of the sum over all segmentations of word[:end]
         lattice: list[tuple[list[int], list[float]]] = [([], [])]
         for end in range(1, len(word) + 1):

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsearch.search.interface import SearchOptions
-from softsearch.search.penalties import LENGTH_NORMS, coverage, length_norm
+from softsearch.search.options import LENGTH_NORMS, SearchOptions, coverage, length_norm
 
 
 def test_norms_by_hand() -> None:

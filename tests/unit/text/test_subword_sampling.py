@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softsearch.text.sampling import SubwordSampler
+from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 
