@@ -16,8 +16,8 @@ def test_every_public_name_is_there_and_no_other() -> None:
     for name in softsearch.__all__:
         assert inspect.isclass(getattr(softsearch, name)), name
     assert set(softsearch.__all__) <= set(dir(softsearch))
-    with pytest.raises(AttributeError, match="module 'softsearch' has no attribute 'Translater'"):
-        softsearch.Translater  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'softsearch' has no attribute 'Translatr'"):
+        softsearch.Translatr  # noqa: B018
     assert issubclass(softsearch.BundleError, softsearch.SoftsearchError)
     assert (Path(softsearch.__file__).parent / "py.typed").is_file()
 
