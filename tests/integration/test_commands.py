@@ -155,6 +155,7 @@ def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_the_demo_reaches_its_goal(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(ROOT / "src" / "demo.py")], cwd=tmp_path, capture_output=True, text=True,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
 from softsearch.app.average import average
 from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.options import Average
 from softsearch.app.train.train import train
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -74,6 +74,6 @@ def test_wu2021_has_a_checkpoint_of_each_epoch_and_their_mean(tmp_path: Path) ->
     assert epoch == (batches + 1) // 2  # two batches a step
     run("wu2021", tmp_path, *options, f"trainer.max_steps={4 * epoch}", "resume=auto")
     assert list(step_checkpoints(checkpoints)) == [2 * epoch, 3 * epoch, 4 * epoch]
-    average(OmegaConf.create({"run": str(tmp_path / "run"), "ckpt": None, "last": 3, "out": None}))
+    average(Average(run=tmp_path / "run", ckpt=None, last=3, out=None))
     mean = load_checkpoint(checkpoints / "average.ckpt")
     assert (mean["averaged"], mean["global_step"]) == (3, 4 * epoch)
