@@ -67,7 +67,6 @@ def export_bundle(
     files["README.md"] = model_card(path.name, facts, {name: len(content) for name, content in files.items()}).encode()
 
     def check(bundle: Bundle) -> None:
-        onnx_model = OnnxStepFunction(bundle, alignments=True)
-        parities.append(compare(reference, onnx_model, src.vocab_size, max_src_tokens))
+        parities.append(compare(reference, OnnxStepFunction(bundle), src.vocab_size, max_src_tokens))
 
     return write_bundle(path, files, manifest, check=check), parities[0]

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
@@ -18,6 +18,7 @@ MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
 _MAX_FILES = 64
 _MAX_FILE_BYTES = 2 << 30  # what one protobuf message, and so one ONNX graph without external data, can hold
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -55,7 +56,13 @@ class Manifest:
             BundleError: it is no JSON object, of a newer format, or a value is missing or wrong.
         """
         values = _Values(_load(text))
-        _check_version(values)
+        version = values.integer("format_version", at_least=1)
+        if version > FORMAT_VERSION:
+            needed = values.text("softsearch_version")[:40]
+            raise BundleError(
+                f"the bundle needs softsearch >= {needed}: its format_version is {version}, "
+                f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
+            )
         tgt_vocab_size = values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS))
         try:
             search_kind, search = read_search(values.table("search"), tgt_vocab_size)
@@ -102,22 +109,19 @@ class _Values:
         return value
 
     def text(self, key: str) -> str:
-        value = self.get(key)
-        if not isinstance(value, str):
-            raise self._error(key, value, "a string")
-        return value
+        return self._typed(key, str, "a string")
 
     def flag(self, key: str) -> bool:
-        value = self.get(key)
-        if not isinstance(value, bool):
-            raise self._error(key, value, "true or false")
-        return value
+        return self._typed(key, bool, "true or false")
 
     def table(self, key: str) -> dict[str, Any]:
+        return self._typed(key, dict, "an object")
+
+    def _typed(self, key: str, kind: type[_T], expected: str) -> _T:
         value = self.get(key)
-        if not isinstance(value, dict):
-            raise self._error(key, value, "an object")
-        return cast(dict[str, Any], value)
+        if not isinstance(value, kind):
+            raise self._error(key, value, expected)
+        return value
 
     def get(self, key: str) -> Any:
         """Any value; None where the manifest has nothing there."""
@@ -151,16 +155,6 @@ def _printable(value: Any) -> Any:
     if isinstance(value, dict):
         return {printable(key): _printable(item) for key, item in value.items()}
     return value
-
-
-def _check_version(values: _Values) -> None:
-    version = values.integer("format_version", at_least=1)
-    if version > FORMAT_VERSION:
-        needed = values.text("softsearch_version")[:40]
-        raise BundleError(
-            f"the bundle needs softsearch >= {needed}: its format_version is {version}, "
-            f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
-        )
 
 
 def _files(values: _Values) -> dict[str, FileEntry]:

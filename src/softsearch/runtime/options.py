@@ -35,10 +35,24 @@ _PARAMETERS = {  # of the strategies, where an option has another name
     "min_length": "min_length_offset",
     "nodes": "max_nodes",
 }
-_RERANK_OPTIONS = ("rescore", "rescore_weights", "rescore_length_penalty")
 _SIGNATURES = {kind: inspect.signature(strategy).parameters for kind, strategy in STRATEGIES.items()}
 _TYPE_NAMES = {bool: "True or False", int: "a whole number", float: "a number", str: "a string"}
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
+
+
+def _option_kinds() -> dict[str, list[str]]:
+    names = {parameter: option for option, parameter in _PARAMETERS.items()}
+    kinds: dict[str, list[str]] = {}
+    for kind, parameters in {**_SIGNATURES, "rerank": _SIGNATURES["beam"]}.items():
+        for name in parameters:
+            if not name.endswith("_factor"):  # of a length, which is one option
+                kinds.setdefault(names.get(name, name), []).append(kind)
+    kinds["prefix"] = [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]
+    return kinds | {name: ["rerank"] for name in ("rescore", "rescore_weights", "rescore_length_penalty")}
+
+
+_KINDS_WITH = _option_kinds()
+_SUGGESTIONS = sorted({*_KINDS_WITH, "prefixes", "replace_unknown"} - {"prefix"})
 
 
 class Length(NamedTuple):
@@ -63,23 +77,9 @@ def read_length(value: object) -> Length:
     return Length(int(match[1] or 0), float(match[2] or 0))
 
 
-def default_of(option: str) -> Any:
-    """The default of the strategies that have an option."""
-    name = _PARAMETERS.get(option, option)
-    return next(parameters[name].default for parameters in _SIGNATURES.values() if name in parameters)
-
-
 def kinds_with(option: str) -> list[str]:
     """The searches that have an option; none of an unknown one."""
-    if option in _RERANK_OPTIONS:
-        return ["rerank"]
-    if option == "prefix":
-        return [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]
-    name = _PARAMETERS.get(option, option)
-    if option in _PARAMETERS.values() or name.endswith("_factor"):
-        return []  # a parameter that has another name as an option
-    kinds = [kind for kind, parameters in _SIGNATURES.items() if name in parameters]
-    return [*kinds, "rerank"] if "beam" in kinds else kinds
+    return _KINDS_WITH.get(option, [])
 
 
 def check_options(kind: str, given: Collection[str], spell: Callable[[str], str] = str) -> None:
@@ -98,7 +98,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     for option in given:
         kinds = kinds_with(option)
         if not kinds:
-            raise ConfigError(f"{spell(option)} is no option of a search{_nearest(option, _all_options())}")
+            raise ConfigError(f"{spell(option)} is no option of a search{_nearest(option, _SUGGESTIONS)}")
         if kind not in kinds:
             names = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
             raise ConfigError(
@@ -133,11 +133,12 @@ def make_search(
         elif option == "ban":
             arguments["banned"] = banned_tokens(tokenizer, expand_names([value] if isinstance(value, str) else value))
         else:
-            default = default_of(option)
+            name = _PARAMETERS.get(option, option)
+            default = _SIGNATURES[kind][name].default
             if not fits_type(value, default):
                 expected = _TYPE_NAMES[int if default is None else type(default)]
                 raise ConfigError(f"{option} is {value!r}, expected {expected}")
-            arguments[_PARAMETERS.get(option, option)] = value
+            arguments[name] = value
     return STRATEGIES[kind](**arguments)
 
 
@@ -181,12 +182,6 @@ def output_options(search: Search) -> OutputOptions:
         assert isinstance(search.search, BeamSearch)  # as Translator makes it
         return search.search
     return search.options if isinstance(search, ExactSearch) else search
-
-
-def _all_options() -> list[str]:
-    names = {parameter: option for option, parameter in _PARAMETERS.items()}
-    parameters = {name for signature in _SIGNATURES.values() for name in signature if not name.endswith("_factor")}
-    return sorted({names.get(name, name) for name in parameters} | {*_RERANK_OPTIONS, "prefixes", "replace_unknown"})
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

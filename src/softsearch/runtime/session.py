@@ -56,30 +56,34 @@ class OnnxStepFunction:
 
     Args:
         bundle: verified; the sessions are made from its bytes.
-        alignments: fetch the attention weights at each step.
 
     Raises:
         BundleError: a graph cannot be loaded, differs from the manifest or does not keep to the contract above.
     """
 
-    def __init__(self, bundle: Bundle, *, alignments: bool = False) -> None:
+    def __init__(self, bundle: Bundle) -> None:
         self.vocab_size = bundle.manifest.tgt_vocab_size
-        self._encoder = _load(bundle, ENCODER)
-        self._step = _load(bundle, DECODER_STEP)
-        graphs = {"encoder": describe_graph(self._encoder), "decoder_step": describe_graph(self._step)}
+        self._encoder, self._step = (
+            _session(bundle.files[file], f"bundle {bundle.path}: {file}") for file in (ENCODER, DECODER_STEP)
+        )
+        graphs = {"encoder": _describe(self._encoder), "decoder_step": _describe(self._step)}
         _check_manifest(bundle, graphs)
-        ports = _Ports(graphs)
-        self._memory, self._cache = ports.memory, ports.cache
-        self._encoder_inputs, self._step_inputs = ports.encoder_inputs, ports.step_inputs
-        self.has_attention = ports.has_alignments
-        self._fetches = [*_STEP_OUTPUTS, *(["alignments"] if alignments and self.has_attention else [])]
-        self._outputs = self._fetches + [f"next_{name}" for name in self._cache]
+        ports = [
+            {port["name"]: port["dtype"] for port in graph[side]}
+            for graph in graphs.values()
+            for side in ("inputs", "outputs")
+        ]
+        _check_contract(*ports)
+        self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports)
+        self._memory = [name for name in encoded if name.startswith("memory.")]
+        self._cache = [name for name in encoded if name.startswith("cache.")]
+        self.has_attention = "alignments" in outputs
+        self._outputs = outputs
 
     def without_alignments(self) -> "OnnxStepFunction":
         """The same graphs, whose attention weights are not fetched: for searches that do not read them."""
         other = copy.copy(self)
-        other._fetches = list(_STEP_OUTPUTS)
-        other._outputs = other._fetches + self._outputs[len(self._fetches) :]
+        other._outputs = [name for name in self._outputs if name != "alignments"]
         return other
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
@@ -111,14 +115,15 @@ class OnnxStepFunction:
             **dict(zip(self._cache, state.cache, strict=True)),
         }
         values = _run(self._step, self._outputs, {name: feeds[name] for name in self._step_inputs})
+        outputs = dict(zip(self._outputs, values, strict=True))
         whole = dict.fromkeys(_STEP_OUTPUTS, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
-        for name, value in zip(self._outputs, values, strict=True):
+        for name, value in outputs.items():
             axes = value.shape if name in whole else value.shape[:2]
             _check_shape(DECODER_STEP, name, axes, whole.get(name, shape))
-        fetched = [value.reshape(sentences * beams, -1) for value in values[: len(self._fetches)]]
-        candidates = Candidates(fetched[0], fetched[1], fetched[2] if len(fetched) > 2 else None)
+        rows = {name: outputs[name].reshape(sentences * beams, -1) for name in whole if name in outputs}
+        candidates = Candidates(rows["log_probs"], rows["candidates"], rows.get("alignments"))
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
-        cache = tuple(values[len(self._fetches) :])
+        cache = tuple(outputs[f"next_{name}"] for name in self._cache)
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
@@ -142,10 +147,10 @@ def describe_onnx(model: bytes) -> dict[str, Any]:
     Raises:
         BundleError: ONNX Runtime cannot load the graph.
     """
-    return describe_graph(_session(model, "the graph"))
+    return _describe(_session(model, "the graph"))
 
 
-def describe_graph(session: Any) -> dict[str, Any]:
+def _describe(session: Any) -> dict[str, Any]:
     """The inputs and outputs of a session: name, dtype and shape, with names for the dimensions that vary."""
     return {
         side: [
@@ -160,39 +165,19 @@ def describe_graph(session: Any) -> dict[str, Any]:
     }
 
 
-class _Ports:
-    """Which of the contract's inputs and outputs two graphs have.
-
-    Raises:
-        BundleError: one is missing, unknown or of the wrong dtype.
-    """
-
-    def __init__(self, graphs: dict[str, Any]) -> None:
-        encoder, step = graphs["encoder"], graphs["decoder_step"]
-        encoded = _dtypes(encoder["outputs"])
-        self.memory = [name for name in encoded if name.startswith("memory.")]
-        self.cache = [name for name in encoded if name.startswith("cache.")]
-        passed_on = {name: encoded[name] for name in (*self.memory, *self.cache)}
-        next_cache = {f"next_{name}": encoded[name] for name in self.cache}
-        _check_ports(ENCODER, "input", _dtypes(encoder["inputs"]), _ENCODER_INPUTS, needed=["src_tokens"])
-        _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
-        needed = ["tokens", "k", *self.cache, *(["parents"] if self.cache else [])]
-        _check_ports(DECODER_STEP, "input", _dtypes(step["inputs"]), _STEP_INPUTS | passed_on, needed=needed)
-        outputs = _STEP_OUTPUTS | next_cache
-        _check_ports(
-            DECODER_STEP,
-            "output",
-            _dtypes(step["outputs"]),
-            outputs | {"alignments": "float32"},
-            needed=list(outputs),
-        )
-        self.encoder_inputs = list(_dtypes(encoder["inputs"]))
-        self.step_inputs = list(_dtypes(step["inputs"]))
-        self.has_alignments = "alignments" in _dtypes(step["outputs"])
-
-
-def _dtypes(ports: list[dict[str, Any]]) -> dict[str, str]:
-    return {port["name"]: port["dtype"] for port in ports}
+def _check_contract(
+    encoder_inputs: dict[str, str], encoded: dict[str, str], step_inputs: dict[str, str], step_outputs: dict[str, str]
+) -> None:
+    """Refuses inputs and outputs, given as names and dtypes, that are missing, unknown or of the wrong dtype."""
+    passed_on = {name: dtype for name, dtype in encoded.items() if name.startswith(("memory.", "cache."))}
+    cache = [name for name in passed_on if name.startswith("cache.")]
+    outputs = _STEP_OUTPUTS | {f"next_{name}": encoded[name] for name in cache}
+    _check_ports(ENCODER, "input", encoder_inputs, _ENCODER_INPUTS, needed=["src_tokens"])
+    _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
+    needed = ["tokens", "k", *cache, *(["parents"] if cache else [])]
+    _check_ports(DECODER_STEP, "input", step_inputs, _STEP_INPUTS | passed_on, needed=needed)
+    allowed = outputs | {"alignments": "float32"}
+    _check_ports(DECODER_STEP, "output", step_outputs, allowed, needed=list(outputs))
 
 
 def _check_ports(file: str, side: str, ports: dict[str, str], allowed: dict[str, str], *, needed: list[str]) -> None:
@@ -222,10 +207,6 @@ def _check_manifest(bundle: Bundle, graphs: dict[str, Any]) -> None:
                     f"bundle {bundle.path}: the {side} of {name}.onnx are {graph[side]}, but manifest.json says "
                     f"{expected.get(side)}; export the bundle again"
                 )
-
-
-def _load(bundle: Bundle, file: str) -> Any:
-    return _session(bundle.files[file], f"bundle {bundle.path}: {file}")
 
 
 def _session(model: bytes, what: str) -> Any:

@@ -55,10 +55,17 @@ def translate_stream(translator: Translator, files: Files, options: Mapping[str,
         source = stack.enter_context(_open_input(files.input))
         output = stack.enter_context(open_output(files.output))
         alignments = stack.enter_context(open_output(files.alignments)) if files.alignments else None
-        prefixes = _Prefixes(files.prefixes, stack) if files.prefixes else None
+        prefixes: Iterator[str] | None = None
+        if files.prefixes:
+            prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number = unproven = 0
         for block in _blocks(source, files.input):
-            begins = None if prefixes is None else prefixes.take(len(block))
+            begins = None if prefixes is None else list(islice(prefixes, len(block)))
+            if begins is not None and len(begins) < len(block):
+                raise InputError(
+                    f"{files.prefixes} has {number + len(begins)} lines and the input more; expected one prefix, which "
+                    "may be empty, for each line"
+                )
             for translation in translator.translate(block, prefixes=begins, first_line=number + 1, **keywords):
                 output.write(_format(translation, number, n_best="n_best" in keywords).encode())
                 number += 1
@@ -66,8 +73,10 @@ def translate_stream(translator: Translator, files: Files, options: Mapping[str,
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
-        if prefixes is not None:
-            prefixes.check_end()
+        if prefixes is not None and next(prefixes, None) is not None:
+            raise InputError(
+                f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
+            )
     return unproven
 
 
@@ -77,30 +86,6 @@ def _refuse_one_file_for_both(files: Files) -> None:
         raise InputError(
             f"{files.output} is named for the translations and for the alignments; give --alignments another file"
         )
-
-
-class _Prefixes:
-    """The lines of a file of prefixes, read as far as the input is."""
-
-    def __init__(self, path: Path, stack: ExitStack) -> None:
-        self._path, self._read = path, 0
-        self._lines = chain.from_iterable(_blocks(stack.enter_context(_open_input(path)), path))
-
-    def take(self, count: int) -> list[str]:
-        lines = list(islice(self._lines, count))
-        self._read += len(lines)
-        if len(lines) < count:
-            raise InputError(
-                f"{self._path} has {self._read} lines and the input more; expected one prefix, which may be empty, for "
-                "each line"
-            )
-        return lines
-
-    def check_end(self) -> None:
-        if next(self._lines, None) is not None:
-            raise InputError(
-                f"{self._path} has more lines than the input's {self._read}; expected one prefix for each line"
-            )
 
 
 def _format(translation: Translation, index: int, *, n_best: bool) -> str:

@@ -78,8 +78,11 @@ def open_bundle(bundle: Bundle | Path | str) -> System:
         origin=str(bundle.path),
         backend="onnx",
         architecture=trained("model") or "unknown",
-        step_fn=OnnxStepFunction(bundle, alignments=True),
-        tokenizers=open_tokenizers(bundle),
+        step_fn=OnnxStepFunction(bundle),
+        tokenizers=(
+            _open_tokenizer(bundle, manifest.src_tokenizer, manifest.src_vocab_size, reverse=manifest.src_reversed),
+            _open_tokenizer(bundle, manifest.tgt_tokenizer, manifest.tgt_vocab_size, reverse=manifest.tgt_reversed),
+        ),
         parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
         size_bytes=sum(entry.size for entry in manifest.files.values()),
         text_form="lc_tok" if lower_cased else "plain",
@@ -87,19 +90,6 @@ def open_bundle(bundle: Bundle | Path | str) -> System:
         tgt_lang=trained("config.data.tgt_lang"),
         described=str(bundle.path),
         max_src_tokens=manifest.max_src_tokens,
-    )
-
-
-def open_tokenizers(bundle: Bundle) -> Tokenizers:
-    """The source and the target tokenizer of a bundle.
-
-    Raises:
-        BundleError: one is no SentencePiece model or of another size than the manifest says.
-    """
-    manifest = bundle.manifest
-    return (
-        _open_tokenizer(bundle, manifest.src_tokenizer, manifest.src_vocab_size, reverse=manifest.src_reversed),
-        _open_tokenizer(bundle, manifest.tgt_tokenizer, manifest.tgt_vocab_size, reverse=manifest.tgt_reversed),
     )
 
 

@@ -222,13 +222,14 @@ class Translator:
         kind = search or ("rerank" if self._rescorers else self.manifest.search_kind)
         rescorers = ["rescore"] if kind == "rerank" and self._rescorers else []
         check_options(kind, [*given, *rescorers])
-        if kind != "rerank":
-            return make_search(self.manifest, self.system.tokenizers[1], kind, given)
         weights, length_penalty = given.pop("rescore_weights", None), given.pop("rescore_length_penalty", 1.0)
-        beam = make_search(self.manifest, self.system.tokenizers[1], "beam", given)
-        assert isinstance(beam, BeamSearch)
-        every = replace(beam, n_best=beam.beam)
-        return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=beam.n_best)
+        tokenizer = self.system.tokenizers[1]
+        strategy = make_search(self.manifest, tokenizer, "beam" if kind == "rerank" else kind, given)
+        if kind != "rerank":
+            return strategy
+        assert isinstance(strategy, BeamSearch)
+        every = replace(strategy, n_best=strategy.beam)
+        return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
 
     def _encode(self, line: str, number: int) -> list[Part]:
         """The parts of a line; none if the line is blank."""

@@ -70,7 +70,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
     assert any(expected)
     if name != "every option":
         return
-    onnx = OnnxStepFunction(Bundle.open(path), alignments=True)
+    onnx = OnnxStepFunction(Bundle.open(path))
     sources = [src.encode(line) for line in LINES]
     for other in (
         search,

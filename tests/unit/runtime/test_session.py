@@ -20,7 +20,7 @@ SOURCES = [[5, 9, 12], [7], [20, 21, 22, 23, 24], []]
 
 @pytest.fixture(scope="module")
 def step_fn(bundle_dir: Path) -> OnnxStepFunction:
-    return OnnxStepFunction(Bundle.open(bundle_dir), alignments=True)
+    return OnnxStepFunction(Bundle.open(bundle_dir))
 
 
 def forced(step_fn: OnnxStepFunction, src: list[int], tokens: list[int]) -> tuple[float, np.ndarray[Any, Any]]:
@@ -82,8 +82,8 @@ def test_alignments_are_distributions_over_the_real_tokens(step_fn: OnnxStepFunc
         assert (row[len(src) + 1 :] == 0).all()
 
 
-def test_alignments_are_not_fetched_unless_asked_for(bundle_dir: Path) -> None:
-    step_fn = OnnxStepFunction(Bundle.open(bundle_dir))
+def test_alignments_are_not_fetched_where_nobody_reads_them(bundle_dir: Path) -> None:
+    step_fn = OnnxStepFunction(Bundle.open(bundle_dir)).without_alignments()
     candidates, _ = step_fn.step(np.full(4, BOS), step_fn.start(SOURCES), 1)
     assert candidates.alignments is None
 

@@ -252,7 +252,7 @@ def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: 
     translator = Translator(bundle, threads=1)
     for line in LINES[:3]:
         ids = src_tokenizer.encode(line)
-        step_fn = OnnxStepFunction(bundle, alignments=True)
+        step_fn = OnnxStepFunction(bundle)
         ((hypothesis, *_),) = strategy(step_fn, [ids[::-1] if src else ids])
         tokens = list(hypothesis.tokens)[:: -1 if tgt else 1]
         weights = hypothesis.alignments
