@@ -6,17 +6,11 @@
 >>> best, score = translations[0].text, translations[0].score
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from softsearch.errors import (
-        BundleError,
-        CheckpointError,
-        ConfigError,
-        CorpusError,
-        InputError,
-        SoftsearchError,
-    )
+    from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError, InputError, SoftsearchError
     from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.translation import Translation
     from softsearch.runtime.translator import Translator
@@ -33,18 +27,14 @@ __all__ = [
     "Translation",
     "Translator",
 ]
-_MODULES = {"Bundle": "runtime.bundle", "Translation": "runtime.translation", "Translator": "runtime.translator"}
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public name when it is first used, so that importing the package costs nothing."""
+    """Imports a public class when it is first used, so that importing the package costs nothing."""
     if name not in __all__:
         raise AttributeError(f"module 'softsearch' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"softsearch.{_MODULES.get(name, 'errors')}"), name)
-    globals()[name] = value
-    return value
+    module = "errors" if name.endswith("Error") else f"runtime.{name.lower()}"
+    return getattr(import_module(f"softsearch.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,6 @@ from softsearch.export.parity import Parity, compare
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.runtime.shortlist_files import shortlist_files
@@ -49,15 +48,14 @@ def export_bundle(
     src, tgt = tokenizers
     recommended = search_facts(search, tgt.vocab_size)
     graphs = export_graphs(model)
-    joint = src.model == tgt.model
-    names = ("joint.model", "joint.model") if joint else ("src.model", "tgt.model")
+    names = ("joint.model", "joint.model") if src.model == tgt.model else ("src.model", "tgt.model")
     parities: list[Parity] = []
-    files = {ENCODER: graphs.encoder, DECODER_STEP: graphs.decoder_step, names[0]: src.model, names[1]: tgt.model}
+    files = graphs | {names[0]: src.model, names[1]: tgt.model}
     manifest = {
         "tokenizers": dict(zip(("src", "tgt"), names, strict=True)),
         "reversed": {"src": src.reverse, "tgt": tgt.reverse},
         "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
-        "graphs": {"encoder": describe_onnx(graphs.encoder), "decoder_step": describe_onnx(graphs.decoder_step)},
+        "graphs": {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()},
         "limits": {"max_src_tokens": max_src_tokens},
         "search": recommended,
         "training": facts,

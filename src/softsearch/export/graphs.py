@@ -1,16 +1,11 @@
-"""The encoder and the decoder's step as ONNX graphs, any number of sentences, beams and tokens.
-
-``encoder.onnx`` makes the memory and the first caches; ``decoder_step.onnx`` gathers the caches by ``parents``, calls
-``Decoder.step`` and returns the ``k`` best continuations: log-softmax and top-k run inside the graph, and a beam's
-reordering costs no copy outside of it.
-"""
+"""The encoder and the decoder's step as the ONNX graphs that :mod:`softsearch.runtime.session` runs."""
 
 import copy
 import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import onnx
 import torch
@@ -21,29 +16,24 @@ from torch.export import Dim
 from softsearch.export.recurrences import ONNX_FUNCTIONS, OnnxRecurrence
 from softsearch.models.interface import DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrence import Recurrence
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 OPSET = 20
+Tensors = tuple[Tensor, ...]
 SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, PAST = (
     Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "past")
 )
 
 
-class Graphs(NamedTuple):
-    """Two serialised ONNX models."""
-
-    encoder: bytes
-    decoder_step: bytes
-
-
-def export_graphs(model: Seq2Seq) -> Graphs:
-    """Exports a model in evaluation mode; the model itself stays as it is."""
+def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
+    """The files of a model in evaluation mode; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     example = _Example(model)
     _replace_recurrences(model.encoder)  # a decoder's step has no loop
     step = _export_step(model, example)
     encoder = _export_encoder(model, example, used={value.name for value in step.graph.input})
-    return Graphs(encoder.SerializeToString(), step.SerializeToString())
+    return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
 
 
 class _Example:
@@ -76,7 +66,7 @@ class _EncoderGraph(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> Tensors:
         state = self.model.decoder.init_state(self.model.encoder(src_tokens, src_mask))
         return (state.memory.states, *state.memory.projected, *(c[:, None] for c in state.cache))
 
@@ -87,14 +77,8 @@ class _StepGraph(nn.Module):
         self.decoder = model.decoder
 
     def forward(
-        self,
-        tokens: Tensor,
-        position: Tensor,
-        parents: Tensor,
-        src_mask: Tensor,
-        memory: tuple[Tensor, ...],
-        cache: tuple[Tensor, ...],
-    ) -> tuple[Tensor, ...]:
+        self, tokens: Tensor, position: Tensor, parents: Tensor, src_mask: Tensor, memory: Tensors, cache: Tensors
+    ) -> Tensors:
         sentences = tokens.shape[0]
         first = torch.arange(sentences, device=tokens.device)[:, None] * cache[0].shape[1]
         rows = (first + parents).flatten()
@@ -150,14 +134,7 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
 def _export(
     module: nn.Module, inputs: dict[str, Any], outputs: list[str], input_names: list[str] | None = None
 ) -> onnx.ModelProto:
-    """Exports a module.
-
-    Args:
-        module: what to export.
-        inputs: example and dynamic axes of each argument.
-        outputs: names of the outputs.
-        input_names: names of the inputs, where an argument holds several.
-    """
+    """Exports a module from an example and the dynamic axes of each argument, which may hold several inputs."""
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
         program = torch.onnx.export(

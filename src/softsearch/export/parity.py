@@ -37,7 +37,8 @@ def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, m
     largest = Parity(0.0, 0.0)
     for length, batch in itertools.product(LENGTHS, BATCHES):
         length = min(length, max_src_tokens - 1)
-        src = [_sentence(rng, src_vocab_size, length if i == 0 else 1 + i % length) for i in range(batch)]
+        lengths = [length, *(1 + i % length for i in range(1, batch))]
+        src = [rng.integers(len(SPECIALS), src_vocab_size, size).tolist() for size in lengths]
         parity = _compare_batch(rng, reference, other, src)
         if not max(parity) <= TOLERANCE:  # also when it is NaN
             raise BundleError(
@@ -82,7 +83,3 @@ def _differences(a: Candidates, b: Candidates) -> Parity:
 def _by_token(candidates: Candidates) -> NDArray[np.float32]:
     """Log-probabilities in the order of the vocabulary: ties may come in any order of rank."""
     return np.take_along_axis(candidates.log_probs, np.argsort(candidates.tokens, axis=1), axis=1)
-
-
-def _sentence(rng: np.random.Generator, vocab_size: int, length: int) -> list[int]:
-    return list(rng.integers(len(SPECIALS), vocab_size, length).tolist())

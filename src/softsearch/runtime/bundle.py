@@ -154,13 +154,14 @@ def write_bundle(
         fresh = staging / "new"
         fresh.mkdir()
         for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
-            _write_durably(fresh / name, content)
-        _sync_folder(fresh)
+            (fresh / name).write_bytes(content)
+            _sync(fresh / name)
+        _sync(fresh)
         written = Bundle.open(fresh)
         if check is not None:
             check(written)
         _swap(fresh, folder, staging / "old")
-        _sync_folder(folder.parent)
+        _sync(folder.parent)
     return replace(written, path=folder)
 
 
@@ -240,15 +241,9 @@ def _swap(fresh: Path, folder: Path, old: Path) -> None:
         raise
 
 
-def _write_durably(path: Path, content: bytes) -> None:
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Puts a file or a folder on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

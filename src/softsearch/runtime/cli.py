@@ -36,12 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             _flush_output()  # before Python does, which would report an error in its own way
     except SoftsearchError as error:
-        return _fail(str(error))
+        message = str(error)
     except BrokenPipeError:
         return 0  # the reader has all it wanted
     except OSError as error:
-        return _fail(f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file")
-    return 0
+        message = f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file"
+    else:
+        return 0
+    print(f"softsearch: error: {message}", file=sys.stderr)
+    return 1
 
 
 def _translate(arguments: argparse.Namespace) -> None:
@@ -95,9 +98,9 @@ def _verify(arguments: argparse.Namespace) -> None:
 
     bundle = Bundle.open(arguments.bundle)
     Translator(bundle).translate(["."], max_length=2)
-    manifest = bundle.manifest
     if has_shortlist(bundle):
         open_shortlist(bundle, 1)
+    manifest = bundle.manifest
     for name, entry in manifest.files.items():
         print(f"{entry.sha256}  {entry.size:>12,} bytes  {name}")
     print(
@@ -151,11 +154,6 @@ def _flush_output() -> None:
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left cannot be written at exit either
         raise
-
-
-def _fail(message: str) -> int:
-    print(f"softsearch: error: {message}", file=sys.stderr)
-    return 1
 
 
 if __name__ == "__main__":

@@ -83,12 +83,7 @@ def kinds_with(option: str) -> list[str]:
 
 
 def check_options(kind: str, given: Collection[str], spell: Callable[[str], str] = str) -> None:
-    """Refuses options that do not go together.
-
-    Args:
-        kind: the search.
-        given: names of options.
-        spell: writes a name for messages.
+    """Refuses names of options that do not go together; ``spell`` writes a name for messages.
 
     Raises:
         ConfigError: the search or an option is unknown, an option belongs to another search or needs another option.
@@ -113,13 +108,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
 def make_search(
     manifest: Manifest, tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
 ) -> Strategy:
-    """A strategy with these options, and with what the bundle recommends in place of the others.
-
-    Args:
-        manifest: of the bundle.
-        tokenizer: of the target, whose tokens may be banned.
-        kind: one of ``STRATEGIES``.
-        options: by name, checked by :func:`check_options`.
+    """A strategy with options that :func:`check_options` has checked; the others are as the bundle recommends.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.

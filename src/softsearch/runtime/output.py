@@ -13,39 +13,38 @@ from softsearch.errors import InputError
 
 
 class Output:
-    """A stream of bytes whose errors name it.
-
-    Args:
-        stream: takes the bytes.
-        name: of the file, for messages.
-    """
+    """A stream of bytes whose errors name it."""
 
     def __init__(self, stream: IO[bytes], name: str) -> None:
         self._stream, self._name = stream, name
 
     def write(self, data: bytes) -> None:
-        """Writes ``data``.
+        """Writes bytes.
 
         Raises:
             InputError: the file system does not take it.
             BrokenPipeError: the reader has left.
         """
-        with self._named():
+        with _naming(self._name):
             self._stream.write(data)
 
     def flush(self) -> None:
         """Hands what was written to the system; raises as :meth:`write`."""
-        with self._named():
+        with _naming(self._name):
             self._stream.flush()
 
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise _unwritable(self._name, error) from error
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Names the file in errors of the system."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{name} cannot be written ({error.strerror}); make room, or choose another file or folder"
+        ) from error
 
 
 @contextmanager
@@ -59,32 +58,22 @@ def open_output(path: Path | None) -> Iterator[Output]:
         InputError: it cannot be written.
     """
     if path is None:
-        yield from _standard_output()
+        if sys.stdout is None:
+            raise InputError("standard output is closed; expected it open for the results, or --output FILE")
+        output = Output(sys.stdout.buffer, "standard output")
+        yield output
+        output.flush()
     elif path.exists() and not path.is_file():
-        yield from _device(path)
+        with _naming(str(path)):
+            stream = path.open("wb", buffering=0)  # nothing is left to be written when it is closed
+        with stream:
+            yield Output(stream, str(path))
     else:
         yield from _file(path.resolve(), str(path))
 
 
-def _standard_output() -> Iterator[Output]:
-    if sys.stdout is None:
-        raise InputError("standard output is closed; expected it open for the results, or --output FILE")
-    output = Output(sys.stdout.buffer, "standard output")
-    yield output
-    output.flush()
-
-
-def _device(path: Path) -> Iterator[Output]:
-    try:
-        stream = path.open("wb", buffering=0)  # nothing is left to be written when it is closed
-    except OSError as error:
-        raise _unwritable(str(path), error) from error
-    with stream:
-        yield Output(stream, str(path))
-
-
 def _file(path: Path, name: str) -> Iterator[Output]:
-    try:
+    with _naming(name):
         if path.exists():
             mode = stat.S_IMODE(path.stat().st_mode)
             path.open("ab").close()  # a file that may not be written may not be replaced either
@@ -93,8 +82,6 @@ def _file(path: Path, name: str) -> Iterator[Output]:
             os.umask(umask)
             mode = 0o666 & ~umask
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise _unwritable(name, error) from error
     try:
         with os.fdopen(descriptor, "wb") as stream:
             output = Output(stream, name)
@@ -104,7 +91,3 @@ def _file(path: Path, name: str) -> Iterator[Output]:
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-
-
-def _unwritable(name: str, error: OSError) -> InputError:
-    return InputError(f"{name} cannot be written ({error.strerror}); make room, or choose another file or folder")

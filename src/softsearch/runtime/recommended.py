@@ -42,10 +42,6 @@ def parameters(kind: str) -> dict[str, Any]:
 def search_facts(search: object, vocab_size: int = _MOST_INTEGER) -> dict[str, Any]:
     """What the manifest says of the recommended search: its ``name`` and all its arguments, for :func:`read_search`.
 
-    Args:
-        search: the strategy.
-        vocab_size: of the target; by default any.
-
     Raises:
         ConfigError: bundles cannot recommend this strategy, or an argument is beyond what a manifest may hold.
     """
@@ -63,10 +59,6 @@ def search_facts(search: object, vocab_size: int = _MOST_INTEGER) -> dict[str, A
 
 def read_search(facts: Mapping[str, Any], vocab_size: int = _MOST_INTEGER) -> tuple[str, dict[str, Any]]:
     """The strategy's name and its arguments; those that are not given have their defaults.
-
-    Args:
-        facts: values as JSON has them.
-        vocab_size: of the target, whose tokens may be banned.
 
     Raises:
         ConfigError: the name or an argument is unknown, of the wrong type or out of range.

@@ -17,10 +17,6 @@ class ScoreWriter:
     A line holds log p(tgt, EOS | src), natural log, and the number of target tokens, EOS counted; with ``tokens`` also
     the log probability of each token, in the order of the text, EOS last. Columns are separated by tabs, tokens by
     spaces.
-
-    Args:
-        output: where the lines go.
-        tokens: write the third column.
     """
 
     def __init__(self, output: IO[bytes] | Output, *, tokens: bool) -> None:
@@ -28,7 +24,7 @@ class ScoreWriter:
         self._output, self._with_tokens = output, tokens
 
     def write(self, scores: Sequence[PairScore]) -> None:
-        """Writes scores, their tokens in the order of the text."""
+        """Writes scores and flushes."""
         for score in scores:
             self.pairs += 1
             self.tokens += len(score.token_log_probs)
@@ -54,17 +50,9 @@ class ScoreWriter:
 
 
 def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | None, tokens: bool) -> str:
-    """Scores the lines of ``tgt`` as translations of those of ``src``, some thousand at a time.
+    """Scores the lines of ``tgt`` as translations of those of ``src``, some thousand at a time; returns the summary.
 
-    Args:
-        translator: of the model.
-        src: source sentences, one a line; plain, gzip or xz.
-        tgt: their translations.
-        output: this file appears when all is done, or not at all; None is standard output.
-        tokens: write the log probability of each token too.
-
-    Returns:
-        :meth:`ScoreWriter.summary`.
+    The files may be gzip or xz. ``output`` appears when all is done, or not at all; None is standard output.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.

@@ -54,9 +54,6 @@ class OnnxStepFunction:
 
     Each call runs on one thread: several batches side by side use the cores better than several threads in one.
 
-    Args:
-        bundle: verified; the sessions are made from its bytes.
-
     Raises:
         BundleError: a graph cannot be loaded, differs from the manifest or does not keep to the contract above.
     """

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,13 +33,8 @@ class Files:
 def translate_stream(translator: Translator, files: Files, options: Mapping[str, Any] | None = None) -> int:
     """Translates line by line: each line in gives one line out (or its n best), in order, block after block.
 
-    Output files appear when all is done, or not at all.
-
-    Args:
-        translator: translates.
-        files: where lines come from and go to.
-        options: of :meth:`Translator.translate`. With ``n_best`` all translations of a line are written, as
-            `line ||| text ||| score`, lines counted from 0 as Moses does.
+    Output files appear when all is done, or not at all. With the option ``n_best`` all translations of a line are
+    written, as `line ||| text ||| score`, lines counted from 0 as Moses does.
 
     Returns:
         How many lines have a translation that exact search could not prove to be the best.
@@ -114,29 +109,21 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
     most = 1 if source.isatty() else BLOCK_LINES
     block: list[str] = []
     size = 0
-    for number in count(1):
-        try:
-            raw = source.readline(MAX_LINE_BYTES + len(b"\r\n"))
-        except OSError as error:  # a folder, or a disk that fails
-            raise _unreadable(name, error) from error
-        if not raw:
-            break
-        block.append(_decode(raw, name, number))
-        size += len(raw)
-        if len(block) >= most or size >= _BLOCK_BYTES:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
-def _decode(raw: bytes, name: str, number: int) -> str:
     try:
-        if number == 1:
-            refuse_utf16(raw, name)
-        return decode_line(raw.removesuffix(b"\n"), name, number)
+        for number, raw in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + len(b"\r\n")), b""), 1):
+            if number == 1:
+                refuse_utf16(raw, name)
+            block.append(decode_line(raw.removesuffix(b"\n"), name, number))
+            size += len(raw)
+            if len(block) >= most or size >= _BLOCK_BYTES:
+                yield block
+                block, size = [], 0
     except CorpusError as error:
         raise InputError(str(error)) from error
+    except OSError as error:  # a folder, or a disk that fails
+        raise _unreadable(name, error) from error
+    if block:
+        yield block
 
 
 @contextmanager

@@ -43,14 +43,9 @@ class System:
     max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
 
     def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
-        """The log probability of each translation.
+        """The log probability of each translation, given as token ids without EOS.
 
-        Args:
-            src: token ids of the sources, without EOS.
-            tgt: token ids of their translations, without EOS.
-
-        Returns:
-            One score for each pair, its tokens in the order of the text, EOS last.
+        Those of its tokens are in the order of the text, EOS last.
 
         Raises:
             InputError: there are more sources than translations or fewer, or the model returned NaN.
@@ -128,9 +123,11 @@ def combine(
         others.append(language_model)
     for other in others:
         check_writes_alike(first.tokenizers[1], other.tokenizers[1], (first.origin, other.origin))
-    members = [_reading(system, first.tokenizers[0]) for system in systems]
-    if shortlist is not None:
-        members = [Shortlisted(member, shortlist) for member in members]
+    members: list[StepFunction] = []
+    for system in systems:
+        mapping = id_mapping(first.tokenizers[0], system.tokenizers[0])
+        member = system.step_fn if mapping is None else WithMappedIds(system.step_fn, mapping)
+        members.append(member if shortlist is None else Shortlisted(member, shortlist))
     language_step_fn = None if language_model is None else without_alignments(language_model).step_fn
     everything = [first, *others]
     backends = {system.backend for system in everything}
@@ -155,11 +152,6 @@ def without_alignments(system: System) -> System:
     return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OnnxStepFunction) else system
 
 
-def _reading(member: System, src_tokenizer: SentencePieceTokenizer) -> StepFunction:
-    mapping = id_mapping(src_tokenizer, member.tokenizers[0])
-    return member.step_fn if mapping is None else WithMappedIds(member.step_fn, mapping)
-
-
 def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
     """A system that scores, or proposes, translations of a searching model with ``tokenizers``.
 
@@ -174,15 +166,10 @@ def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
 def translation_texts(
     system: System, sources: Sequence[str], hypotheses: Sequence[Hypothesis], dictionary: Mapping[str, str] | None
 ) -> list[str]:
-    """The texts of translations.
+    """The texts of a system's translations, one of each source.
 
     The attention of those with unknown words is computed again by forced decoding, so that any search will do.
-
-    Args:
-        system: what translated.
-        sources: the text that it translated.
-        hypotheses: its translation of each.
-        dictionary: what replaces unknown words, see :class:`UnknownWords`; None to leave them as they are.
+    ``dictionary`` is what replaces unknown words, see :class:`UnknownWords`; None leaves them as they are.
 
     Raises:
         ConfigError: the system is not over words, or has no attention.

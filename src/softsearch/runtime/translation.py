@@ -59,14 +59,9 @@ class Candidate(NamedTuple):
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Halves a text until every part fits, near the middle and at the strongest break that is there.
+    """Halves a text until every part ``fits``, near the middle and at the strongest break that is there.
 
-    Args:
-        text: any text.
-        fits: whether the model can take a part; must hold for single characters.
-
-    Returns:
-        The parts in order, without white space around them; nothing else of the text is lost.
+    White space around the parts is dropped and nothing else; single characters are never split.
     """
     text = text.strip()
     if len(text) <= 1 or fits(text):
@@ -86,13 +81,7 @@ def _break_near_middle(text: str) -> int:
 
 
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]) -> Translation:
-    """The translation of a line from one translation of each of its parts.
-
-    Args:
-        search: that gave them.
-        tokenizers: of the model.
-        candidates: in the order of the text.
-    """
+    """The translation of a line from one translation of each of its parts, in the order of the text."""
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
     sources = [with_eos(candidate.part.ids) for candidate in candidates]

@@ -277,15 +277,13 @@ def test_writing_never_replaces_what_is_not_a_bundle(victim: Path, tmp_path: Pat
 def test_a_failed_write_leaves_the_older_bundle_and_nothing_else(victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = Bundle.open(victim)
     written: list[Path] = []
-    write = bundle_module._write_durably
 
-    def fail_late(path: Path, content: bytes) -> None:
+    def fail_late(path: Path) -> None:
         if len(written) == 3:
             raise OSError(28, "No space left on device")
         written.append(path)
-        write(path, content)
 
-    monkeypatch.setattr(bundle_module, "_write_durably", fail_late)
+    monkeypatch.setattr(bundle_module, "_sync", fail_late)
     with pytest.raises(BundleError, match=r"victim cannot be written \(No space left on device\); what was there"):
         make_bundle(victim, seed=1)
     assert len(written) == 3
