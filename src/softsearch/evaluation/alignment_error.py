@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.errors import CorpusError
-from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.word_alignment import Link, Tokenizers, align, links, reference_sentences
-from softsearch.search.interface import StepFunction
+from softsearch.evaluation.word_alignment import Link
 from softsearch.text.corpus import read_lines
 
 _NAACL = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: (?:0|1|0?\.\d+|1\.0+))?")
@@ -21,17 +19,6 @@ class Gold(NamedTuple):
 
     sure: frozenset[Link]
     possible: frozenset[Link]  # the sure ones too
-
-
-def reference_error_rate(
-    step_fn: StepFunction,
-    tokenizers: Tokenizers,
-    gold: Sequence[Gold],
-    text: HeldOutText,
-) -> float | None:
-    """The alignment error rate of a model that is made to write the references; None without attention."""
-    alignments = align(step_fn, tokenizers, *reference_sentences(tokenizers, text), units="words")
-    return None if alignments is None else alignment_error_rate([links(a) for a in alignments], gold)
 
 
 def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:

@@ -3,15 +3,15 @@
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from softsearch.evaluation.bootstrap import score_with_interval, sentence_chrf, share_with_interval
 from softsearch.evaluation.by_length import length_ratio, score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
-from softsearch.evaluation.metrics import bleu_metric, corpus_metrics, lower_cased_bleu
+from softsearch.evaluation.metrics import bleu_metric, corpus_metrics
 from softsearch.evaluation.schema import Score, SearchPoint, SystemReport
 from softsearch.evaluation.search_curve import SearchResult, search_points
 from softsearch.evaluation.test_set import HeldOutText
@@ -43,12 +43,6 @@ class Measurement(NamedTuple):
     warnings: list[str]
 
 
-@contextmanager
-def no_progress(_name: str, _total: int) -> Iterator[Callable[[int], None]]:
-    """Shows nothing."""
-    yield lambda _: None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
     """Measures systems on one test set.
@@ -61,7 +55,7 @@ class Evaluator:
 
     text: HeldOutText
     dictionary: Mapping[str, str] | None = None
-    progress: ProgressBar = no_progress
+    progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
     def measure(self, system: System, strategy: SearchStrategy, search: str) -> Measurement:
         """Translates the test set and scores it.
@@ -154,7 +148,7 @@ class Evaluator:
         text = self.text
         metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
         if text.text_form == "plain":
-            metrics["bleu_lc"] = lower_cased_bleu(text.tgt_lang)
+            metrics["bleu_lc"] = bleu_metric(text_form="plain", tgt_lang=text.tgt_lang, lowercase=True)
         scores = {name: score_with_interval(metric, hypotheses, text.references) for name, metric in metrics.items()}
         if no_unk is not None:
             scores["bleu_no_unk"] = score_with_interval(metrics["bleu"], *no_unk)

@@ -8,7 +8,8 @@ from sacrebleu.metrics.base import Metric
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.schema import SystemReport, plain_signature
-from softsearch.evaluation.test_set import HeldOutText, group_by_language
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.text.vocabulary import LANGUAGE_TAG
 
 _TOKENIZE = {"zh": "zh", "ja": "char"}  # languages without spaces between words; sacreBLEU's ja-mecab needs MeCab
 
@@ -26,15 +27,10 @@ def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> d
     return metrics | ({"ter": TER()} if ter else {})
 
 
-def bleu_metric(*, text_form: TextForm, tgt_lang: str) -> BLEU:
-    """BLEU as in :func:`corpus_scores`."""
+def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False) -> BLEU:
+    """BLEU as in :func:`corpus_scores`; older papers lower-case plain text for it."""
     tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
-    return BLEU(tokenize=tokenize, force=True)
-
-
-def lower_cased_bleu(tgt_lang: str) -> BLEU:
-    """BLEU of lower-cased and tokenised plain text, as in older papers."""
-    return BLEU(lowercase=True, tokenize=_TOKENIZE.get(tgt_lang, "13a"), force=True)
+    return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
 
 
 def corpus_scores(
@@ -65,8 +61,12 @@ def language_scores(
 
     ``lines`` are sources and references; see :func:`corpus_scores`.
     """
+    by_language: dict[str, list[int]] = {}
+    for index, source in enumerate(lines[0]):
+        if tag := LANGUAGE_TAG.match(source):
+            by_language.setdefault(tag[1], []).append(index)
     scores = Scores({}, {})
-    for lang, indices in group_by_language(lines[0]).items():
+    for lang, indices in by_language.items() if len(by_language) > 1 else ():
         own, expected = ([side[i] for i in indices] for side in (hypotheses, lines[1]))
         part = corpus_scores(own, expected, text_form=text_form, tgt_lang=lang)
         scores.values.update({f"{lang}/{name}": value for name, value in part.values.items()})

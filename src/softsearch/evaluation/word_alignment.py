@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.evaluation.test_set import HeldOutText
-from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos
@@ -47,24 +46,6 @@ def encode_sentences(tokenizer: SentencePieceTokenizer, lines: Sequence[str]) ->
     return [Sentence(tokenizer.encode(line), line) for line in lines]
 
 
-def align_translations(
-    step_fn: StepFunction, tokenizers: Tokenizers, hypotheses: Sequence[Hypothesis], text: HeldOutText, units: Units
-) -> list[Alignment] | None:
-    """The attention of a model while it wrote its translations of a test set; None without attention."""
-    src, _ = reference_sentences(tokenizers, text)
-    tgt = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses]
-    return align(step_fn, tokenizers, src, tgt, units=units)
-
-
-def reference_sentences(tokenizers: Tokenizers, text: HeldOutText) -> tuple[list[Sentence], list[Sentence]]:
-    """The sources and references of a test set."""
-    src, tgt = (
-        [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
-        for side, lines in zip(text.encode(tokenizers), text.lines, strict=True)
-    )
-    return src, tgt
-
-
 def align(
     step_fn: StepFunction,
     tokenizers: Tokenizers,
@@ -75,19 +56,11 @@ def align(
 ) -> list[Alignment] | None:
     """The attention of a model that is made to write ``targets``.
 
-    Args:
-        step_fn: the model.
-        tokenizers: source and target.
-        sources: as many as targets.
-        targets: translations.
-        units: merge the pieces of a word: the weights of the source word's pieces are added, of the target word's
-            pieces the mean is taken.
+    To ``words``, pieces are merged: the weights of the source word's are added, of the target word's the mean is taken.
 
     Returns:
         As many as sources; None if the model has no attention.
     """
-    if not step_fn.has_attention:
-        return None
     src_tokenizer, tgt_tokenizer = tokenizers
     src_ids, tgt_ids = ([sentence.ids for sentence in side] for side in (sources, targets))
     matrices = forced_alignments(step_fn, src_ids, tgt_ids, batch_tokens=_BATCH_TOKENS)

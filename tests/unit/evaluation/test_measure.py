@@ -9,12 +9,10 @@ import sacrebleu
 import torch
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.alignment_error import Gold, reference_error_rate
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.measure import Evaluator, Measurement
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchState, TorchStepFunction
-from softsearch.evaluation.word_alignment import align_translations
 from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
@@ -23,7 +21,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy, StepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
-from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import UNK
 from tests.contract.models import TGT_VOCAB, small_model
 
@@ -234,23 +232,3 @@ def test_exact_search_that_gives_up_is_no_proof() -> None:
     _, warnings = Evaluator(text=plain).search_curve(one, {"exact": search}, BEAM)
     assert warnings[0].startswith("one: exact search did not come to an end for ")
     assert " of 5 sentences" in warnings[0]
-
-
-def test_the_test_set_is_tokenised_once() -> None:
-    class Counting(SentencePieceTokenizer):
-        lines = 0
-
-        def encode(self, text: str) -> list[int]:
-            self.lines += 1
-            return super().encode(text)
-
-    tokenizer, plain = Counting(TOKENIZER.model), text("plain")
-    one = replace(system(), tokenizers=(tokenizer, tokenizer))
-    evaluator = Evaluator(text=plain)
-    hypotheses = evaluator.measure(one, GREEDY, "greedy").hypotheses
-    evaluator.search_curve(one, {"greedy": GREEDY}, BEAM)
-    assert align_translations(one.step_fn, one.tokenizers, hypotheses, plain, "words") is not None
-    assert (
-        reference_error_rate(one.step_fn, one.tokenizers, [Gold(frozenset(), frozenset())] * len(SOURCES), plain) == 1
-    )
-    assert tokenizer.lines == len(SOURCES) + len(REFERENCES)

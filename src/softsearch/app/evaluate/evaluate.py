@@ -22,7 +22,7 @@ from softsearch.app.systems.reranking import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
-from softsearch.evaluation.alignment_error import Gold, reference_error_rate
+from softsearch.evaluation.alignment_error import Gold, alignment_error_rate
 from softsearch.evaluation.baselines import compare_signatures, read_earlier
 from softsearch.evaluation.bootstrap import compare
 from softsearch.evaluation.measure import Evaluator
@@ -31,7 +31,7 @@ from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.train_test_overlap import find_overlap
-from softsearch.evaluation.word_alignment import Alignment, align_translations
+from softsearch.evaluation.word_alignment import Alignment, Sentence, align, encode_sentences, links
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle
@@ -134,12 +134,15 @@ def _measure(
         points, unproven = evaluator.search_curve(system, curve, curve_options(options.search))
         report = replace(report, search_curve=points)
         warnings += unproven
-    step_fn, tokenizers, text = system.step_fn, system.tokenizers, evaluator.text
+    src, references = map(encode_sentences, system.tokenizers, evaluator.text.lines)
     if gold is not None:
-        report = replace(report, aer=reference_error_rate(step_fn, tokenizers, gold, text))
+        forced = align(system.step_fn, system.tokenizers, src, references, units="words")
+        aer = None if forced is None else alignment_error_rate([links(alignment) for alignment in forced], gold)
+        report = replace(report, aer=aer)
     if not options.alignments:
         return report, None, warnings
-    alignments = align_translations(step_fn, tokenizers, hypotheses, text, options.alignment_units)
+    tgt = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses]
+    alignments = align(system.step_fn, system.tokenizers, src, tgt, units=options.alignment_units)
     if alignments is None:
         warnings.append(f"{system.name}: no alignments, because the model has no attention")
     return report, alignments, warnings
