@@ -13,10 +13,10 @@ from optuna.samplers import GridSampler, TPESampler
 from rich.table import Table
 from sacrebleu.metrics.base import Metric
 
-from softsearch.app.config.options import Paths, Tune
+from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import check
 from softsearch.app.console import plain_console, progress, say
-from softsearch.app.systems.open import open_any, open_systems
+from softsearch.app.systems.open import open_any, open_systems, path_list
 from softsearch.app.systems.reranking import build_search, is_rerank
 from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
@@ -215,8 +215,8 @@ def _tuned(options: Tune, trials: Trials, validation: Mapping[str, Any]) -> Tune
     together = len(weights) > 1 or language_model is not None
     reranks = is_rerank(options.search)
     return Tuned(
-        ckpt=_listed(options.ckpt),
-        bundle=_listed(options.bundle),
+        ckpt=path_list(options.ckpt),
+        bundle=path_list(options.bundle),
         average=options.average,
         ensemble=best["ensemble"] if together else None,
         weights=weights if together else None,
@@ -243,10 +243,6 @@ def _numbered(name: str, values: Sequence[Any]) -> Point:
 
 def _values(name: str, point: Point) -> list[float]:
     return [value for key, value in point.items() if key.rpartition("[")[0] == name]
-
-
-def _listed(paths: Paths) -> list[str]:
-    return [] if paths is None else [str(path) for path in (paths if isinstance(paths, list) else [paths])]
 
 
 def _describe(point: Point) -> str:

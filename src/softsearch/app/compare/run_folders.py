@@ -5,7 +5,7 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,30 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from softsearch.app.compare.comparison import Run
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, plain_signature
 from softsearch.training.run_folder import METRICS
 
 _SWEEP = "results.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One system that was trained or evaluated."""
+
+    name: str
+    folder: str
+    model: str = ""
+    bleu: float | None = None
+    chrf: float | None = None
+    ter: float | None = None
+    translating: float | None = None  # tokens of translations a second
+    training: float | None = None  # tokens of the target side a second
+    parameters: int | None = None
+    size_bytes: int | None = None
+    test_set: str = ""
+    signature: str = ""  # of BLEU
+    missing: str = ""  # why there are no scores
 
 
 def find_folders(runs: Path | list[Path]) -> list[Path]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,24 +16,17 @@ Paths = str | Path | list[str] | list[Path] | None
 
 
 def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System]:
-    """Opens checkpoints, then bundles.
-
-    Args:
-        ckpt: path or paths of checkpoints.
-        bundle: folder or folders of bundles.
-        average: of the newest so many step checkpoints beside each checkpoint, the mean; None: the checkpoint itself.
+    """Opens checkpoints, then bundles; with ``average``, the mean of so many step checkpoints beside each checkpoint.
 
     Raises:
         ConfigError: none is named.
         CheckpointError: a checkpoint cannot be read.
         BundleError: a bundle cannot be read.
     """
-    checkpoints, bundles = _path_list("ckpt", ckpt), _path_list("bundle", bundle)
-    if not checkpoints and not bundles:
+    systems = [_open_checkpoint(path, average) for path in path_list(ckpt)] + list(map(open_bundle, path_list(bundle)))
+    if not systems:
         raise ConfigError("no system is named; expected ckpt=RUN/checkpoints/best.ckpt or bundle=FOLDER, or lists")
-    return _with_unique_names(
-        [*(_open_checkpoint(path, average) for path in checkpoints), *(open_bundle(path) for path in bundles)]
-    )
+    return _with_unique_names(systems)
 
 
 def open_any(paths: Sequence[str]) -> list[System]:
@@ -42,11 +34,9 @@ def open_any(paths: Sequence[str]) -> list[System]:
     return _with_unique_names([open_bundle(p) if Path(p).is_dir() else _open_checkpoint(p, None) for p in paths])
 
 
-def _path_list(key: str, paths: Paths) -> list[str]:
-    values: Any = [] if paths is None else [paths] if isinstance(paths, str | Path) else paths  # of YAML, so anything
-    if not isinstance(values, list) or not all(isinstance(path, str | Path) and path for path in values):
-        raise ConfigError(f"{key}={paths!r}: expected a path or a list of paths, as in {key}='[a,b]'")
-    return [str(path) for path in values]
+def path_list(paths: Paths) -> list[str]:
+    """One or several paths as a list of text."""
+    return [] if paths is None else [str(path) for path in (paths if isinstance(paths, list) else [paths])]
 
 
 def _with_unique_names(systems: list[System]) -> list[System]:

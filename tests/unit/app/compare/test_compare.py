@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softsearch.app.compare.compare import print_comparison, write_comparison
-from softsearch.app.compare.comparison import Run, compare_runs, pareto_front
+from softsearch.app.compare.compare import compare_runs, pareto_front, print_comparison, write_comparison
+from softsearch.app.compare.run_folders import Run
 
 SIGNATURE = "nrefs:1|tok:none"
 
