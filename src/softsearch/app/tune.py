@@ -58,19 +58,11 @@ class Problem(NamedTuple):
 class Models:
     """The models that work together, and the text that they are tuned on."""
 
-    options: Tune
+    start: Point  # the given options of the ensemble
     systems: Sequence[System]
     language_model: System | None
     text: HeldOutText
     metric: Metric
-
-    @property
-    def start(self) -> Point:
-        """The given options of the ensemble."""
-        options = self.options
-        weights = [1.0] * len(self.systems) if options.weights is None else options.weights
-        start = {"ensemble": options.ensemble, "language_model_weight": float(options.language_model_weight)}
-        return start | _numbered("weights", weights)
 
     def combined(self, point: Point) -> System:
         """The ensemble of all of them."""
@@ -99,8 +91,10 @@ def tune(options: Tune) -> None:
     text = read_test_set(options.data, options.test, systems, split=options.split, cache_dir=options.cache_dir)
     text = replace(text, sources=text.sources[: options.sentences], references=text.references[: options.sentences])
     metric = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)["bleu"]
-    models = Models(options, systems, language_model, text, metric)
-    problem = _reranker(models) if is_rerank(options.search) else _ensemble(models)
+    start = {"ensemble": options.ensemble, "language_model_weight": float(options.language_model_weight)}
+    start |= _numbered("weights", [1.0] * len(systems) if options.weights is None else options.weights)
+    models = Models(start, systems, language_model, text, metric)
+    problem = _reranker(models, options) if is_rerank(options.search) else _ensemble(models, options)
     began = time.perf_counter()
     trials = maximize(problem)
     _show(trials, text, time.perf_counter() - began)
@@ -108,8 +102,10 @@ def tune(options: Tune) -> None:
     validation = {"text": text.name, "sentences": len(text.sources), "signature": str(metric.get_signature())}
     tuned = _tuned(options, trials, validation)
     tuned.save(out)
-    command = shlex.join(["python", "src/evaluate.py", f"weights={out}", *_rest_of_search(tuned)])
-    say(f"weights: {out}\nnext: {command}")
+    # The same search needs those of its options again that were typed and are not in the file.
+    typed = [(option, option_key(option)) for option in typed_options()]
+    rest = [option for option, key in typed if key.partition(".")[0] == "search" and key not in tuned.options]
+    say(f"weights: {out}\nnext: {shlex.join(['python', 'src/evaluate.py', f'weights={out}', *rest])}")
 
 
 def maximize(problem: Problem) -> Trials:
@@ -146,9 +142,9 @@ def maximize(problem: Problem) -> Trials:
     return list(tried.values())
 
 
-def _ensemble(models: Models) -> Problem:
+def _ensemble(models: Models, options: Tune) -> Problem:
     """An ensemble, which searches anew at each point."""
-    start, search = models.start, models.options.search
+    start, search = dict(models.start), options.search
     models.combined(start)  # refuses wrong weights before anything is searched for
     grids: dict[str, Sequence[Any]] = {}
     if "length_penalty" in search:
@@ -173,13 +169,13 @@ def _ensemble(models: Models) -> Problem:
         say(f"BLEU {value:.2f} with {_describe(point)}")
         return value
 
-    return Problem(start, grids, bleu, models.options.searches)
+    return Problem(start, grids, bleu, options.searches)
 
 
-def _reranker(models: Models) -> Problem:
+def _reranker(models: Models, options: Tune) -> Problem:
     """A reranker, whose n-best lists are searched for and scored once."""
     system = models.combined(models.start)
-    strategy = cast(Rerank, build_search(models.options.search, system.tokenizers))
+    strategy = cast(Rerank, build_search(options.search, system.tokenizers))
     ids, _ = models.text.encode(system.tokenizers)
     search = cast(SearchStrategy, strategy.candidates)
     lists: Any = translate_ids(system.step_fn, search, ids, batch_tokens=BATCH_TOKENS)
@@ -231,12 +227,6 @@ def _tuned(options: Tune, trials: Trials, validation: Mapping[str, Any]) -> Tune
     )
 
 
-def _rest_of_search(tuned: Tuned) -> list[str]:
-    """The options of the search that were typed and are not in the file: the same search needs them again."""
-    typed = [(option, option_key(option)) for option in typed_options()]
-    return [option for option, key in typed if key.partition(".")[0] == "search" and key not in tuned.options]
-
-
 def _numbered(name: str, values: Sequence[Any]) -> Point:
     return {f"{name}[{index}]": value for index, value in enumerate(values)}
 
@@ -256,9 +246,8 @@ def _show(trials: Trials, text: HeldOutText, seconds: float) -> None:
     table.add_row(f"{highest:.2f}", "the start: " + _describe(best))
     for point, bleu in others:
         if bleu > highest:
-            table.add_row(
-                f"{bleu:.2f}", _describe({name: value for name, value in point.items() if value != best[name]})
-            )
+            change = {name: value for name, value in point.items() if value != best[name]}
+            table.add_row(f"{bleu:.2f}", _describe(change))
             best, highest = point, bleu
     console = plain_console()
     console.print(table)

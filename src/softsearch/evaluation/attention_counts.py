@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from softsearch.errors import ConfigError
+from softsearch.runtime.system import Tokenizers
 from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import forced_alignments
-from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.unknown_words import most_attended
 
 BATCH_TOKENS = 4096
@@ -15,7 +15,7 @@ _CHUNK = 2000  # pairs whose attention is in memory at once
 
 def attention_counts(
     step_fn: StepFunction,
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
+    tokenizers: Tokenizers,
     pairs: Sequence[tuple[str, str]],
     *,
     on_done: Callable[[int], None] | None = None,
@@ -23,13 +23,7 @@ def attention_counts(
     """Counts (source word, target word) where the source word has most attention while the target word is written.
 
     Words are those of the text, also where the vocabulary lacks them. Words with other white space than U+0020 in them,
-    which a dictionary cannot hold, are left out.
-
-    Args:
-        step_fn: the model, with attention.
-        tokenizers: source and target, of words.
-        pairs: source and target text.
-        on_done: called again and again with the number of pairs done since.
+    which a dictionary cannot hold, are left out. ``on_done`` is called again and again with the number of pairs since.
 
     Raises:
         ConfigError: the model has no attention, or a tokenizer is not of words.

@@ -9,6 +9,7 @@ from softsearch.evaluation.bootstrap import score_with_interval
 from softsearch.evaluation.schema import LengthRange
 
 _UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # words of the longest sentence of each range; a last range has the rest
+_NAMES = ("01-05", "06-10", "11-15", "16-20", "21-30", "31-40", "41-50", "51+")  # which sort by length
 
 
 def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
@@ -19,7 +20,7 @@ def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
     indices: dict[int, list[int]] = {}
     for index, source in enumerate(sources):
         indices.setdefault(bisect_left(_UPPER_BOUNDS, len(source.split())), []).append(index)
-    return {_name(number): indices[number] for number in sorted(indices)}
+    return {_NAMES[number]: indices[number] for number in sorted(indices)}
 
 
 def score_by_length(
@@ -38,10 +39,3 @@ def length_ratio(hypotheses: Sequence[str], references: Sequence[str], bleu: BLE
     """Words of the translations for each word of the references, as ``bleu`` tokenises them; 0 without references."""
     score = bleu.corpus_score(list(hypotheses), [list(references)])
     return float(score.sys_len / score.ref_len) if score.ref_len else 0.0
-
-
-def _name(number: int) -> str:
-    if number == len(_UPPER_BOUNDS):
-        return f"{_UPPER_BOUNDS[-1] + 1}+"
-    first = _UPPER_BOUNDS[number - 1] + 1 if number else 1
-    return f"{first:02d}-{_UPPER_BOUNDS[number]:02d}"  # two digits, so that names sort by length

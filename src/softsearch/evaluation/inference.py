@@ -51,8 +51,7 @@ def translate_sources(
 ) -> list[str]:
     """Translates sources on all processes together; each returns all translations, in order."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    rank = torch.distributed.get_rank() if distributed else 0
-    world_size = torch.distributed.get_world_size() if distributed else 1
+    rank, world_size = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
     with evaluating(model):
         n_best_lists = translate_ids(TorchStepFunction(model), search, src[rank::world_size], batch_tokens=BATCH_TOKENS)
     own = [tgt_tokenizer.decode(n_best[0].tokens) for n_best in n_best_lists]

@@ -45,25 +45,14 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Measures systems on one test set.
-
-    Args:
-        text: the test set.
-        dictionary: what replaces unknown words, see :func:`translation_texts`; None to leave them as they are.
-        progress: shows how many sentences are translated.
-    """
+    """Measures systems on one test set."""
 
     text: HeldOutText
-    dictionary: Mapping[str, str] | None = None
+    dictionary: Mapping[str, str] | None = None  # what replaces unknown words; None leaves them as they are
     progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
     def measure(self, system: System, strategy: SearchStrategy, search: str) -> Measurement:
-        """Translates the test set and scores it.
-
-        Args:
-            system: what translates.
-            strategy: how to search.
-            search: ``strategy`` in words, for the report.
+        """Translates the test set and scores it; ``search`` is ``strategy`` in words, for the report.
 
         Raises:
             SoftsearchError: the search does not fit the system.
@@ -101,15 +90,9 @@ class Evaluator:
     def search_curve(
         self, system: System, searches: Mapping[str, SearchStrategy], options: SearchOptions
     ) -> tuple[list[SearchPoint], list[str]]:
-        """Compares searches of the test set.
+        """A point for each search, by its name in the report, and a warning where exact search has given up.
 
-        Args:
-            system: what translates.
-            searches: by their names in the report.
-            options: the length penalty of the scores.
-
-        Returns:
-            A point for each, and a warning where exact search has given up.
+        ``options`` have the length penalty of the scores.
         """
         text, results, warnings = self.text, [], []
         bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
@@ -191,6 +174,8 @@ class Evaluator:
         scores = score_pairs(step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
         if impossible := sum(math.isinf(score.log_prob) for score in scores):
             share = f"{impossible:,} of {len(scores):,} references"
-            reason = f"a word of {share} has the probability 0, as one that a shortlist lacks"
-            return None, f"it is infinite, because {reason}"
+            return (
+                None,
+                f"it is infinite, because a word of {share} has the probability 0, as one that a shortlist lacks",
+            )
         return mean_nll(scores), ""

@@ -13,10 +13,10 @@ _TOLERANCE = 1e-4  # nats; the same translation in another batch differs by less
 
 
 class SearchResult(NamedTuple):
-    """One search on the whole test set."""
+    """One search on the whole test set, with the best hypothesis of each sentence."""
 
     name: str
-    hypotheses: list[Hypothesis]  # the best of each sentence
+    hypotheses: list[Hypothesis]
     seconds: float
     bleu: float
 

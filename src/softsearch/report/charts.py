@@ -18,13 +18,9 @@ Interval = tuple[float, float, float]  # value, low, high
 def draw_by_length(
     values: Mapping[int, Mapping[str, Interval]], counts: Mapping[str, int], label: str, *, level: float | None = None
 ) -> Figure:
-    """A line for each system over the ranges of source lengths, with a band for its intervals; inside ``style``.
+    """A line for each system, by its number, over the ranges of source lengths, with a band for its intervals.
 
-    Args:
-        values: of each system, by its number, and each range.
-        counts: sentences of each range, in the order of the axis.
-        label: what the values are.
-        level: a value with a dashed line.
+    ``counts`` are the sentences of each range, in the order of the axis. Call it inside ``style``.
     """
     figure, axes = _axes("words of the source", label)
     ranges = list(counts)
@@ -45,13 +41,7 @@ def draw_by_length(
 
 
 def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: str) -> NDArray[np.uint8]:
-    """The chart of one system, without intervals, as pixels ``[height, width, 3]``.
-
-    Args:
-        scores: of each range, 0 to 100.
-        counts: sentences of each range.
-        metric: what the scores are.
-    """
+    """The chart of one system's scores by range, without intervals, as pixels ``[height, width, 3]``."""
     with style():
         return pixels(draw_by_length({0: {name: (score,) * 3 for name, score in scores.items()}}, counts, metric))
 

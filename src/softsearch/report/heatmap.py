@@ -18,11 +18,7 @@ def draw_alignments(
 ) -> None:
     """Writes a heatmap as PNG: a row for each target piece, a column for each source piece, white is 1.
 
-    Args:
-        alignments: ``[len(tgt_pieces), len(src_pieces)]``, each row a distribution over the source.
-        src_pieces: the labels on top.
-        tgt_pieces: the labels on the left.
-        path: the file to write.
+    ``alignments`` are ``[len(tgt_pieces), len(src_pieces)]``, each row a distribution over the source.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with style():

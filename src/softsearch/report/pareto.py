@@ -19,14 +19,9 @@ def draw_pareto(
     front: Sequence[bool],
     path: Path,
 ) -> None:
-    """Writes a panel for each pair of objectives as PNG; the points on the front are numbered.
+    """Writes a panel for each pair of objectives as PNG; the points on the front of all objectives are numbered.
 
-    Args:
-        points: ``[runs, objectives]``.
-        numbers: of the runs.
-        objectives: name to ``maximize`` or ``minimize``.
-        front: which runs are on the Pareto front of all objectives together.
-        path: the file to write.
+    ``points`` are ``[runs, objectives]``, and ``objectives`` map a name to ``maximize`` or ``minimize``.
     """
     names = list(objectives)
     pairs = list(combinations(range(len(names)), 2))

@@ -64,9 +64,16 @@ def evaluate(config: DictConfig) -> None:
     members = [_with_shortlist(system, options) for system in members]
     systems = _with_ensemble(members, options)
     gold = read_alignment_options(options, text)
-    evaluator = Evaluator(text=text, dictionary=_read_dictionary(options.replace_unknown), progress=progress)
+    dictionary: dict[str, str] | None = None
+    if options.replace_unknown is not None:
+        dictionary = {} if options.replace_unknown == _COPY else read_dictionary(Path(options.replace_unknown))
+    evaluator = Evaluator(text=text, dictionary=dictionary, progress=progress)
     earlier = read_earlier(options.against, text, {system.name for system in systems})
-    warnings = _form_warnings(members, text)
+    warnings = [
+        f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
+        for system in members
+        if system.text_form != text.text_form
+    ]
     reports, alignments = [], []
     for system in systems:
         report, aligned, problems = _measure(evaluator, system, options, curve, gold)
@@ -91,12 +98,6 @@ def _check_options(options: Evaluate) -> dict[str, SearchStrategy]:
     return curve_searches(options.curve or [], options.search)
 
 
-def _read_dictionary(replace_unknown: str | None) -> dict[str, str] | None:
-    if replace_unknown is None:
-        return None
-    return {} if replace_unknown == _COPY else read_dictionary(Path(replace_unknown))
-
-
 def _with_ensemble(members: list[System], options: Evaluate) -> list[System]:
     if options.ensemble is None:
         return members
@@ -110,15 +111,14 @@ def _with_ensemble(members: list[System], options: Evaluate) -> list[System]:
 
 def _with_shortlist(system: System, options: Evaluate) -> System:
     """The system with a shortlist, where one is asked for: a bundle's own, or one of a checkpoint's training text."""
-    frequent, translations = options.shortlist.frequent, options.shortlist.translations
+    frequent = options.shortlist.frequent
     if frequent is None:
         return system
     if system.source is None:
-        return replace(
-            system, step_fn=Shortlisted(system.step_fn, open_shortlist(Bundle.open(system.origin), frequent))
-        )
+        shortlist = open_shortlist(Bundle.open(system.origin), frequent)
+        return replace(system, step_fn=Shortlisted(system.step_fn, shortlist))
     tables = training_shortlist(
-        system.source, system.tokenizers, options.cache_dir, frequent=frequent, translations=translations
+        system.source, system.tokenizers, options.cache_dir, frequent, options.shortlist.translations
     )
     assert isinstance(system.step_fn, TorchStepFunction)
     return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
@@ -157,14 +157,6 @@ def _describe(system: System, options: Evaluate) -> str:
     if unknown is not None:
         words.append("unknown words copied" if unknown == _COPY else f"unknown words from {Path(unknown).name}")
     return ", ".join(words)
-
-
-def _form_warnings(systems: Sequence[System], text: HeldOutText) -> list[str]:
-    return [
-        f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
-        for system in systems
-        if system.text_form != text.text_form
-    ]
 
 
 def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, int], warnings: list[str]) -> Report:

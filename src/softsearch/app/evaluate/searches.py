@@ -8,6 +8,7 @@ import hydra.utils
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import plain
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.errors import ConfigError
 from softsearch.search.interface import SearchStrategy
@@ -18,7 +19,6 @@ _SEARCHES = {
     "beam": "softsearch.search.beam.BeamSearch",
     "exact": "softsearch.search.exact.ExactSearch",
 }
-_LIMITS = ("max_length_factor", "max_length_offset")
 
 
 def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, SearchStrategy]:
@@ -52,9 +52,7 @@ def curve_options(search: DictConfig) -> SearchOptions:
 
 def _beam_options(search: DictConfig) -> dict[str, Any]:
     """The options of the search; of a reranker, of the one that finds its n-best lists."""
-    options = OmegaConf.to_container(search.search if is_rerank(search) else search, resolve=True)
-    assert isinstance(options, dict)
-    return {str(key): value for key, value in options.items()}
+    return plain(search.search if is_rerank(search) else search)
 
 
 def describe_search(search: DictConfig) -> str:
@@ -65,7 +63,7 @@ def describe_search(search: DictConfig) -> str:
     words = [f"{kind} {search['beam']}" if kind == "beam" else kind]
     for key, value in search.items():
         is_default = str(key) in parameters and value == parameters[str(key)].default
-        if key in ("_target_", "beam", *_LIMITS) or isinstance(value, Mapping):
+        if key in ("_target_", "beam", "max_length_factor", "max_length_offset") or isinstance(value, Mapping):
             continue
         if key == "length_penalty" or not is_default:
             words.append(f"{str(key).replace('_', ' ')} {value}")

@@ -35,16 +35,9 @@ def rerank(
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Rerank:
-    """A :class:`Rerank` with checkpoints or bundles in the place of models, each a :func:`rescoring_model`.
+    """A :class:`Rerank` whose ``models`` and ``proposers`` are paths of checkpoints or folders of bundles.
 
-    Args:
-        search: finds the n-best lists; its ``n_best`` is how many are reranked.
-        models: paths of the checkpoints and folders of the bundles that score.
-        weights: of the searching model, then of each of ``models``.
-        length_penalty: see :class:`Rerank`.
-        n_best: see :class:`Rerank`.
-        proposers: paths of models whose n-best lists are scored with the rest.
-        tokenizers: of the searching model.
+    ``tokenizers`` are those of the searching model.
 
     Raises:
         ConfigError: the command does not know how to rerank, or an option is wrong.

@@ -24,14 +24,7 @@ def read_test_set(
     split: str,
     cache_dir: Path,
 ) -> HeldOutText:
-    """Reads a split of ``data``, or two files.
-
-    Args:
-        data: the config group; None for the first checkpoint's own data.
-        files: sources and references, in the place of the split.
-        systems: whose data and languages count without ``data``.
-        split: as test, val.
-        cache_dir: where generated and downloaded files are.
+    """Reads ``files`` (sources, references), or else a split of ``data``; without it, of the first checkpoint's data.
 
     Raises:
         ConfigError: nothing says which text.
@@ -40,15 +33,14 @@ def read_test_set(
     source: ParallelSource | None = build(data)
     if source is None:
         source = next((system.source for system in systems if system.source is not None), None)
-    if files is not None:
-        src, tgt = files
-    elif source is None:
-        raise ConfigError("a bundle does not say what to test it on; set data=... or test='[x.en,x.de]'")
-    else:
+    if files is None:
+        if source is None:
+            raise ConfigError("a bundle does not say what to test it on; set data=... or test='[x.en,x.de]'")
         splits = source.files(cache_dir)
         if split not in splits:
             raise CorpusError(f"the data has no split {split!r}, found {', '.join(splits)}; set split or test")
-        src, tgt = splits[split]
+        files = splits[split]
+    src, tgt = files
     corpus = read_parallel(src, tgt, keep_empty=True)
     described = source or systems[0]
     return HeldOutText(
@@ -57,7 +49,7 @@ def read_test_set(
 
 
 def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:
-    """Returns the sentence pairs, the source and the target of each, as a run's data has them now.
+    """The sentence pairs of a run's data as they are now.
 
     Raises:
         CorpusError: a file cannot be read.
@@ -68,9 +60,9 @@ def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[st
 
 
 def training_shortlist(
-    source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, *, frequent: int, translations: int
+    source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Returns what a shortlist of the training text is made of, see :func:`softsearch.data.lexicon.shortlist_tables`.
+    """A shortlist of the training text, see :func:`softsearch.data.lexicon.shortlist_tables`.
 
     Raises:
         ConfigError: a number is of the wrong type or below 1.

@@ -88,9 +88,7 @@ def option_key(typed: str) -> str:
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
     """A command's config with the options of the file that ``weights=FILE`` names; without a file, the config itself.
 
-    Args:
-        config: of the command.
-        typed: the options that the user gave, see :func:`typed_options`; the others are defaults.
+    The options that are not ``typed`` (see :func:`typed_options`) are defaults, which the file's replace.
 
     Raises:
         ConfigError: the file cannot be read, or the user gave one of its options with another value.

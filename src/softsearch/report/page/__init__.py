@@ -3,16 +3,18 @@
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from matplotlib.figure import Figure
 
 from softsearch.errors import InputError
-from softsearch.evaluation.schema import Report
-from softsearch.report.charts import MARKERS
-from softsearch.report.page.figures import draw_figures
+from softsearch.evaluation.schema import LengthRange, Report, SearchPoint
+from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
+from softsearch.report.drawing import style, svg
 
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".svg": "image/svg+xml"}
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -27,16 +29,12 @@ _METRICS = {
 
 
 def write_page(report: Report, folder: Path) -> Path:
-    """Writes ``report.html`` and returns its path.
-
-    Args:
-        report: with at least one system.
-        folder: of the report, where its pictures are; they become part of the page.
+    """Writes ``report.html``, with the pictures of the folder in it, and returns its path.
 
     Raises:
         InputError: a picture that the report names is not in the folder.
     """
-    style, script, template = (
+    css, script, template = (
         files(__package__).joinpath(name).read_text(encoding="utf-8")
         for name in ("page.css", "page.js", "page.html.jinja")
     )
@@ -52,11 +50,11 @@ def write_page(report: Report, folder: Path) -> Path:
         signatures=_signatures(report),
         counts=counts,
         comparisons={(c.system, c.metric): c for c in report.comparisons},
-        figures={name: _clean(drawing) for name, drawing in draw_figures(report, counts).items()},
+        figures={name: _clean(drawing) for name, drawing in _draw_figures(report, counts).items()},
         markers=list(MARKERS.values()),
-        style=style,
+        style=css,
         script=script,
-        style_hash=_hash(style),
+        style_hash=_hash(css),
         script_hash=_hash(script),
         data=_translations(report),
     )
@@ -109,3 +107,35 @@ def _translations(report: Report) -> dict[str, Any]:
             for s in report.systems
         ],
     }
+
+
+def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
+    """The figures that the report has values for, by their ids in the page."""
+    by_length = {number: system.by_length for number, system in enumerate(report.systems) if system.by_length}
+    curves = {number: system.search_curve for number, system in enumerate(report.systems) if system.search_curve}
+    figures: dict[str, tuple[Figure, dict[int, list[str]]]] = {}
+    with style():
+        if by_length:
+            bleu = {n: {r.name: (r.bleu.value, r.bleu.low, r.bleu.high) for r in rs} for n, rs in by_length.items()}
+            ratio = {n: {r.name: (r.length_ratio,) * 3 for r in rs} for n, rs in by_length.items()}
+            notes = {n: [_bleu_note(r) for r in rs] for n, rs in by_length.items()}
+            figures["bleu-by-length"] = draw_by_length(bleu, counts, "BLEU"), notes
+            notes = {n: [f"{r.name} words: {r.length_ratio:.3f}" for r in rs] for n, rs in by_length.items()}
+            figures["length-ratio"] = draw_by_length(ratio, counts, "length ratio", level=1.0), notes
+        if curves:
+            notes = {n: [_search_note(point) for point in points] for n, points in curves.items()}
+            figures["search-curve"] = draw_search_curve(curves), notes
+        return {
+            name: svg(
+                figure, name, {n: [f"{report.systems[n].name}, {text}" for text in texts] for n, texts in notes.items()}
+            )
+            for name, (figure, notes) in figures.items()
+        }
+
+
+def _bleu_note(span: LengthRange) -> str:
+    return f"{span.name} words: {span.bleu.value:.1f} ({span.bleu.low:.1f} to {span.bleu.high:.1f})"
+
+
+def _search_note(point: SearchPoint) -> str:
+    return f"{point.name}: {point.bleu:.2f} BLEU in {point.seconds:,.1f} seconds"
