@@ -1,16 +1,12 @@
 """Dictionary of the training text, counted from the attention of a trained model."""
 
-import torch
-
-from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Dictionary
 from softsearch.app.console import progress, say
+from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_training_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.attention_counts import attention_counts
-from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.text.word_dictionary import best_translations, write_dictionary
-from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.cpu_memory import keep_freed_memory
 
 
@@ -21,13 +17,12 @@ def dictionary(options: Dictionary) -> None:
         SoftsearchError: the checkpoint or the text cannot be read, the model has no attention or is not over words.
     """
     keep_freed_memory()
-    contents = read_weights(options.ckpt, options.average)
+    (system,) = open_systems(options.ckpt, None, options.average)
     if options.out.is_dir():
         raise ConfigError(f"out={options.out} is a folder, expected the name of a file; set out=FILE.tsv")
-    model = rebuild_model(contents).to("cuda" if torch.cuda.is_available() else "cpu")
-    pairs = read_training_text(rebuild_source(contents), options.cache_dir)[: options.pairs]
+    pairs = read_training_text(system.source, options.cache_dir)[: options.pairs]
     with progress("aligning", len(pairs)) as advance:
-        counts = attention_counts(TorchStepFunction(model), contents.tokenizers, pairs, on_done=advance)
+        counts = attention_counts(system.step_fn, system.tokenizers, pairs, on_done=advance)
     entries = best_translations(counts)
     write_dictionary(options.out, entries)
     say(f"{len(entries):,} words of {len(pairs):,} sentence pairs: {options.out}")

@@ -88,7 +88,7 @@ def tune(options: Tune) -> None:
     check(OmegaConf.to_container(options.search, resolve=True), "search")
     systems = open_systems(options.ckpt, options.bundle, options.average)
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
-    text = read_test_set(options.data, options.test, systems, split=options.split, cache_dir=options.cache_dir)
+    text = read_test_set(options, options.test, systems)
     text = replace(text, sources=text.sources[: options.sentences], references=text.references[: options.sentences])
     metric = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)["bleu"]
     start = {"ensemble": options.ensemble, "language_model_weight": float(options.language_model_weight)}

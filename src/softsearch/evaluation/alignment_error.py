@@ -11,14 +11,15 @@ from softsearch.text.corpus import read_lines
 
 _NAACL = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: (?:0|1|0?\.\d+|1\.0+))?")
 _PHARAOH = re.compile(r"(\d+)([-?])(\d+)")
+_GoldLink = tuple[int, str, int, Link, bool]  # line from 1, its text, sentence from 0, link, whether it is sure
 _FORMATS = "a line of links as in '0-0 1?2' (Pharaoh), or 'sentence source target S|P' (NAACL)"
 
 
 class Gold(NamedTuple):
     """The links of one sentence pair."""
 
-    sure: frozenset[Link]
-    possible: frozenset[Link]  # the sure ones too
+    sure: set[Link]
+    possible: set[Link]  # the sure ones too
 
 
 def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:
@@ -46,10 +47,8 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> 
     then perhaps a confidence. Links with word 0, which say that a word has no partner, are left out. A sentence
     without lines has no links. Pharaoh: a line for each sentence, ``-`` is sure and ``?`` possible.
 
-    Args:
-        path: the file.
-        lengths: words of the source and of the target of each sentence.
-        first: the number of the first word in Pharaoh's format, 0 or 1.
+    ``lengths`` are the words of the source and of the target of each sentence; ``first`` is the number of the first
+    word in Pharaoh's format, 0 or 1.
 
     Raises:
         CorpusError: the file cannot be read, or a line is not of the format, or of a word that is not there.
@@ -63,8 +62,7 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> 
         gold_links, advice = _naacl_links(path, lines, len(lengths)), "is it of this test set?"
     else:
         raise CorpusError(f"{path} begins with {' '.join(beginning)[:60]!r}, expected {_FORMATS}")
-    sure: list[set[Link]] = [set() for _ in lengths]
-    possible: list[set[Link]] = [set() for _ in lengths]
+    gold = [Gold(set(), set()) for _ in lengths]
     for number, text, sentence, link, is_sure in gold_links:
         words = lengths[sentence]
         if not all(0 <= index < count for index, count in zip(link, words, strict=True)):
@@ -72,18 +70,10 @@ def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> 
                 f"{path}:{number} has the link {text!r}, but the source has {words[0]} words and the target "
                 f"{words[1]}; {advice}"
             )
-        possible[sentence].add(link)
+        gold[sentence].possible.add(link)
         if is_sure:
-            sure[sentence].add(link)
-    return [Gold(frozenset(s), frozenset(p)) for s, p in zip(sure, possible, strict=True)]
-
-
-class _GoldLink(NamedTuple):
-    line: int  # of the file, from 1
-    text: str
-    sentence: int  # from 0
-    link: Link
-    is_sure: bool
+            gold[sentence].sure.add(link)
+    return gold
 
 
 def _pharaoh_links(path: Path, lines: list[str], sentences: int, first: int) -> Iterator[_GoldLink]:
@@ -94,7 +84,7 @@ def _pharaoh_links(path: Path, lines: list[str], sentences: int, first: int) -> 
             match = _PHARAOH.fullmatch(text)
             if match is None:
                 raise CorpusError(f"{path}:{number} has {text[:60]!r}, expected {_FORMATS}")
-            yield _GoldLink(number, text, number - 1, (int(match[1]) - first, int(match[3]) - first), match[2] == "-")
+            yield number, text, number - 1, (int(match[1]) - first, int(match[3]) - first), match[2] == "-"
 
 
 def _naacl_links(path: Path, lines: list[str], sentences: int) -> Iterator[_GoldLink]:
@@ -111,4 +101,4 @@ def _naacl_links(path: Path, lines: list[str], sentences: int) -> Iterator[_Gold
                 f"{path}:{number} is of sentence {sentence}, expected 1 to {sentences}; is it of this test set?"
             )
         if src and tgt:
-            yield _GoldLink(number, text, sentence - 1, (src - 1, tgt - 1), match[4] != "P")
+            yield number, text, sentence - 1, (src - 1, tgt - 1), match[4] != "P"

@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.system import Tokenizers
+from softsearch.evaluation.word_alignment import Tokenizers, align, encode_sentences
 from softsearch.search.interface import StepFunction
-from softsearch.search.scoring import forced_alignments
 from softsearch.text.unknown_words import most_attended
 
-BATCH_TOKENS = 4096
 _CHUNK = 2000  # pairs whose attention is in memory at once
 
 
@@ -32,19 +30,16 @@ def attention_counts(
         raise ConfigError("the model's vocabulary has smaller units than words; train with tokenizer=word")
     if not step_fn.has_attention:
         raise ConfigError("the model has no attention that could be counted; train one with attention")
-    encode_src, encode_tgt = (tokenizer.encode for tokenizer in tokenizers)
     counts: Counter[tuple[str, str]] = Counter()
     by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # batches of like length
     for begin in range(0, len(by_length), _CHUNK):
         chunk = by_length[begin : begin + _CHUNK]
-        src = [encode_src(source) for source, _ in chunk]
-        tgt = [encode_tgt(target) for _, target in chunk]
-        matrices = forced_alignments(step_fn, src, tgt, batch_tokens=BATCH_TOKENS) or []
-        for pair, matrix in zip(chunk, matrices, strict=True):
-            read, written = (tokenizer.words(text) for tokenizer, text in zip(tokenizers, pair, strict=True))
-            indices = most_attended(read, matrix[:-1])
+        src, tgt = (encode_sentences(t, side) for t, side in zip(tokenizers, zip(*chunk, strict=True), strict=True))
+        for alignment in align(step_fn, tokenizers, src, tgt, units="words") or []:
+            read, written = alignment.src[:-1], alignment.tgt[:-1]  # without EOS
+            indices = most_attended(read, alignment.weights[:-1])
             aligned = () if indices is None else zip((read[index] for index in indices), written, strict=True)
-            counts.update(words for words in aligned if all(unit.split() == [unit] for unit in words))
+            counts.update(words for words in aligned if all(word.split() == [word] for word in words))
         if on_done is not None:
             on_done(len(chunk))
     return counts

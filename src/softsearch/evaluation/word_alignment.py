@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.runtime.system import Tokenizers
 from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer
@@ -17,6 +16,7 @@ Units = Literal["words", "pieces"]
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _SPACE = "\u2581"
 _END, _UNKNOWN = SPECIALS[EOS], SPECIALS[UNK]
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 _BATCH_TOKENS = 2048
 
 

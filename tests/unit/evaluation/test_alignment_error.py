@@ -7,7 +7,7 @@ import pytest
 from softsearch.errors import CorpusError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
 
-SURE, POSSIBLE = frozenset({(0, 0), (1, 2)}), frozenset({(0, 0), (1, 2), (1, 1)})
+SURE, POSSIBLE = {(0, 0), (1, 2)}, {(0, 0), (1, 2), (1, 1)}
 
 
 def gold_file(folder: Path, text: str) -> Path:
@@ -33,7 +33,7 @@ def test_one_sentence_by_hand(found: list[tuple[int, int]], expected: float) -> 
 
 
 def test_sentences_are_counted_together() -> None:
-    other = Gold(frozenset({(0, 0)}), frozenset({(0, 0), (0, 1)}))
+    other = Gold({(0, 0)}, {(0, 0), (0, 1)})
     # |A and S| = 2 + 0, |A and P| = 2 + 1, |A| = 2 + 2, |S| = 2 + 1
     found = [[(0, 0), (1, 2)], [(0, 1), (3, 3)]]
     assert alignment_error_rate(found, [Gold(SURE, POSSIBLE), other]) == pytest.approx(1 - 5 / 7)
@@ -41,12 +41,12 @@ def test_sentences_are_counted_together() -> None:
 
 def test_nothing_to_compare_is_an_error() -> None:
     with pytest.raises(CorpusError, match="have a link"):
-        alignment_error_rate([[]], [Gold(frozenset(), frozenset())])
+        alignment_error_rate([[]], [Gold(set(), set())])
 
 
 def test_pharaoh_from_zero_and_from_one(tmp_path: Path) -> None:
     path = gold_file(tmp_path, "0-0 1?1 1-2\n\n0-1\n")
-    expected = [Gold(SURE, POSSIBLE), Gold(frozenset(), frozenset()), Gold(frozenset({(0, 1)}), frozenset({(0, 1)}))]
+    expected = [Gold(SURE, POSSIBLE), Gold(set(), set()), Gold({(0, 1)}, {(0, 1)})]
     assert read_gold(path, [(2, 3), (1, 1), (2, 2)], first=0) == expected
     path = gold_file(tmp_path, "1-1 2?2 2-3\n")
     assert read_gold(path, [(2, 3)], first=1) == expected[:1]
@@ -54,7 +54,7 @@ def test_pharaoh_from_zero_and_from_one(tmp_path: Path) -> None:
 
 def test_naacl_with_null_links_confidences_and_a_sentence_without_links(tmp_path: Path) -> None:
     path = gold_file(tmp_path, "0001 1 1 S\n0001 2 2 P 0.5\n0001 2 3\n0001 0 2 S\n1 1 0\n0003 1 2 S 1\n")
-    expected = [Gold(SURE, POSSIBLE), Gold(frozenset(), frozenset()), Gold(frozenset({(0, 1)}), frozenset({(0, 1)}))]
+    expected = [Gold(SURE, POSSIBLE), Gold(set(), set()), Gold({(0, 1)}, {(0, 1)})]
     assert read_gold(path, [(2, 3), (1, 1), (2, 2)], first=0) == expected
 
 

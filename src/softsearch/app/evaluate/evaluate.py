@@ -58,7 +58,7 @@ def evaluate(config: DictConfig) -> None:
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     curve = _check_options(options)
     members = open_systems(options.ckpt, options.bundle, options.average)
-    text = read_test_set(options.data, options.test, members, split=options.split, cache_dir=options.cache_dir)
+    text = read_test_set(options, options.test, members)
     for system in members:
         say(f"translating {len(text.sources)} sentences with {system.described}")
     members = [_with_shortlist(system, options) for system in members]

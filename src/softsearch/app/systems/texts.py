@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from omegaconf import DictConfig
 
 from softsearch.app.config.instantiate import build
+from softsearch.app.config.options import Systems
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
@@ -16,30 +16,23 @@ from softsearch.runtime.system import System, Tokenizers
 from softsearch.text.corpus import read_parallel
 
 
-def read_test_set(
-    data: DictConfig | None,
-    files: tuple[Path, Path] | None,
-    systems: Sequence[System],
-    *,
-    split: str,
-    cache_dir: Path,
-) -> HeldOutText:
-    """Reads ``files`` (sources, references), or else a split of ``data``; without it, of the first checkpoint's data.
+def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Sequence[System]) -> HeldOutText:
+    """Reads ``files`` (sources, references), or else a split of the options' data or the first checkpoint's.
 
     Raises:
         ConfigError: nothing says which text.
         CorpusError: the text cannot be read, or there is none.
     """
-    source: ParallelSource | None = build(data)
+    source: ParallelSource | None = build(options.data)
     if source is None:
         source = next((system.source for system in systems if system.source is not None), None)
     if files is None:
         if source is None:
             raise ConfigError("a bundle does not say what to test it on; set data=... or test='[x.en,x.de]'")
-        splits = source.files(cache_dir)
-        if split not in splits:
-            raise CorpusError(f"the data has no split {split!r}, found {', '.join(splits)}; set split or test")
-        files = splits[split]
+        splits = source.files(options.cache_dir)
+        if options.split not in splits:
+            raise CorpusError(f"the data has no split {options.split!r}, found {', '.join(splits)}; set split or test")
+        files = splits[options.split]
     src, tgt = files
     corpus = read_parallel(src, tgt, keep_empty=True)
     described = source or systems[0]
