@@ -1,16 +1,13 @@
 """Log probabilities that checkpoints and bundles give to reference translations."""
 
-from pathlib import Path
-
 from softsearch.app.config.options import Score
 from softsearch.app.console import say
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
-from softsearch.evaluation.test_set import HeldOutText
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
-from softsearch.runtime.system import System, combine
+from softsearch.runtime.system import combine
 from softsearch.training.cpu_memory import keep_freed_memory
 
 _CHUNK = 4096  # pairs whose scores are written at once
@@ -38,16 +35,10 @@ def score(options: Score) -> None:
     with all_or_nothing(options.run_dir) as new:
         for system in systems:
             name = "scores.tsv" if len(systems) == 1 else f"scores.{file_name(system.name)}.tsv"
-            summary = _score(system, text, new / name, tokens=options.tokens)
-            summaries.append(f"{system.name}: {summary}: {options.run_dir / name}")
+            src, tgt = text.encode(system.tokenizers)
+            with (new / name).open("wb") as stream:
+                writer = ScoreWriter(stream, tokens=options.tokens)
+                for begin in range(0, len(src), _CHUNK):
+                    writer.write(system.score(src[begin : begin + _CHUNK], tgt[begin : begin + _CHUNK]))
+            summaries.append(f"{system.name}: {writer.summary()}: {options.run_dir / name}")
     say("\n".join(summaries))
-
-
-def _score(system: System, text: HeldOutText, path: Path, *, tokens: bool) -> str:
-    src, tgt = text.encode(system.tokenizers)
-    with path.open("wb") as stream:
-        writer = ScoreWriter(stream, tokens=tokens)
-        for begin in range(0, len(src), _CHUNK):
-            chunk = slice(begin, begin + _CHUNK)
-            writer.write(system.score(src[chunk], tgt[chunk]))
-    return writer.summary()

@@ -46,13 +46,8 @@ def compare(
 ) -> list[Comparison]:
     """Tests whether systems differ from the first one, by sacreBLEU's paired bootstrap.
 
-    Args:
-        systems: the translations of each, by name.
-        metrics: of different kinds, by the names that they get in the result.
-        references: as long as the translations.
-
     Returns:
-        For each system but the first, and each metric, the difference (the system minus the first) and the two-sided
+        For each system except the first, and each metric, the difference (the system minus the first) and the two-sided
         p-value. Where there is no difference it is 1; sacreBLEU would give its smallest to equal translations.
     """
     names, baseline, comparisons = list(systems), next(iter(systems)), []

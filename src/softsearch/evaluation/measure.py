@@ -108,15 +108,6 @@ class Evaluator:
     def translate(self, system: System, strategy: SearchStrategy) -> Translations:
         """Translates the sources."""
         src, _ = self.text.encode(system.tokenizers)
-        hypotheses, seconds = self._search(system, strategy, src)
-        return Translations(
-            hypotheses, translation_texts(system, self.text.sources, hypotheses, self.dictionary), seconds
-        )
-
-    def _search(
-        self, system: System, strategy: SearchStrategy, src: Sequence[Sequence[int]]
-    ) -> tuple[list[Hypothesis], float]:
-        """The best hypothesis of each source, and the seconds that it took."""
         # A bundle computes each batch on one core; PyTorch shares out the work of one batch itself.
         workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
         with self.progress(system.name, len(src)) as advance:
@@ -125,7 +116,10 @@ class Evaluator:
                 system.step_fn, strategy, src, batch_tokens=BATCH_TOKENS, workers=workers, on_done=advance
             )
             seconds = time.perf_counter() - start
-        return [n_best[0] for n_best in n_best_lists], seconds
+        hypotheses = [n_best[0] for n_best in n_best_lists]
+        return Translations(
+            hypotheses, translation_texts(system, self.text.sources, hypotheses, self.dictionary), seconds
+        )
 
     def _scores(self, hypotheses: list[str], no_unk: tuple[list[str], list[str]] | None) -> dict[str, Score]:
         text = self.text
@@ -152,13 +146,13 @@ class Evaluator:
         indices = [i for i, pair in enumerate(zip(src, tgt, strict=True)) if not any(UNK in ids for ids in pair)]
         if not 0 < len(indices) < len(src):
             return None
+        sources, references = ([side[index] for index in indices] for side in self.text.lines)
         tgt_tokenizer = system.tokenizers[1]
-        best = [hypotheses[index] for index in indices]
         if tgt_tokenizer.has_words or any(UNK in hypothesis.tokens for hypothesis in hypotheses):
+            part = replace(self, text=replace(self.text, sources=sources, references=references), dictionary=None)
             banned = replace(system, step_fn=Banned(system.step_fn, [UNK]))
-            best, _ = self._search(banned, strategy, [src[index] for index in indices])
-        texts = [tgt_tokenizer.decode(hypothesis.tokens) for hypothesis in best]
-        return texts, [self.text.references[index] for index in indices]
+            return part.translate(banned, strategy).texts, references
+        return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], references
 
     def _nll(self, system: System) -> tuple[float | None, str]:
         """Mean -log p of a token of the references, EOS included, in nats, with all that the system translates with.

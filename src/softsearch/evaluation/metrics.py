@@ -36,14 +36,9 @@ def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False) 
 def corpus_scores(
     hypotheses: Sequence[str], references: Sequence[str], *, text_form: TextForm, tgt_lang: str, ter: bool = True
 ) -> Scores:
-    """Scores translations against one reference each.
+    """Scores detokenised translations against one reference each; ``ter`` takes longer than the other metrics.
 
-    Args:
-        hypotheses: detokenised translations.
-        references: as long as ``hypotheses``.
-        text_form: ``lc_tok`` text is tokenised already, and BLEU takes it as it is (``tokenize=none``).
-        tgt_lang: ISO code of the target language; decides how plain text is tokenised.
-        ter: compute the translation edit rate too, which takes longer than the others.
+    BLEU takes ``lc_tok`` text as it is (``tokenize=none``); the target language decides how plain text is tokenised.
     """
     values, signatures = {}, {}
     for name, metric in corpus_metrics(text_form=text_form, tgt_lang=tgt_lang, ter=ter).items():

@@ -33,10 +33,7 @@ class Words(NamedTuple):
 class TorchStepFunction:
     """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
 
-    Args:
-        model: the model.
-        shortlist: the words allowed in each translation, over which probabilities are normalised; None allows the
-            whole vocabulary.
+    With a shortlist, probabilities are normalised over the words that it allows in each translation.
     """
 
     def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:

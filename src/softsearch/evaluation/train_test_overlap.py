@@ -24,13 +24,9 @@ def find_overlap(
     test: HeldOutText,
     cache_dir: Path,
 ) -> tuple[dict[str, int], list[str]]:
-    """Looks for the test sentences in the training data of each system.
+    """Looks for the test sentences in the training data of each system, by its name; a bundle has none.
 
-    Args:
-        sources: the training data of each system, by its name; None of a bundle.
-        substitute: data of the same kind, read where a system's own files are gone.
-        test: the test set.
-        cache_dir: of generated and downloaded files.
+    ``substitute`` is data of the same kind, read where a system's own files are gone.
 
     Returns:
         Counts by kind, none where nothing could be read, and warnings: of overlap, and of what was not checked.

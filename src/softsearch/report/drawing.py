@@ -25,11 +25,8 @@ _FALLBACKS = (*_CHINESE_JAPANESE, "Arial Unicode MS", "Noto Sans Devanagari", "N
 COLOURS = ("#1a56b0", "#c2410c", "#0f766e", "#8b2fb8", "#946200", "#be1856", "#4a7309", "#4b5768")
 SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # of text and axes, of the grid, of what lies behind
 # The same as variables of the page's style sheet, which follow the light or dark scheme.
-_VARIABLES = {colour: f"var(--s{number})" for number, colour in enumerate(COLOURS)} | {
-    SOFT: "var(--soft)",
-    LINE: "var(--line)",
-    GROUND: "var(--card)",
-}
+_VARIABLES = {SOFT: "var(--soft)", LINE: "var(--line)", GROUND: "var(--card)"}
+_VARIABLES |= {colour: f"var(--s{number})" for number, colour in enumerate(COLOURS)}
 
 
 @contextmanager
@@ -65,11 +62,8 @@ def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
     """Draws a figure, inside :func:`style`, as an SVG element for a page.
 
     Its colours are variables of the page's style sheet, and it has no inline styles, which the page's policy forbids.
-
-    Args:
-        figure: in the colours of this module.
-        name: of the figure, unique in the page.
-        notes: for each marker of the line with the gid ``line-NUMBER``, what is shown when the pointer rests on it.
+    ``name`` is unique in the page; ``notes`` are shown when the pointer rests on the markers of the line with the gid
+    ``line-NUMBER``.
     """
     file = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": name}):  # ids that are unique in the page, and the same each time

@@ -79,14 +79,9 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
 
 
 def pareto_front(points: NDArray[np.floating], objectives: Mapping[str, str]) -> NDArray[np.bool_]:
-    """Which points no other one equals or beats in all objectives and beats in one; NaN beats nothing.
+    """Which points ``[runs, objectives]`` no other one equals or beats in all objectives and beats in one, ``[runs]``.
 
-    Args:
-        points: ``[runs, objectives]``.
-        objectives: name to ``maximize`` or ``minimize``.
-
-    Returns:
-        ``[runs]``.
+    ``objectives`` map a name to ``maximize`` or ``minimize``; NaN beats nothing.
     """
     signed = points * np.array([1.0 if direction == "maximize" else -1.0 for direction in objectives.values()])
     as_good = (signed[:, None] >= signed[None]).all(axis=-1)  # [other, run]

@@ -66,9 +66,7 @@ def _matching(pattern: Path) -> list[Path]:
 def read_runs(folders: list[Path], split: str) -> list[Run]:
     """A row for each system in the folders, and one with the reason for each folder that has none.
 
-    Args:
-        folders: of runs, of evaluations, of sweeps, or folders of such folders.
-        split: whose scores are read from a training run's metrics.
+    They are folders of runs, whose scores of ``split`` are read, of evaluations, of sweeps, or of such folders.
     """
     runs = [run for folder in folders for run in _read(folder, split)]
     common = os.path.commonpath([os.path.abspath(run.folder) for run in runs])  # noqa: PTH100 - links keep their names
@@ -95,8 +93,12 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
         elif inner := [path.parent for path in sorted(folder.glob("*/*")) if path.name in (REPORT, METRICS)]:
             for run_folder in dict.fromkeys(inner):
                 yield from _read(run_folder, split)
+        elif not folder.is_dir():
+            yield _unscored(folder, "there is no such folder")
+        elif (folder / "metrics.csv").is_file():
+            yield _unscored(folder, f"the run has not ended: it has no {METRICS}")
         else:
-            yield _unscored(folder, _reason(folder))
+            yield _unscored(folder, f"it has neither {REPORT} nor {METRICS}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, YAMLError) as error:
         yield _unscored(folder, f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
 
@@ -159,14 +161,6 @@ def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[R
         else:
             last = str(trial["error"] or "").strip().splitlines()[-1:]
             yield _unscored(trial_folder, ": ".join([f"trial {trial['state']}", *last]))
-
-
-def _reason(folder: Path) -> str:
-    if not folder.is_dir():
-        return "there is no such folder"
-    if (folder / "metrics.csv").is_file():
-        return f"the run has not ended: it has no {METRICS}"
-    return f"it has neither {REPORT} nor {METRICS}"
 
 
 def _unscored(folder: Path, reason: str) -> Run:
