@@ -28,8 +28,8 @@ _FACTS = {  # of a system, by their fields in its report
 @rank_zero_only
 def report(folder: Path, split: str, tested: Evaluation, training: Mapping[str, float]) -> None:
     """Writes ``metrics.json`` and the hypotheses of a test, and prints them with the training's metrics."""
-    metrics = {**training, **{f"{split}/{name}": value for name, value in tested.scores.values.items()}}
-    signatures = {f"{split}/{name}": text for name, text in tested.scores.signatures.items()}
+    values, signatures = tested.scores.prefixed(split)
+    metrics = {**training, **values}
     write_metrics(folder, metrics, signatures)
     hypotheses = write_hypotheses(folder, split, tested.hypotheses)
     table = Table("metric", "value")

@@ -20,6 +20,11 @@ class Scores(NamedTuple):
     values: dict[str, float]  # bleu, chrf, ter (each 0 to 100; lower is better for ter), exact_match (0 to 1)
     signatures: dict[str, str]
 
+    def prefixed(self, prefix: str) -> "Scores":
+        """The same with ``prefix/`` before each name."""
+        values = {f"{prefix}/{name}": value for name, value in self.values.items()}
+        return Scores(values, {f"{prefix}/{name}": text for name, text in self.signatures.items()})
+
 
 def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
     """BLEU, chrF and TER as in :func:`corpus_scores`; each needs to score something before it has a signature."""
@@ -63,9 +68,9 @@ def language_scores(
     scores = Scores({}, {})
     for lang, indices in by_language.items() if len(by_language) > 1 else ():
         own, expected = ([side[i] for i in indices] for side in (hypotheses, lines[1]))
-        part = corpus_scores(own, expected, text_form=text_form, tgt_lang=lang)
-        scores.values.update({f"{lang}/{name}": value for name, value in part.values.items()})
-        scores.signatures.update({f"{lang}/{name}": text for name, text in part.signatures.items()})
+        part = corpus_scores(own, expected, text_form=text_form, tgt_lang=lang).prefixed(lang)
+        scores.values.update(part.values)
+        scores.signatures.update(part.signatures)
     return scores
 
 

@@ -48,19 +48,18 @@ def find_folders(runs: Path | list[Path]) -> list[Path]:
     patterns = runs if isinstance(runs, list) else [runs]
     if not patterns:
         raise ConfigError("runs is [], expected folders, as in runs='[logs/a,logs/b]' or runs='logs/train/*'")
-    return list(dict.fromkeys(folder for pattern in patterns for folder in _matching(pattern)))
-
-
-def _matching(pattern: Path) -> list[Path]:
-    is_glob = glob.has_magic(str(pattern)) and not pattern.exists()
-    matches = sorted(map(Path, glob.glob(str(pattern)))) if is_glob else [pattern]  # noqa: PTH207 - it may be absolute
-    if not matches:
-        raise ConfigError(f"runs: nothing matches {str(pattern)!r}; name folders of runs")
-    folders = [path for path in matches if not path.is_file()]
-    if not folders:
-        problem = "matches files only" if is_glob else "is a file"
-        raise ConfigError(f"runs: {str(pattern)!r} {problem}; name folders of runs")
-    return folders
+    folders: list[Path] = []
+    for pattern in patterns:
+        is_glob = glob.has_magic(str(pattern)) and not pattern.exists()
+        matches = sorted(map(Path, glob.glob(str(pattern)))) if is_glob else [pattern]  # noqa: PTH207 - may be absolute
+        if not matches:
+            raise ConfigError(f"runs: nothing matches {str(pattern)!r}; name folders of runs")
+        matches = [path for path in matches if not path.is_file()]
+        if not matches:
+            problem = "matches files only" if is_glob else "is a file"
+            raise ConfigError(f"runs: {str(pattern)!r} {problem}; name folders of runs")
+        folders += matches
+    return list(dict.fromkeys(folders))
 
 
 def read_runs(folders: list[Path], split: str) -> list[Run]:

@@ -189,12 +189,7 @@ def _write(report: Report, alignments: Sequence[list[Alignment] | None], text: H
         for system in systems:
             name = split if len(systems) == 1 else f"{split}.{file_name(system.name)}"
             write_hypotheses(new, name, system.hypotheses)
-        metrics = report_metrics(systems[0], text)
-        write_metrics(
-            new,
-            {f"{split}/{name}": value for name, value in metrics.values.items()},
-            {f"{split}/{name}": signature for name, signature in metrics.signatures.items()},
-        )
+        write_metrics(new, *report_metrics(systems[0], text).prefixed(split))
         write_report(report, new)
         write_page(report, new)
     show_report(report, folder)
