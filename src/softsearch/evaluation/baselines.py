@@ -9,7 +9,7 @@ from softsearch.evaluation.schema import SystemReport, read_report
 from softsearch.evaluation.test_set import HeldOutText
 
 
-def read_earlier(against: Path | None, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
+def read_earlier(against: Path, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
     """The systems of the report in the folder ``against``, as they were measured then, without their pictures.
 
     A system with one of ``names``, those of the new report, gets its folder's name before its own.
@@ -17,8 +17,6 @@ def read_earlier(against: Path | None, text: HeldOutText, names: Collection[str]
     Raises:
         ConfigError: the report cannot be read, or is about another test set.
     """
-    if against is None:
-        return []
     report = read_report(against)
     if report.sources != text.sources or report.references != text.references:
         raise ConfigError(

@@ -35,10 +35,6 @@ def test_names_that_are_taken_get_the_folder_before_them(report: Report, tmp_pat
     assert [system.name for system in found] == ["beam: beam: rnn", "tiny"]
 
 
-def test_no_folder_means_no_systems(report: Report) -> None:
-    assert read_earlier(None, text_of(report), []) == []
-
-
 def test_scores_by_another_metric_are_told(report: Report) -> None:
     new, other = report.systems
     scores = {name: replace(score, signature=f"{name}|tok:13a") for name, score in new.scores.items()}

@@ -68,7 +68,8 @@ def evaluate(config: DictConfig) -> None:
     if options.replace_unknown is not None:
         dictionary = {} if options.replace_unknown == _COPY else read_dictionary(Path(options.replace_unknown))
     evaluator = Evaluator(text=text, dictionary=dictionary, progress=progress)
-    earlier = read_earlier(options.against, text, {system.name for system in systems})
+    names = [system.name for system in systems]
+    earlier = [] if options.against is None else read_earlier(options.against, text, names)
     warnings = [
         f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
         for system in members

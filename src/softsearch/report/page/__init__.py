@@ -41,7 +41,10 @@ def write_page(report: Report, folder: Path) -> Path:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_clean
     )
-    environment.filters |= {"image": lambda file: _data_url(folder, file), "speed": _speed}
+    environment.filters |= {
+        "image": lambda file: _data_url(folder, file),
+        "speed": lambda value: format(value, ",.0f" if value >= 10 else ".2g"),
+    }
     counts = dict(sorted({r.name: r.sentences for system in report.systems for r in system.by_length}.items()))
     text = environment.from_string(template).render(
         report=report,
@@ -80,10 +83,6 @@ def _data_url(folder: Path, file: str) -> str:
             "write it there before the page"
         )
     return f"data:{_TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
-
-
-def _speed(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _metric(key: str) -> str:
