@@ -1,6 +1,6 @@
 """The test set: sources and references, as text and as token ids."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.text.tokenizer import Tokenizer
@@ -18,6 +18,9 @@ class HeldOutText:
     text_form: TextForm
     src_lang: str
     tgt_lang: str
+    _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     @property
     def lines(self) -> tuple[list[str], list[str]]:
@@ -25,6 +28,9 @@ class HeldOutText:
         return self.sources, self.references
 
     def encode(self, tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Ids, Ids]:
-        """Token ids of both sides."""
-        src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, self.lines, strict=True))
-        return src, tgt
+        """Token ids of both sides, computed once for each pair of tokenizers."""
+        key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
+        if key not in self._encoded:
+            src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, self.lines, strict=True))
+            self._encoded[key] = src, tgt
+        return self._encoded[key]

@@ -21,7 +21,7 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy, StepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
-from softsearch.text.tokenizer import train_tokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 from tests.contract.models import TGT_VOCAB, small_model
 
@@ -232,3 +232,19 @@ def test_exact_search_that_gives_up_is_no_proof() -> None:
     _, warnings = Evaluator(text=plain).search_curve(one, {"exact": search}, BEAM)
     assert warnings[0].startswith("one: exact search did not come to an end for ")
     assert " of 5 sentences" in warnings[0]
+
+
+def test_the_test_set_is_tokenised_once() -> None:
+    class Counting(SentencePieceTokenizer):
+        lines = 0
+
+        def encode(self, text: str) -> list[int]:
+            self.lines += 1
+            return super().encode(text)
+
+    tokenizer, plain = Counting(TOKENIZER.model), text("plain")
+    one = replace(system(), tokenizers=(tokenizer, tokenizer))
+    evaluator = Evaluator(text=plain)
+    evaluator.measure(one, GREEDY, "greedy")
+    evaluator.search_curve(one, {"greedy": GREEDY}, BEAM)
+    assert tokenizer.lines == len(SOURCES) + len(REFERENCES)

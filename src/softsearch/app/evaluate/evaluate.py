@@ -31,7 +31,7 @@ from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.train_test_overlap import find_overlap
-from softsearch.evaluation.word_alignment import Alignment, Sentence, align, encode_sentences, links
+from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle
@@ -135,7 +135,10 @@ def _measure(
         points, unproven = evaluator.search_curve(system, curve, curve_options(options.search))
         report = replace(report, search_curve=points)
         warnings += unproven
-    src, references = map(encode_sentences, system.tokenizers, evaluator.text.lines)
+    src, references = (
+        [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
+        for side, lines in zip(evaluator.text.encode(system.tokenizers), evaluator.text.lines, strict=True)
+    )
     if gold is not None:
         forced = align(system.step_fn, system.tokenizers, src, references, units="words")
         aer = None if forced is None else alignment_error_rate([links(alignment) for alignment in forced], gold)
