@@ -146,13 +146,12 @@ class Evaluator:
         indices = [i for i, pair in enumerate(zip(src, tgt, strict=True)) if not any(UNK in ids for ids in pair)]
         if not 0 < len(indices) < len(src):
             return None
-        sources, references = ([side[index] for index in indices] for side in self.text.lines)
+        text = self.text.select(indices)
         tgt_tokenizer = system.tokenizers[1]
         if tgt_tokenizer.has_words or any(UNK in hypothesis.tokens for hypothesis in hypotheses):
-            part = replace(self, text=replace(self.text, sources=sources, references=references), dictionary=None)
             banned = replace(system, step_fn=Banned(system.step_fn, [UNK]))
-            return part.translate(banned, strategy).texts, references
-        return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], references
+            return replace(self, text=text, dictionary=None).translate(banned, strategy).texts, text.references
+        return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], text.references
 
     def _nll(self, system: System) -> tuple[float | None, str]:
         """Mean -log p of a token of the references, EOS included, in nats, with all that the system translates with.

@@ -1,6 +1,7 @@
 """The test set: sources and references, as text and as token ids."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.text.tokenizer import Tokenizer
@@ -34,3 +35,11 @@ class HeldOutText:
             src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, self.lines, strict=True))
             self._encoded[key] = src, tgt
         return self._encoded[key]
+
+    def select(self, indices: Sequence[int]) -> "HeldOutText":
+        """Some of the sentences, with the token ids that are known already."""
+        sources, references = ([side[index] for index in indices] for side in self.lines)
+        selected = replace(self, sources=sources, references=references)
+        for key, (src, tgt) in self._encoded.items():
+            selected._encoded[key] = [src[index] for index in indices], [tgt[index] for index in indices]
+        return selected
