@@ -17,19 +17,16 @@ def translate_ids(
     workers: int = 1,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Translates sentences of any number and length.
+    """Translates sentences of any number and length; returns one n-best list for each, in their order.
 
     Args:
         step_fn: the model; with ``workers > 1`` it must allow calls from several threads.
         strategy: the search.
         sources: token ids.
-        batch_tokens: the most source tokens, padding included, of a batch; a longer sentence goes alone.
-        prefixes: token ids that the translation of each source begins with, see :class:`PrefixStrategy`.
+        batch_tokens: the most source tokens of a batch, padding included; a longer sentence goes alone.
+        prefixes: see :class:`PrefixStrategy`.
         workers: threads that search batches in parallel; the batches do not depend on it.
         on_done: called after each batch with its number of sentences.
-
-    Returns:
-        One n-best list for each source, in the order of ``sources``.
 
     Raises:
         ConfigError: ``batch_tokens`` or ``workers`` is below 1, or the strategy takes no prefixes.
@@ -66,14 +63,9 @@ def translate_ids(
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
-    """Cuts sentences, longest first, into batches with ``sentences * longest <= batch_tokens``.
+    """Cuts sentences of these lengths, longest first, into batches with ``sentences * longest <= batch_tokens``.
 
-    Args:
-        lengths: tokens of each sentence, EOS included.
-        batch_tokens: the most tokens of a batch, padding included; a longer sentence goes alone.
-
-    Returns:
-        Indices into ``lengths``; each appears once.
+    A longer sentence goes alone. A batch holds indices into ``lengths``, each of which appears once.
     """
     batches: list[list[int]] = []
     # Longest first: a batch that does not fit into memory fails at once, and threads end together.

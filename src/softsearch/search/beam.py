@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 from softsearch.errors import InputError
 from softsearch.search.constraints import Constraints, no_token_left
 from softsearch.search.history import History
-from softsearch.search.interface import (
-    Candidates,
-    Hypothesis,
-    PrefixStrategy,
-    Sentences,
-    StepFunction,
-    check_candidates,
-)
+from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
 from softsearch.search.options import SearchOptions
 from softsearch.text.vocabulary import BOS, EOS
 
@@ -38,7 +31,7 @@ class BeamSearch(SearchOptions, PrefixStrategy):
     share of ``beam`` has ended. Log probabilities and scores do not contain that term. A translation of several groups
     is returned once.
 
-    Takes every option of :class:`SearchOptions`; ``n_best`` lists are shorter where fewer translations exist.
+    ``n_best`` lists are shorter where fewer translations exist.
     """
 
     def __call__(
@@ -51,7 +44,10 @@ class BeamSearch(SearchOptions, PrefixStrategy):
         tokens = np.full(len(src), BOS, dtype=np.int64)
         state = step_fn.start(src)
         while True:
-            candidates, state = step_fn.step(tokens, state, batch.candidates_needed())
+            # One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more:
+            # they avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
+            k = batch.constraints.width(self.beam + 1, batch.live, batch.length)
+            candidates, state = step_fn.step(tokens, state, k)
             going, rows, tokens = batch.advance(candidates)
             if not going.size:
                 return batch.results()
@@ -96,20 +92,12 @@ class _Batch:
         self.ended_count = np.zeros((len(src), options.groups), dtype=np.int64)
         self.to_beat = np.full(len(src), -np.inf)  # score of the last of a sentence's full n-best list
 
-    def candidates_needed(self) -> int:
-        """The number of candidates that the next step must return for each row."""
-        # One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more: they
-        # avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
-        return self.constraints.width(self.options.beam + 1, self.live, self.length)
-
     def advance(self, candidates: Candidates) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Takes one step's candidates.
 
-        Returns:
-            The sentences that go on, as indices into those that were stepped; the rows to select once only these are
-            kept; and the tokens of the selected rows.
+        Returns the sentences that go on, as indices into those that were stepped; the rows to select once only these
+        are kept; and the tokens of the selected rows.
         """
-        check_candidates(candidates, self.length)
         candidates = self.constraints.apply(candidates, self.live, self.length)
         self.length += 1
         self.history.add_alignments(self.live, candidates.alignments)
@@ -240,9 +228,8 @@ class _Batch:
         Raises:
             InputError: the constraints left a sentence no token to go on with.
         """
-        for ended in self.ended:
-            if not ended:
-                raise no_token_left()
+        if not all(self.ended):
+            raise no_token_left()
         return [
             [
                 self._read(sentence, end)

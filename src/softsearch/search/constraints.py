@@ -17,12 +17,7 @@ _FREE = -1  # no token: where a prefix has ended, or nothing repeats
 class Constraints:
     """The constraints of one batch, with the tokens of each row so far where repeats are limited.
 
-    Args:
-        options: lengths, bans and repeats.
-        src: token ids.
-        prefixes: the ids that each translation begins with.
-        vocab_size: of the target.
-        rows: of each sentence at the first step.
+    ``rows`` is the number of each sentence's rows at the first step.
 
     Raises:
         ConfigError: a banned token is not in the vocabulary.
@@ -51,12 +46,9 @@ class Constraints:
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
 
     def width(self, k: int, live: NDArray[np.int64], step: int) -> int:
-        """The number of candidates to ask for so that the ``k`` best allowed ones are among them.
+        """The number of candidates to ask for so that the ``k`` best allowed ones of each row are among them.
 
-        Args:
-            k: candidates of each row that search wants.
-            live: indices of the sentences that are being stepped.
-            step: tokens written so far.
+        ``live`` are the indices of the sentences that are being stepped, ``step`` counts the tokens written so far.
         """
         if self._none:
             return min(k, self._vocab_size)
@@ -67,11 +59,12 @@ class Constraints:
         return min(k + too_short + self._banned.size + repeats, self._vocab_size)
 
     def apply(self, candidates: Candidates, live: NDArray[np.int64], step: int) -> Candidates:
-        """The candidates of all rows, with -inf for those that are forbidden.
+        """The candidates of all rows, checked, with -inf for those that are forbidden.
 
         Raises:
-            InputError: the model gives the next token of a prefix no probability.
+            InputError: there are NaN, or the model gives the next token of a prefix no probability.
         """
+        check_candidates(candidates, step)
         if self._none:
             return candidates
         shape = (live.size, -1, candidates.tokens.shape[1])
@@ -90,12 +83,9 @@ class Constraints:
         return candidates._replace(log_probs=allowed.reshape(candidates.log_probs.shape))
 
     def advance(self, going: NDArray[np.int64], parents: NDArray[np.int64], tokens: NDArray[np.int64]) -> None:
-        """Records the chosen tokens.
+        """Records the chosen tokens ``[going, rows]`` and the rows that they continue, ``parents [going, rows]``.
 
-        Args:
-            going: the sentences that go on, as indices into those that were stepped.
-            parents: the row that each of their rows continues, ``[going, rows]``.
-            tokens: the tokens, ``[going, rows]``.
+        ``going`` are the sentences that go on, as indices into those that were stepped.
         """
         if not self._ngram:
             return
@@ -113,10 +103,6 @@ class Banned(StepFunctionWrapper):
     """A StepFunction that never generates some tokens, whatever the search; the others keep their probabilities.
 
     A search over it finds what one with the option ``banned`` finds; exact search and reranking lack that option.
-
-    Args:
-        step_fn: the model.
-        tokens: ids of the tokens.
     """
 
     def __init__(self, step_fn: StepFunction, tokens: Sequence[int]) -> None:
@@ -130,6 +116,22 @@ class Banned(StepFunctionWrapper):
         best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
         top, ids = (np.take_along_axis(part, best, axis=1) for part in (log_probs, candidates.tokens))
         return Candidates(top, ids, candidates.alignments), after
+
+
+def check_candidates(candidates: Candidates, step: int) -> None:
+    """Checks that search can rank the candidates.
+
+    Raises:
+        InputError: a row has NaN or no candidate of finite log probability.
+    """
+    bad = ~np.isfinite(candidates.log_probs.max(axis=1))  # NaN where one is NaN
+    if bad.any():
+        row = int(bad.argmax())
+        values = candidates.log_probs[row, :10].tolist()
+        raise InputError(
+            f"the model's log probabilities at target position {step}, row {row} are {values}, "
+            "expected finite numbers: the model's weights are broken; use another checkpoint"
+        )
 
 
 def no_token_left() -> InputError:

@@ -111,11 +111,7 @@ class Ensemble:
 class WithMappedIds(StepFunctionWrapper):
     """A model whose source vocabulary, or order of source ids, is another than the caller's.
 
-    It has no alignments, because they would be over other tokens.
-
-    Args:
-        step_fn: the model.
-        map_ids: maps the caller's source ids to the model's.
+    ``map_ids`` maps the caller's source ids to the model's. It has no alignments: they would be over other tokens.
     """
 
     def __init__(self, step_fn: StepFunction, map_ids: Callable[[Sequence[int]], list[int]]) -> None:

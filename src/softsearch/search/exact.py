@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.search.beam import BeamSearch
-from softsearch.search.interface import Candidates, Hypothesis, Sentences, State, StepFunction, check_candidates
+from softsearch.search.constraints import check_candidates
+from softsearch.search.interface import Candidates, Hypothesis, Sentences, State, StepFunction
 from softsearch.search.options import SearchOptions, at_least, check_options
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence that are expanded together
-_ROWS = 256  # of all sentences that are searched side by side
+_SENTENCES = 16  # that are searched side by side
 _FIRST_K = 64  # children fetched of a node; more are if the last of these is still above the bound
 
 
@@ -45,11 +46,10 @@ class ExactSearch:
         beam: width of the beam search (without length penalty) that gives the first bound.
         max_nodes: most nodes of a sentence. When they are used up, the best translation so far is returned with
             ``optimal`` False.
-        max_length_factor: the length limit is ``max_length_factor * src_len + max_length_offset`` tokens with EOS.
-        max_length_offset: see ``max_length_factor``.
-        min_length_factor: EOS is forbidden below ``min_length_factor * src_len + min_length_offset`` tokens, except
-            at the length limit: the paper's search under length constraints.
-        min_length_offset: see ``min_length_factor``.
+        max_length_factor: as in :class:`OutputOptions`.
+        max_length_offset: likewise.
+        min_length_factor: likewise: the paper's search under length constraints.
+        min_length_offset: likewise.
 
     Raises:
         ConfigError: a value is out of range.
@@ -80,10 +80,7 @@ class ExactSearch:
         )
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
-        """Translates one batch of sources given as token ids.
-
-        Returns:
-            One list with one hypothesis for each source; its ``optimal`` says whether it is proven to be the best.
+        """Finds one hypothesis for each source; its ``optimal`` says whether it is proven to be the best.
 
         Raises:
             InputError: the model returned NaN.
@@ -94,9 +91,8 @@ class ExactSearch:
         """The same, with the details of each search."""
         beam_results = [n_best[0] for n_best in self.options(step_fn, src)]
         results: list[ExactResult] = []
-        side_by_side = max(1, _ROWS // _BLOCK)
-        for begin in range(0, len(src), side_by_side):
-            group = slice(begin, begin + side_by_side)
+        for begin in range(0, len(src), _SENTENCES):
+            group = slice(begin, begin + _SENTENCES)
             results += _Tree(step_fn, src[group], beam_results[group], self.options, self.max_nodes).search()
         return results
 
@@ -148,14 +144,9 @@ class _Tree:
 
     def search(self) -> list[ExactResult]:
         """Expands nodes, always of the deepest level that has any, until no sentence has one left."""
-        everyone = np.arange(len(self.src))
-        self._expand(
-            everyone,
-            self.step_fn.start(self.src),
-            np.full((len(self.src), 1), BOS, dtype=np.int64),
-            np.zeros((len(self.src), 1)),
-            np.zeros((len(self.src), 1, 0), dtype=np.int64),
-        )
+        count = len(self.src)
+        begin, prefixes = np.full((count, 1), BOS, dtype=np.int64), np.zeros((count, 1, 0), dtype=np.int64)
+        self._expand(np.arange(count), self.step_fn.start(self.src), begin, np.zeros((count, 1)), prefixes)
         while self.levels:
             level = self.levels[-1]
             blocks = [self._take(level, index) for index in range(level.sentences.size)]
@@ -164,17 +155,13 @@ class _Tree:
             active = np.flatnonzero([block.tokens.size for block in blocks])
             if active.size:
                 self._descend(level, active, [blocks[index] for index in active])
-        return [self._result(sentence) for sentence in range(len(self.src))]
+        return [self._result(sentence) for sentence in range(count)]
 
     def _result(self, sentence: int) -> ExactResult:
         complete = bool(self.skipped[sentence] <= self.bounds[sentence])
         best = self.best[sentence]
-        return ExactResult(
-            best=replace(best, optimal=complete and not best.truncated),
-            beam=self.beam_results[sentence],
-            complete=complete,
-            nodes=int(self.nodes[sentence]),
-        )
+        best = replace(best, optimal=complete and not best.truncated)
+        return ExactResult(best, self.beam_results[sentence], complete, int(self.nodes[sentence]))
 
     def _take(self, level: _Level, index: int) -> _OpenNodes:
         """Removes a sentence's next block of nodes from those that wait, and all that its bound excludes."""
@@ -191,13 +178,16 @@ class _Tree:
         """Expands a block of nodes of each of the sentences at the indices ``active`` of a level."""
         width = max(block.tokens.size for block in blocks)
         # A sentence with fewer nodes than others repeats its first one, with probability 0.
-        parents, tokens = (
-            np.stack([np.pad(part, (0, width - part.size), constant_values=part[0]) for part in parts])
-            for parts in ([block.parents for block in blocks], [block.tokens for block in blocks])
-        )
+        parents, tokens = np.empty((2, len(blocks), width), dtype=np.int64)
         log_probs = np.full(parents.shape, -np.inf)
-        for row, block in zip(log_probs, blocks, strict=True):
-            row[: block.log_probs.size] = block.log_probs
+        for row, block in enumerate(blocks):
+            size = block.tokens.size
+            index = np.where(np.arange(width) < size, np.arange(width), 0)
+            parents[row], tokens[row], log_probs[row, :size] = (
+                block.parents[index],
+                block.tokens[index],
+                block.log_probs,
+            )
         if active.size < level.sentences.size:
             level.state = self.step_fn.keep(level.state, active)  # the others never need it again
             level.sentences, level.prefixes = level.sentences[active], level.prefixes[active]

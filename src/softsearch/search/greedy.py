@@ -8,14 +8,7 @@ from numpy.typing import NDArray
 
 from softsearch.search.constraints import Constraints, no_token_left
 from softsearch.search.history import History
-from softsearch.search.interface import (
-    Candidates,
-    Hypothesis,
-    PrefixStrategy,
-    Sentences,
-    StepFunction,
-    check_candidates,
-)
+from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import BOS, EOS
 
@@ -24,10 +17,9 @@ Chooser = Callable[[Candidates, NDArray[np.int64]], NDArray[np.int64]]
 
 @dataclass(frozen=True, kw_only=True)
 class Greedy(OutputOptions, PrefixStrategy):
-    """Takes the best token of each row until EOS or the length limit; one hypothesis per sentence.
+    """Takes the best token of each row until EOS or the length limit, as beam search with ``beam=1`` does.
 
-    Takes every option of :class:`OutputOptions`; the score is the mean log probability of a token. Beam search with
-    ``beam=1`` finds the same.
+    There is one hypothesis per sentence; its score is the mean log probability of a token.
     """
 
     def __call__(
@@ -49,20 +41,9 @@ def write(
 ) -> list[list[Hypothesis]]:
     """Writes ``copies`` translations of each source that do not compete, each token by token to its own end.
 
-    Their score is the mean log probability of a token.
-
-    Args:
-        step_fn: the model.
-        src: token ids.
-        options: lengths and constraints.
-        choose: given the candidates of all rows (-inf where forbidden) and the indices of the live sentences, returns
-            which candidate comes next in each row, ``[rows]``.
-        prefixes: see PrefixStrategy.
-        k: candidates that ``choose`` needs, besides forbidden ones.
-        copies: translations of each source.
-
-    Returns:
-        For each source its translations in the order in which they ended.
+    ``choose`` gets the candidates of all rows (-inf where forbidden) and the indices of the live sentences, and returns
+    which candidate comes next in each row, ``[rows]``; it needs ``k`` candidates, besides forbidden ones. Scores are
+    mean log probabilities of a token. Each source's translations come in the order in which they ended.
 
     Raises:
         InputError: see PrefixStrategy.
@@ -99,10 +80,8 @@ class _Batch:
     def advance(self, candidates: Candidates, choose: Chooser) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Takes one step's candidates.
 
-        Returns:
-            The sentences that go on, as indices into those that were stepped, and the next token of their rows.
+        Returns the sentences that go on, as indices into those that were stepped, and the next token of their rows.
         """
-        check_candidates(candidates, self.length)
         candidates = self.constraints.apply(candidates, self.live, self.length)
         choices = choose(candidates, self.live)[:, None]
         tokens = np.take_along_axis(candidates.tokens, choices, axis=1).reshape(self.unfinished.shape)
@@ -117,22 +96,14 @@ class _Batch:
         ended = tokens == EOS
         done = self.unfinished & (ended | (self.length >= self.constraints.limits[self.live])[:, None])
         for index, row in zip(*np.nonzero(done), strict=True):
-            log_prob = float(self.log_probs[index, row])
-            self._finish(int(self.live[index]), int(row), log_prob, truncated=not ended[index, row])
+            sentence, log_prob = int(self.live[index]), float(self.log_probs[index, row])
+            truncated = not ended[index, row]
+            written, alignments = self.history.trace(sentence, self.length, int(row))
+            own = written if truncated else written[:-1]
+            matrix = np.stack(alignments) if alignments else None
+            self.results[sentence].append(Hypothesis(own, log_prob, log_prob / self.length, matrix, truncated))
         unfinished = self.unfinished & ~done
         going = np.flatnonzero(unfinished.any(axis=1))
         self.constraints.advance(going, parents[going], tokens[going])
         self.live, self.log_probs, self.unfinished = self.live[going], self.log_probs[going], unfinished[going]
         return going, tokens[going].reshape(-1)
-
-    def _finish(self, sentence: int, row: int, log_prob: float, *, truncated: bool) -> None:
-        tokens, alignments = self.history.trace(sentence, self.length, row)
-        self.results[sentence].append(
-            Hypothesis(
-                tokens=tokens if truncated else tokens[:-1],
-                log_prob=log_prob,
-                score=log_prob / self.length,
-                alignments=np.stack(alignments) if alignments else None,
-                truncated=truncated,
-            )
-        )

@@ -11,9 +11,7 @@ from softsearch.errors import InputError
 class History:
     """The choices of every row at every step, for all sentences of a batch, finished ones included.
 
-    Args:
-        src_lengths: tokens of each source, EOS included; alignments are cut to them.
-        alignments: keep the attention weights too.
+    With ``alignments`` it keeps the attention too, cut to ``src_lengths``: tokens of each source, EOS included.
     """
 
     def __init__(self, src_lengths: list[int], *, alignments: bool) -> None:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import InputError
 from softsearch.text.vocabulary import with_eos
 
 State = Any
@@ -59,7 +58,7 @@ class StepFunction(Protocol):
 
 
 class StepFunctionWrapper:
-    """A StepFunction that passes everything to another; subclasses change parts of it."""
+    """Passes everything but steps to another StepFunction; subclasses define :meth:`StepFunction.step`."""
 
     def __init__(self, step_fn: StepFunction) -> None:
         self.step_fn = step_fn
@@ -68,10 +67,6 @@ class StepFunctionWrapper:
     def start(self, src: Sentences) -> State:
         """See StepFunction."""
         return self.step_fn.start(src)
-
-    def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
-        """See StepFunction."""
-        return self.step_fn.step(tokens, state, k)
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         """See StepFunction."""
@@ -119,16 +114,10 @@ class PrefixStrategy(ABC):
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
-        """Translates one batch.
+        """Translates one batch of sources given as token ids; returns one n-best list for each, best first.
 
-        Args:
-            step_fn: the model.
-            src: token ids.
-            prefixes: token ids that the translation of each source begins with, whatever the model and the constraints
-                say; one that is longer than the length limit raises it.
-
-        Returns:
-            One n-best list for each source, best first.
+        The translation of each source begins with the token ids in ``prefixes``, whatever the model and the constraints
+        say; a prefix that is longer than the length limit raises it.
 
         Raises:
             InputError: the model returned NaN, a prefix cannot be written, or the constraints leave no token.
@@ -138,34 +127,12 @@ class PrefixStrategy(ABC):
 def full_log_probs(
     step_fn: StepFunction, tokens: NDArray[np.int64], state: State
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None, State]:
-    """One step over the whole vocabulary.
+    """One step over the whole vocabulary: each row reads one of ``tokens [rows]``.
 
-    Args:
-        step_fn: the model.
-        tokens: the token that each row reads, ``[rows]``.
-        state: the rows' state.
-
-    Returns:
-        Natural log probabilities ``[rows, vocab_size]`` by token id (-inf for what a shortlist forbids), the
-        alignments ``[rows, src_len]`` if the model has any, and the next state.
+    Returns natural log probabilities ``[rows, vocab_size]`` by token id (-inf for what a shortlist forbids), the
+    alignments ``[rows, src_len]`` if the model has any, and the next state.
     """
     candidates, state = step_fn.step(tokens, state, step_fn.vocab_size)
     log_probs = np.full((len(tokens), step_fn.vocab_size), -np.inf, dtype=np.float32)
     np.put_along_axis(log_probs, candidates.tokens, candidates.log_probs, axis=1)
     return log_probs, candidates.alignments, state
-
-
-def check_candidates(candidates: Candidates, step: int) -> None:
-    """Checks that search can rank the candidates.
-
-    Raises:
-        InputError: a row has NaN or no candidate of finite log probability.
-    """
-    bad = ~np.isfinite(candidates.log_probs.max(axis=1))  # NaN where one is NaN
-    if bad.any():
-        row = int(bad.argmax())
-        values = candidates.log_probs[row, :10].tolist()
-        raise InputError(
-            f"the model's log probabilities at target position {step}, row {row} are {values}, "
-            "expected finite numbers: the model's weights are broken; use another checkpoint"
-        )

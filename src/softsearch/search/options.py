@@ -105,7 +105,7 @@ class SearchOptions(OutputOptions):
         """Checks the ranges."""
         super().__post_init__()
         check_options(
-            (1 <= self.beam <= MAX_BEAM, "beam", self.beam, f"1 to {MAX_BEAM}"),
+            _within("beam", self.beam, 1, MAX_BEAM),
             at_least("n_best", self.n_best, 1),
             (self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})"),
             length_penalty_in_range(self.length_penalty),
@@ -117,13 +117,10 @@ class SearchOptions(OutputOptions):
         )
 
     def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:
-        """The score of a hypothesis; higher is better.
+        """The score of a hypothesis of ``length`` tokens, EOS included; higher is better.
 
-        Args:
-            log_prob: natural log.
-            length: in tokens, EOS included.
-            attended: the attention that each source token got from all of them, ``[src_len]``; without it the coverage
-                penalty is left out.
+        ``attended`` is the attention that each source token got from all of them, ``[src_len]``; without it the
+        coverage penalty is left out.
         """
         score = float(log_prob / length_norm(length, self.length_penalty, self.length_norm))
         if attended is None or not self.coverage_penalty:
@@ -151,8 +148,7 @@ def length_norm(length: int | NDArray[np.int64], alpha: float, form: LengthNorm)
 def coverage(attended: NDArray[np.floating]) -> float:
     """cp(X; Y) of Wu et al. 2016 (section 7, equation 14) for a ``beta`` of 1: 0 or less.
 
-    Args:
-        attended: the attention that each source token, EOS included, got from all target tokens, ``[src_len]``.
+    ``attended`` is the attention that each source token, EOS included, got from all target tokens, ``[src_len]``.
     """
     return float(np.log(np.clip(attended, _LEAST_ATTENTION, 1.0)).sum())
 
@@ -164,7 +160,7 @@ def at_least(name: str, value: float, least: int) -> Check:
 
 def length_penalty_in_range(value: float) -> Check:
     """The check that no length to the power of a length penalty is more than a float can hold."""
-    return 0 <= value <= MAX_LENGTH_PENALTY, "length_penalty", value, f"0 to {MAX_LENGTH_PENALTY}"
+    return _within("length_penalty", value, 0, MAX_LENGTH_PENALTY)
 
 
 def check_options(*checks: Check) -> None:
@@ -179,7 +175,7 @@ def check_options(*checks: Check) -> None:
 
 
 def _within(name: str, value: float, least: int, most: int) -> Check:
-    return least <= value <= most, name, value, f"at least {least} and at most {most}"
+    return least <= value <= most, name, value, f"{least} to {most}"
 
 
 def _is_id(token: object) -> bool:

@@ -18,19 +18,12 @@ IdMapping = Callable[[Sequence[int]], list[int]]
 
 @dataclass(frozen=True)
 class RescoringModel:
-    """A model that scores or proposes translations beside the searching model, with its own token ids.
-
-    Args:
-        step_fn: the model.
-        src: maps the searching model's source ids to this model's; None: they are the same.
-        tgt: likewise for target ids.
-        back: maps this model's target ids to the searching model's; needed to propose translations.
-    """
+    """A model that scores or proposes translations beside the searching model, with its own token ids."""
 
     step_fn: StepFunction
-    src: IdMapping | None = None
-    tgt: IdMapping | None = None
-    back: IdMapping | None = None
+    src: IdMapping | None = None  # from the searching model's source ids to this model's; None: they are the same
+    tgt: IdMapping | None = None  # likewise for target ids
+    back: IdMapping | None = None  # from this model's target ids to the searching model's
 
     def sources(self, src: Sentences) -> list[Sequence[int]]:
         """The sources as this model reads them."""
@@ -146,12 +139,9 @@ def ranked(
     """The indices of one source's translations, best first, with their weighted scores; ties keep their order."""
     if not scored:
         return []
-    scores = weighted_scores(
-        np.array([s.log_probs for s in scored]),
-        np.array([s.hypothesis.length for s in scored]),
-        weights,
-        length_penalty,
-    )
+    log_probs = np.array([s.log_probs for s in scored])
+    lengths = np.array([s.hypothesis.length for s in scored])
+    scores = weighted_scores(log_probs, lengths, weights, length_penalty)
     order = sorted(range(len(scored)), key=lambda i: (scored[i].hypothesis.truncated, -scores[i]))
     return [(i, float(scores[i])) for i in order]
 
@@ -164,7 +154,6 @@ def weighted_scores(
     A log probability of -inf makes the score -inf, whatever the sign of its weight, unless the weight is 0.
     """
     used = np.flatnonzero(weights)
-    kept = log_probs[:, used]
-    impossible = np.isneginf(kept).any(axis=1)
-    total = np.where(np.isneginf(kept), 0.0, kept) @ np.asarray(weights, dtype=np.float64)[used]
-    return np.where(impossible, -np.inf, total / lengths.astype(np.float64) ** length_penalty)
+    impossible = np.isneginf(log_probs[:, used])
+    total = np.where(impossible, 0.0, log_probs[:, used]) @ np.asarray(weights, dtype=np.float64)[used]
+    return np.where(impossible.any(axis=1), -np.inf, total / lengths.astype(np.float64) ** length_penalty)

@@ -22,7 +22,7 @@ class Sampling(OutputOptions, PrefixStrategy):
     A sample depends on ``seed``, the source ids and the sample's number alone: not on the batch, its order or threads,
     nor on how many samples are drawn. Equal sources get equal samples.
 
-    Takes every option of :class:`OutputOptions` as well. Samples come back best first, and may be equal.
+    Samples come back best first, and may be equal.
 
     Args:
         n_best: samples of each sentence.
@@ -88,14 +88,9 @@ class Sampling(OutputOptions, PrefixStrategy):
 
 
 def _draw(tokens: NDArray[np.int64], weights: NDArray[np.float64], draws: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The candidates ``[rows]`` that numbers from 0 to 1 stand for.
+    """The candidates ``[rows]`` that ``draws`` from 0 to 1 stand for; ``tokens`` and ``weights`` are ``[rows, k]``.
 
     Candidates are laid side by side in the order of their ids, which is the same in every backend.
-
-    Args:
-        tokens: ``[rows, k]``.
-        weights: ``[rows, k]``.
-        draws: ``[rows]``.
     """
     order = np.argsort(tokens, axis=1, kind="stable")
     ends = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)

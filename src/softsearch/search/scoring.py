@@ -21,33 +21,15 @@ class PairScore(NamedTuple):
 
 
 def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int) -> list[PairScore]:
-    """Scores translations of any number and length.
+    """Scores translations of any number and length, given as token ids.
 
-    Args:
-        step_fn: the model.
-        src: source token ids.
-        tgt: the translation of each, token ids as in ``Hypothesis.tokens``; may be empty.
-        batch_tokens: the most tokens of a batch on either side, padding included; a longer pair goes alone.
-
-    Returns:
-        One score for each pair, in order; which pairs share a batch makes no difference to them.
+    A batch has at most ``batch_tokens`` tokens on either side, padding included; a longer pair goes alone. Which pairs
+    share a batch makes no difference to their scores.
 
     Raises:
         InputError: there are not as many translations as sources, a token is outside the vocabulary, or the model
             returned NaN.
     """
-    _check(step_fn, src, tgt)
-    scores: list[PairScore] = [PairScore(0.0, ())] * len(src)
-    lengths = [max(len(ids), len(tokens)) + 1 for ids, tokens in zip(src, tgt, strict=True)]
-    for batch in plan_batches(lengths, batch_tokens):
-        rows = _score_batch(step_fn, [src[i] for i in batch], [tgt[i] for i in batch])
-        for index, row in zip(batch, rows, strict=True):
-            token_log_probs = tuple(row[: len(tgt[index]) + 1].tolist())
-            scores[index] = PairScore(float(sum(token_log_probs)), token_log_probs)
-    return scores
-
-
-def _check(step_fn: StepFunction, src: Sentences, tgt: Sentences) -> None:
     if len(src) != len(tgt):
         raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected as many of each")
     for index, tokens in enumerate(tgt):
@@ -57,6 +39,13 @@ def _check(step_fn: StepFunction, src: Sentences, tgt: Sentences) -> None:
                 f"translation {index} has the token {outside[0]}, expected ids below {step_fn.vocab_size}; "
                 "encode it with the model's own tokenizer"
             )
+    scores: list[PairScore] = [PairScore(0.0, ())] * len(src)
+    for batch in _batches(src, tgt, batch_tokens):
+        rows = _score_batch(step_fn, [src[i] for i in batch], [tgt[i] for i in batch])
+        for index, row in zip(batch, rows, strict=True):
+            token_log_probs = tuple(row[: len(tgt[index]) + 1].tolist())
+            scores[index] = PairScore(float(sum(token_log_probs)), token_log_probs)
+    return scores
 
 
 def _score_batch(step_fn: StepFunction, src: Sentences, tgt: Sentences) -> NDArray[np.float64]:
@@ -98,21 +87,13 @@ def _step(
 def forced_alignments(
     step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int
 ) -> list[NDArray[np.float32]] | None:
-    """The attention of a model that is made to write given translations.
+    """The attention of a model that is made to write given translations; batches as in :func:`score_pairs`.
 
-    Args:
-        step_fn: the model.
-        src: token ids.
-        tgt: as many translations, token ids.
-        batch_tokens: the most tokens of a batch on either side, padding included; a longer pair goes alone.
-
-    Returns:
-        For each sentence ``[len(tgt) + 1, src_len]``, the last row EOS's, each row a distribution over the source;
-        None if the model has no alignments.
+    Returns for each sentence ``[len(tgt) + 1, src_len]``, the last row EOS's, each row a distribution over the source;
+    None if the model has no alignments.
     """
     matrices: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(src)
-    lengths = [max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)]
-    for batch in plan_batches(lengths, batch_tokens):
+    for batch in _batches(src, tgt, batch_tokens):
         aligned = _align_batch(step_fn, [src[i] for i in batch], [tgt[i] for i in batch])
         if aligned is None:
             return None
@@ -133,6 +114,10 @@ def _align_batch(step_fn: StepFunction, src: Sentences, tgt: Sentences) -> list[
         read = targets[:, position]
     together = np.stack(rows, axis=1)  # [sentences, longest target, longest source]
     return [matrix[: len(t) + 1, : len(s) + 1] for matrix, s, t in zip(together, src, tgt, strict=True)]
+
+
+def _batches(src: Sentences, tgt: Sentences, batch_tokens: int) -> list[list[int]]:
+    return plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens)
 
 
 def _targets(tgt: Sentences) -> NDArray[np.int64]:

@@ -20,12 +20,8 @@ class Allowed(NamedTuple):
 class Shortlist:
     """The candidate lists of Jean et al. 2015 (arXiv:1412.2007, section 3.3).
 
-    A sentence may use the most frequent target words and the likely translations of each of its source words,
-    whichever sentences share its batch.
-
-    Args:
-        frequent: ids of the words that are always allowed, ``[K]``; EOS is added where it is not among them.
-        translations: likely target ids of each source id, ``[src_vocab, K']``; -1 where there are fewer.
+    A sentence may use the most frequent target words (``frequent [K]`` and EOS) and the likely translations of each of
+    its source words (``translations [src_vocab, K']``, -1 where there are fewer), whichever sentences share its batch.
 
     Raises:
         ConfigError: there are no frequent words.
@@ -45,11 +41,7 @@ class Shortlist:
         return Allowed(tokens, np.stack([np.isin(tokens, ids, assume_unique=True) for ids in own]))
 
 
-class ShortlistedState(NamedTuple):
-    """The state of the model and the allowed words."""
-
-    model: State
-    words: Allowed
+ShortlistedState = tuple[State, Allowed]  # of the model, and the words of its sentences
 
 
 class Shortlisted(StepFunctionWrapper):
@@ -57,10 +49,6 @@ class Shortlisted(StepFunctionWrapper):
 
     The result is that of a model that leaves the other words out of its softmax, but no time is saved: the model still
     computes them all.
-
-    Args:
-        step_fn: the model.
-        shortlist: the words.
     """
 
     def __init__(self, step_fn: StepFunction, shortlist: Shortlist) -> None:
@@ -69,24 +57,24 @@ class Shortlisted(StepFunctionWrapper):
 
     def start(self, src: Sentences) -> ShortlistedState:
         """See StepFunction."""
-        return ShortlistedState(self.step_fn.start(src), self.shortlist(src))
+        return self.step_fn.start(src), self.shortlist(src)
 
     def step(self, tokens: NDArray[np.int64], state: ShortlistedState, k: int) -> tuple[Candidates, ShortlistedState]:
         """See StepFunction; returns no more candidates than the sentences have words together."""
-        words = state.words
-        all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, state.model)
+        before, words = state
+        all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, before)
         mask = np.repeat(words.mask, len(tokens) // len(words.mask), axis=0)  # [rows, words]
         log_probs = np.where(mask, all_log_probs[:, words.tokens].astype(np.float64), -np.inf)
         log_probs -= np.logaddexp.reduce(log_probs, axis=1, keepdims=True)
         best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
         top = np.take_along_axis(log_probs, best, axis=1).astype(np.float32)
-        return Candidates(top, words.tokens[best], alignments), ShortlistedState(after, words)
+        return Candidates(top, words.tokens[best], alignments), (after, words)
 
     def select(self, state: ShortlistedState, rows: NDArray[np.int64]) -> ShortlistedState:
         """See StepFunction."""
-        return state._replace(model=self.step_fn.select(state.model, rows))
+        return self.step_fn.select(state[0], rows), state[1]
 
     def keep(self, state: ShortlistedState, sentences: NDArray[np.int64]) -> ShortlistedState:
         """See StepFunction."""
-        words = state.words._replace(mask=state.words.mask[sentences])
-        return ShortlistedState(self.step_fn.keep(state.model, sentences), words)
+        before, words = state
+        return self.step_fn.keep(before, sentences), words._replace(mask=words.mask[sentences])

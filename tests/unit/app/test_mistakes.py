@@ -140,7 +140,7 @@ BEFORE_THE_DATA = [
     (1, "train scheduler=plateau scheduler.monitor=loss", "scheduler.monitor is 'loss', expected one of val/bleu"),
     (1, "train callbacks.translate=null", "callbacks.early_stopping.monitor is 'val/bleu', expected one of val/loss"),
     (1, "train search.beam=100000", "search.beam is 100000, expected 1 to 1000"),
-    (1, "train search.max_length_factor=1e30", "search.max_length_factor is 1e+30, expected at least 0 and at most 10"),
+    (1, "train search.max_length_factor=1e30", "search.max_length_factor is 1e+30, expected 0 to 10"),
     (1, "train model.encoder.hidden_dim=0", "model.encoder.hidden_dim is 0 (int), expected a whole number of at least"),
     (1, "train model=transformer_tiny model.decoder.num_layers=0", "model.decoder.num_layers is 0 (int), expected a w"),
     (1, "train model=kalchbrenner2013 model.encoder.max_src_len=-1", "model.encoder.max_src_len is -1 (int), expected"),

@@ -46,7 +46,7 @@ def test_probabilities_are_a_softmax_over_the_words_of_each_sentence() -> None:
     state = step_fn.start(SOURCES)
     for _ in range(3):
         candidates, state = step_fn.step(tokens, state, VOCAB)
-        beams = len(tokens) // len(state.words.mask)
+        beams = len(tokens) // len(state[1].mask)
         for row in range(len(tokens)):
             src = SOURCES[row] if beams == 1 else SOURCES[kept[row // beams]]
             own = TABLE_SHORTLIST([src]).tokens
