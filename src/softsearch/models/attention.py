@@ -22,10 +22,7 @@ def masked_softmax(energies: Tensor, mask: Tensor) -> Tensor:
 class AdditiveAttention(nn.Module):
     """Bahdanau et al. 2015, appendix A.1.2: e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j), alpha_i = softmax(e_i).
 
-    Args:
-        query_dim: width of the decoder's state s.
-        memory_dim: width of the annotations h.
-        dim: width of the hidden layer.
+    The decoder's state s has ``query_dim`` units, the annotations h have ``memory_dim``, the hidden layer ``dim``.
     """
 
     def __init__(self, query_dim: int, memory_dim: int, dim: int) -> None:
@@ -38,20 +35,14 @@ class AdditiveAttention(nn.Module):
 
     def project(self, states: Tensor) -> Tensor:
         """U_a h_j of all annotations, once for each sentence: ``[sentences, src_len, dim]``."""
-        projected: Tensor = self.memory_projection(states)
-        return projected
+        return self.memory_projection(states)
 
     def forward(self, query: Tensor, states: Tensor, projected: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Attends to the annotations.
+        """Attends from s_{i-1} ``[rows, query_dim]``, rows = sentences * beams.
 
-        Args:
-            query: s_{i-1}, ``[rows, query_dim]``, rows = sentences * beams.
-            states: ``[sentences, src_len, memory_dim]``.
-            projected: what :meth:`project` made of them.
-            mask: ``[sentences, src_len]``.
-
-        Returns:
-            The context c_i ``[rows, memory_dim]`` and the alignments alpha_i ``[rows, src_len]``.
+        ``states`` are ``[sentences, src_len, memory_dim]``, ``projected`` is their :meth:`project`, and the mask is
+        ``[sentences, src_len]``. Returns the context c_i ``[rows, memory_dim]`` and the alignments alpha_i ``[rows,
+        src_len]``.
         """
         sentences = mask.shape[0]
         q = self.query_projection(query).unflatten(0, (sentences, -1))  # [sentences, beams, dim]
@@ -74,8 +65,8 @@ class LuongAttention(nn.Module):
     Args:
         query_dim: width of the decoder's state h_t.
         memory_dim: width of the annotations h_s.
-        score: how state and annotation are compared.
-        window: which annotations are compared.
+        score: see above.
+        window: see above.
         half_window: D of the local windows; the paper's is 10.
         location_length: positions that ``location`` has weights for; words beyond them get none.
 
@@ -116,17 +107,12 @@ class LuongAttention(nn.Module):
         return (self.memory_projection(states),) if self.score in ("general", "concat") else ()
 
     def forward(self, query: Tensor, memory: Memory, position: Tensor) -> tuple[Tensor, Tensor]:
-        """Attends to the annotations.
+        """Attends from h_t ``[sentences, queries, query_dim]``, queries being beams or steps.
 
-        Args:
-            query: h_t, ``[sentences, queries, query_dim]``; queries are beams, or steps.
-            memory: with what :meth:`project` made of its states.
-            position: t of each query, ``[sentences, queries]``.
-
-        Returns:
-            The contexts ``[sentences, queries, memory_dim]`` and the alignments ``[sentences, queries, src_len]``.
-            With ``local-p`` the context is the paper's, whose weights sum to less than 1; the alignments are the same
-            weights divided by their sum.
+        ``memory`` holds the :meth:`project` of its states, ``position`` t of each query ``[sentences, queries]``.
+        Returns the contexts ``[sentences, queries, memory_dim]`` and the alignments ``[sentences, queries, src_len]``.
+        With ``local-p`` the context is the paper's, whose weights sum to less than 1; the alignments are the same
+        weights divided by their sum.
         """
         positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
         mask = memory.mask[:, None]  # [sentences, 1, src_len]
@@ -189,23 +175,21 @@ class MultiHeadAttention(nn.Module):
 
         ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = may be seen.
         """
-        q = self._heads(self.query_projection(x))
         if x.is_cuda:
+            q = self._heads(self.query_projection(x))
             heads = functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask, is_causal=causal)
-        else:  # the fused CPU kernel's backward pass takes several times as long as these two products
-            if causal:
-                mask = torch.ones(q.shape[2], keys.shape[2], dtype=torch.bool, device=x.device).tril()
-            energies = q @ keys.transpose(-1, -2) * q.shape[-1] ** -0.5
-            heads = (energies.softmax(-1) if mask is None else masked_softmax(energies, mask)) @ values
-        out: Tensor = self.output_projection(heads.transpose(1, 2).flatten(-2))
-        return out
+            return self.output_projection(heads.transpose(1, 2).flatten(-2))
+        # The fused CPU kernel's backward pass takes several times as long as the two products of with_weights.
+        if causal:
+            mask = torch.ones(x.shape[1], keys.shape[2], dtype=torch.bool, device=x.device).tril()
+        return self.with_weights(x, keys, values, mask)[0]
 
-    def with_weights(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, written out, and the weights averaged over the heads ``[batch, len, keys]``."""
+    def with_weights(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The same, written out, and the weights ``[batch, heads, len, keys]``."""
         q = self._heads(self.query_projection(x))
-        weights = masked_softmax(q @ keys.transpose(-1, -2) * q.shape[-1] ** -0.5, mask)
-        out: Tensor = self.output_projection((weights @ values).transpose(1, 2).flatten(-2))
-        return out, weights.mean(1)
+        energies = q @ keys.transpose(-1, -2) * q.shape[-1] ** -0.5
+        weights = energies.softmax(-1) if mask is None else masked_softmax(energies, mask)
+        return self.output_projection((weights @ values).transpose(1, 2).flatten(-2)), weights
 
     def _heads(self, x: Tensor) -> Tensor:
         """``[batch, len, d_model]`` -> ``[batch, heads, len, d_model / heads]``."""

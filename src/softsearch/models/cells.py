@@ -19,10 +19,7 @@ Reset = Literal["before", "after"]
 class Cell(nn.Module):
     """A cell; its product with the input is computed for all steps at once.
 
-    Args:
-        input_dim: width of x.
-        hidden_dim: width of h.
-        blocks: how many vectors of that width the products with x and h hold.
+    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width.
     """
 
     num_states: ClassVar[int] = 1  # tensors in a state

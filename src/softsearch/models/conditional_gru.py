@@ -7,7 +7,7 @@ from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, EncoderOutput, Memory
-from softsearch.models.layers import Dropout, Projections, xavier
+from softsearch.models.layers import Projections, xavier
 from softsearch.models.rnnsearch import AttentionalGRUDecoder
 from softsearch.ranges import Rate, Size
 
@@ -38,16 +38,13 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
         reset: Reset = "after",
         dropout: Rate = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(embeddings, dropout)
         dim, memory_dim = embeddings.dim, encoder.output_dim
-        self.embedding = embeddings.tgt
-        self.dropout = Dropout(dropout)
         self.initial_state_projection = nn.Linear(memory_dim, hidden_dim)
         self.cell = GRUCell(dim, hidden_dim, reset=reset)  # GRU_1
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.context_cell = GRUCell(memory_dim, hidden_dim, reset=reset)  # GRU_2
-        dims = {"state": hidden_dim, "embedding": dim, "context": memory_dim}
-        self.readout_projections = Projections(output_dim, **dims)
+        self.readout_projections = Projections(output_dim, state=hidden_dim, embedding=dim, context=memory_dim)
         self.readout_activation = torch.tanh
         self.output_projection = embeddings.make_output(output_dim, "output_dim")
         for layer in (self.initial_state_projection, *self.readout_projections.layers()):

@@ -73,9 +73,8 @@ class ConvolutionalEncoder(Encoder):
     def _shrink(self, columns: Tensor, lengths: Tensor, widths: list[int]) -> tuple[Tensor, Tensor]:
         """Applies the kernels of these widths, from K^2 on, to ``columns`` ``[batch, dim, src_len]``.
 
-        Returns:
-            The columns that each sentence has left when the next kernel is wider, ``[batch, dim, n]``, and how many
-            of them are real, ``[batch]``; the others are padding.
+        Returns the columns that each sentence has left when the next kernel is wider, ``[batch, dim, n]``, and how many
+        of them are real, ``[batch]``; the others are padding.
         """
         (batch, _, src_len), n = columns.shape, self.widths[-1]
         layers = []

@@ -41,9 +41,7 @@ class Embeddings:
     def make_output(self, feature_dim: int, option: str = "hidden_dim") -> nn.Linear:
         """The layer from features to logits over the target vocabulary.
 
-        Args:
-            feature_dim: width of the features.
-            option: the decoder's option that sets it, for messages.
+        ``option`` is the name of the decoder's option that sets ``feature_dim``, for messages.
 
         Raises:
             ConfigError: the weights are tied and the features have another width than the embeddings.

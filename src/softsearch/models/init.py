@@ -17,10 +17,8 @@ def uniform(model: nn.Module, *, scale: NotNegative) -> None:
 def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) -> None:
     """Bahdanau et al. 2015, section B.1: N(0, std^2), except orthogonal recurrent matrices and zero biases.
 
-    Args:
-        model: its recurrent matrices, orthogonal from the start, and its norms stay as they are.
-        std: of all other matrices; the paper's is 0.01.
-        attention_std: of W_a and U_a; the paper's is 0.001, beside V_a = 0.
+    Recurrent matrices, orthogonal from the start, and norms stay as they are. The paper's ``std`` is 0.01, and its
+    ``attention_std``, of W_a and U_a, 0.001, beside V_a = 0.
     """
     recurrent = {p for module in model.modules() if isinstance(module, Cell) for p in module.parameters(recurse=False)}
     for name, parameter in _parameters(model):
@@ -39,11 +37,8 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
     """Nematus and dl4mt (``norm_weight`` in their code): N(0, std^2), except orthogonal square matrices, zero biases.
 
     Their code has one matrix for each gate and the candidate, except that both gates of the decoder's second GRU share
-    one for the context. The readout is never orthogonal.
-
-    Args:
-        model: its recurrent matrices, orthogonal from the start, and its norms stay as they are.
-        std: of all other matrices; theirs is 0.01.
+    one for the context. The readout is never orthogonal. Recurrent matrices, orthogonal from the start, and norms stay
+    as they are; their ``std`` is 0.01.
     """
     gaussian(model, std=std, attention_std=std)
     matrices: list[Tensor] = []

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError
 from softsearch.models.cells import State
 from softsearch.models.embeddings import Embeddings
+from softsearch.models.layers import Dropout
 from softsearch.text.vocabulary import PAD
 
 
@@ -133,14 +134,18 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Predicts the next target token; subclasses set both attributes.
+    """Predicts the next target token; subclasses set ``output_projection``.
 
     They are built with ``embeddings=``, the model's :class:`Embeddings`, and ``encoder=``, an
-    :class:`EncoderDescription`, besides the options of their own that they document.
+    :class:`EncoderDescription`, besides the options that they document.
     """
 
-    embedding: nn.Embedding
     output_projection: nn.Linear  # features to logits
+
+    def __init__(self, embeddings: Embeddings, dropout: float) -> None:
+        super().__init__()
+        self.embedding = embeddings.tgt
+        self.dropout = Dropout(dropout)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The state before the first token, one row for each sentence."""
@@ -200,8 +205,7 @@ class Seq2Seq(nn.Module):
 
     def encode(self, src_tokens: Tensor) -> DecoderState:
         """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state."""
-        state: DecoderState = self.decoder.init_state(self.encoder(src_tokens, src_tokens != PAD))
-        return state
+        return self.decoder.init_state(self.encoder(src_tokens, src_tokens != PAD))
 
     def features(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
         """Teacher forcing up to, but without, the output layer: ``[batch, tgt_len, features]``."""
@@ -209,8 +213,7 @@ class Seq2Seq(nn.Module):
 
     def forward(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
         """Teacher forcing: ``[batch, src_len]`` and ``[batch, tgt_len]`` -> logits ``[batch, tgt_len, vocab]``."""
-        logits: Tensor = self.decoder(tgt_tokens, self.encode(src_tokens))
-        return logits
+        return self.decoder(tgt_tokens, self.encode(src_tokens))
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """The parameters by part, each parameter once: a tied output matrix belongs to the embeddings."""

@@ -36,12 +36,7 @@ class Dropout(nn.Module):
 
 
 class Projections(nn.ModuleDict):
-    """A linear map of each of several inputs, to be added up; the first one has a bias.
-
-    Args:
-        output_dim: width of the sum.
-        input_dims: width of each input, by its name.
-    """
+    """A linear map of each of several inputs, to be added up; the first one has a bias."""
 
     def __init__(self, output_dim: int, **input_dims: int) -> None:
         super().__init__()
@@ -59,20 +54,12 @@ class Projections(nn.ModuleDict):
 
 
 def maxout(x: Tensor) -> Tensor:
-    """Maximum over neighbouring pairs (Goodfellow et al. 2013), t_j = max(t~_{2j-1}, t~_{2j}).
-
-    ``[..., 2 * dim]`` -> ``[..., dim]``.
-    """
+    """Maximum over neighbouring pairs (Goodfellow et al. 2013): ``[..., 2 * dim]`` -> ``[..., dim]``."""
     return x.unflatten(-1, (-1, 2)).amax(-1)
 
 
 def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
-    """Starts a layer's weight by Glorot & Bengio 2010, and its bias, if there is one, at zero.
-
-    Args:
-        layer: the layer; it is changed and returned.
-        blocks: how many matrices on top of each other the weight holds.
-    """
+    """Sets a layer's weight, ``blocks`` matrices on top of each other, by Glorot & Bengio 2010, and its bias to 0."""
     for weight in layer.weight.data.chunk(blocks):
         nn.init.xavier_uniform_(weight)
     if layer.bias is not None:

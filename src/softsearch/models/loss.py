@@ -40,10 +40,8 @@ class CrossEntropy(nn.Module):
 
     def over(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
         """The same with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets are their indices."""
-        smoothed, nll = _ChunkedCrossEntropy.apply(
-            features, weight, bias, targets, self.smoothing, torch.is_grad_enabled()
-        )
-        return Loss(smoothed, nll)
+        training = torch.is_grad_enabled()
+        return Loss(*_ChunkedCrossEntropy.apply(features, weight, bias, targets, self.smoothing, training))
 
 
 class SampledSoftmax(CrossEntropy):

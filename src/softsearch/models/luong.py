@@ -84,7 +84,7 @@ class LuongDecoder(RecurrentDecoder):
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: without input feeding layer by layer, and all steps attend at once."""
-        x: Tensor = self.dropout(self.embedding(tgt_tokens))
+        x = self.dropout(self.embedding(tgt_tokens))
         if self.feed_projection is None:
             for index, (layer, start) in enumerate(self._with_states(state.cache)):
                 x = layer(self.dropout(x) if index else x, None, start).states
@@ -127,5 +127,4 @@ class LuongDecoder(RecurrentDecoder):
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
         """h~, the features that the output layer reads."""
-        features: Tensor = self.dropout(torch.tanh(self.attentional_projection(torch.cat((context, h), dim=-1))))
-        return features
+        return self.dropout(torch.tanh(self.attentional_projection(torch.cat((context, h), dim=-1))))

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from softsearch.models.cells import ElmanCell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
-from softsearch.models.layers import Dropout, xavier
+from softsearch.models.layers import xavier
 from softsearch.ranges import Rate, Size
 
 
@@ -27,9 +27,7 @@ class RCTMDecoder(Decoder):
     def __init__(
         self, *, embeddings: Embeddings, encoder: EncoderDescription, hidden_dim: Size, dropout: Rate = 0.0
     ) -> None:
-        super().__init__()
-        self.embedding = embeddings.tgt
-        self.dropout = Dropout(dropout)
+        super().__init__(embeddings, dropout)
         self.summary_projection = nn.Linear(encoder.top_layer().joined_dim, hidden_dim, bias=False)  # S
         self.cell = ElmanCell(embeddings.dim, hidden_dim)  # I, R and a bias
         self.output_projection = embeddings.make_output(hidden_dim)
@@ -46,8 +44,7 @@ class RCTMDecoder(Decoder):
         for x in self._inputs(self.embedding(tgt_tokens), state.memory).unbind(1):
             cache = self.cell(x, cache)
             states.append(cache[0])
-        features: Tensor = self.dropout(torch.stack(states, dim=1))
-        return features
+        return self.dropout(torch.stack(states, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
@@ -58,5 +55,4 @@ class RCTMDecoder(Decoder):
 
     def _inputs(self, embedded: Tensor, memory: Memory) -> Tensor:
         """I v(f) + s of a sentence's tokens or of its beams, ``[sentences, any, hidden_dim]``."""
-        inputs: Tensor = self.cell.input_projection(self.dropout(embedded)) + memory.projected[0][:, None]
-        return inputs
+        return self.cell.input_projection(self.dropout(embedded)) + memory.projected[0][:, None]

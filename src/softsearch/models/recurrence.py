@@ -18,15 +18,7 @@ class RecurrenceOutput(NamedTuple):
 
 
 class Recurrence(nn.Module):
-    """One layer: PyTorch's fused kernels where they compute the cell, else a loop.
-
-    Args:
-        kind: the cell.
-        input_dim: width of the input.
-        hidden_dim: units of each direction.
-        bidirectional: a second cell reads from right to left.
-        reset: the GRU's form.
-    """
+    """One layer, ``hidden_dim`` units in each direction: PyTorch's kernels where they compute the cell, else a loop."""
 
     def __init__(
         self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, reset: Reset = "before"
@@ -43,10 +35,8 @@ class Recurrence(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None = None, initial: State | None = None) -> RecurrenceOutput:
         """Reads ``x`` ``[batch, len, input_dim]``.
 
-        Args:
-            x: the input.
-            mask: ``[batch, len]``, True = real token, padding on the right; none: all are real.
-            initial: the state before the first token of a layer with one direction, zeros by default.
+        The mask is ``[batch, len]``, True = real token, with padding on the right; none: all are real. ``initial`` is
+        the state before the first token of a layer with one direction, zeros by default.
         """
         cell = self.forward_cell
         loops = isinstance(cell, GRUCell) and cell.reset == "before"
@@ -99,9 +89,7 @@ def _packed(
 ) -> tuple[Tensor, list[Tensor]]:
     """Runs a kernel over the real tokens only."""
     packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-    order, back = packed.sorted_indices, packed.unsorted_indices
-    assert order is not None
-    assert back is not None
+    order, back = cast(Tensor, packed.sorted_indices), cast(Tensor, packed.unsorted_indices)
     state = [s.index_select(1, order) for s in state]
     data, *last = kernel(packed.data, packed.batch_sizes, _one_or_list(state), weights, *options)
     states, _ = pad_packed_sequence(

@@ -116,9 +116,7 @@ class RecurrentDecoder(Decoder):
         reset: Reset = "before",
         dropout: Rate = 0.0,
     ) -> None:
-        super().__init__()
-        self.embedding = embeddings.tgt
-        self.dropout = Dropout(dropout)
+        super().__init__(embeddings, dropout)
         widths = [embeddings.dim] + [hidden_dim] * (num_layers - 1)
         layers = [Recurrence(cell, width, hidden_dim, reset=reset) for width in widths]
         self.layers = nn.ModuleList(layers)
@@ -142,7 +140,7 @@ class RecurrentDecoder(Decoder):
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: layer by layer, since nothing of a step's output is fed back."""
-        x: Tensor = self.dropout(self.embedding(tgt_tokens))
+        x = self.dropout(self.embedding(tgt_tokens))
         for layer, start in self._with_states(state.cache):
             x = self.dropout(layer(x, None, start).states)
         return x

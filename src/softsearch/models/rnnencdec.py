@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from softsearch.models.cells import GRUCell, gru
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
-from softsearch.models.layers import Dropout, Projections, maxout, xavier
+from softsearch.models.layers import Projections, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
@@ -41,10 +41,8 @@ class RNNencdecDecoder(Decoder):
         output_rank: Size | None = None,
         dropout: Rate = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(embeddings, dropout)
         dim = embeddings.dim
-        self.embedding = embeddings.tgt
-        self.dropout = Dropout(dropout)
         self.summary_projection = nn.Linear(encoder.top_layer().joined_dim, hidden_dim)  # V
         self.initial_state_projection = nn.Linear(hidden_dim, hidden_dim)  # V'
         self.cell = GRUCell(dim, hidden_dim, reset="after")
@@ -63,9 +61,8 @@ class RNNencdecDecoder(Decoder):
         """h_0, and the products with c once for all steps."""
         c = self.dropout(torch.tanh(self.summary_projection(encoded.final[-1].joined()[0])))
         h = torch.tanh(self.initial_state_projection(c)).to(self.initial_state_projection.weight.dtype)
-        return DecoderState.initial(
-            encoded, (h,), (self.cell_summary_projection(c), self.readout_projections(summary=c))
-        )
+        projected = self.cell_summary_projection(c), self.readout_projections(summary=c)
+        return DecoderState.initial(encoded, (h,), projected)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the loop holds the GRU alone."""
@@ -97,6 +94,5 @@ class RNNencdecDecoder(Decoder):
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""
-        pre = self.readout_projections(embedding=embedded, state=h) + summary
-        s: Tensor = self.dropout(maxout(pre))
+        s = self.dropout(maxout(self.readout_projections(embedding=embedded, state=h) + summary))
         return s if self.output_factor is None else self.output_factor(s)

@@ -9,14 +9,13 @@ from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import GRUCell, Reset
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
-from softsearch.models.layers import Dropout, Projections, maxout, xavier
+from softsearch.models.layers import Projections, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
 class AttentionalGRUDecoder(Decoder):
     """A decoder whose state s is a GRU's, with additive attention; subclasses define its parts, start and step."""
 
-    dropout: Dropout
     initial_state_projection: nn.Linear
     attention: AdditiveAttention
     cell: GRUCell  # reads the embeddings
@@ -62,8 +61,7 @@ class AttentionalGRUDecoder(Decoder):
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
         """t, the features that the output layer reads."""
         pre = self.readout_projections(embedding=embedded, state=s, context=context)
-        features: Tensor = self.dropout(self.readout_activation(pre))
-        return features
+        return self.dropout(self.readout_activation(pre))
 
 
 class RNNsearchDecoder(AttentionalGRUDecoder):
@@ -96,16 +94,13 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
         reset: Reset = "before",
         dropout: Rate = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(embeddings, dropout)
         dim, memory_dim = embeddings.dim, encoder.output_dim
-        self.embedding = embeddings.tgt
-        self.dropout = Dropout(dropout)
         self.initial_state_projection = nn.Linear(encoder.top_layer().dim, hidden_dim)
         self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
         self.cell = GRUCell(dim, hidden_dim, reset=reset)
         self.cell_context_projection = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
-        dims = {"embedding": dim, "state": hidden_dim, "context": memory_dim}
-        self.readout_projections = Projections(2 * maxout_dim, **dims)
+        self.readout_projections = Projections(2 * maxout_dim, embedding=dim, state=hidden_dim, context=memory_dim)
         self.readout_activation = maxout
         self.output_projection = embeddings.make_output(maxout_dim, "maxout_dim")
         for layer in (self.initial_state_projection, *self.readout_projections.layers()):

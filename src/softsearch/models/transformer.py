@@ -31,8 +31,7 @@ class Residual(nn.Module):
         """Applies ``sublayer`` to ``x`` ``[batch, len, d_model]``."""
         if self.pre_norm:
             return x + self.dropout(sublayer(self.norm(x)))
-        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
-        return normed
+        return self.norm(x + self.dropout(sublayer(x)))
 
 
 def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
@@ -57,8 +56,7 @@ class EncoderLayer(nn.Module):
         """``[batch, src_len, d_model]``, mask ``[batch, 1, 1, src_len]``."""
         attention = self.self_attention
         x = self.self_attention_residual(x, lambda y: attention(y, *attention.keys_values(y), mask))
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x
+        return self.feed_forward_residual(x, self.feed_forward)
 
 
 class SelfAttention(MultiHeadAttention):
@@ -71,8 +69,7 @@ class SelfAttention(MultiHeadAttention):
 
     def sequence(self, x: Tensor) -> Tensor:
         """All positions: ``[batch, len, d_model]`` -> the same."""
-        attended: Tensor = self(x, *self.keys_values(x), causal=True)
-        return attended
+        return self(x, *self.keys_values(x), causal=True)
 
     def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
         """The position that follows ``past``: ``[rows, 1, d_model]`` -> the same, and the longer past."""
@@ -131,8 +128,7 @@ class DecoderLayer(nn.Module):
         """All positions at once: ``x`` ``[batch, tgt_len, d_model]``; keys and values of the source."""
         x = self.self_attention_residual(x, self.self_attention.sequence)
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, keys, values, mask))
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x
+        return self.feed_forward_residual(x, self.feed_forward)
 
     def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
         """One position: ``x`` ``[rows, 1, d_model]`` -> x, the longer past, alignments ``[rows, src_len]``."""
@@ -148,13 +144,12 @@ class DecoderLayer(nn.Module):
             nonlocal alignments
             beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
             attended, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
-            alignments = weights.flatten(0, 1)
+            alignments = weights.mean(1).flatten(0, 1)
             return attended.flatten(0, 1)[:, None]
 
         x = self.self_attention_residual(x, attend_to_past)
         x = self.cross_attention_residual(x, attend_to_source)
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x, present, alignments
+        return self.feed_forward_residual(x, self.feed_forward), present, alignments
 
 
 def _embed(embedding: nn.Embedding, tokens: Tensor, position: Tensor) -> Tensor:
@@ -242,7 +237,7 @@ class TransformerDecoder(Decoder):
         pre_norm: bool = True,
         self_attention: Kind = "attention",
     ) -> None:
-        super().__init__()
+        super().__init__(embeddings, dropout)
         d_model = embeddings.dim
         if encoder.output_dim != d_model:
             raise ConfigError(
@@ -250,8 +245,6 @@ class TransformerDecoder(Decoder):
                 f"model.embeddings.dim={d_model}; make both equal"
             )
         _check_heads(d_model, num_heads)
-        self.embedding = embeddings.tgt
-        self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, self_attention=self_attention)
             for _ in range(num_layers)
@@ -277,8 +270,7 @@ class TransformerDecoder(Decoder):
         mask = state.memory.mask[:, None, None]
         for layer, (keys, values) in zip(self.layers, self._by_layer(state.memory.projected), strict=True):
             x = layer(x, keys, values, mask)
-        features: Tensor = self.final_norm(x)
-        return features
+        return self.final_norm(x)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
