@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.word_alignment import Tokenizers, align, encode_sentences
+from softsearch.evaluation.word_alignment import align, encode_sentences
 from softsearch.search.interface import StepFunction
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.unknown_words import most_attended
 
 _CHUNK = 2000  # pairs whose attention is in memory at once

@@ -14,7 +14,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.scoring import PairScore, score_pairs
-from softsearch.text.tokenizer import Tokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 BATCH_TOKENS = 2048
 
@@ -28,7 +28,7 @@ class Evaluation(NamedTuple):
 
 def evaluate(
     model: Seq2Seq,
-    tokenizers: tuple[Tokenizer, Tokenizer],
+    tokenizers: Tokenizers,
     search: SearchStrategy,
     lines: tuple[Sequence[str], Sequence[str]],
     *,
@@ -47,7 +47,7 @@ def evaluate(
 
 
 def translate_sources(
-    model: Seq2Seq, tgt_tokenizer: Tokenizer, search: SearchStrategy, src: Sequence[Sequence[int]]
+    model: Seq2Seq, tgt_tokenizer: SentencePieceTokenizer, search: SearchStrategy, src: Sequence[Sequence[int]]
 ) -> list[str]:
     """Translates sources on all processes together; each returns all translations, in order."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()

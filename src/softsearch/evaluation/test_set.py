@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.text.tokenizer import Tokenizer
+from softsearch.text.tokenizer import Tokenizers
 
 Ids = list[list[int]]  # of each line, without BOS and EOS
 
@@ -28,7 +28,7 @@ class HeldOutText:
         """Both sides."""
         return self.sources, self.references
 
-    def encode(self, tokenizers: tuple[Tokenizer, Tokenizer]) -> tuple[Ids, Ids]:
+    def encode(self, tokenizers: Tokenizers) -> tuple[Ids, Ids]:
         """Token ids of both sides, computed once for each pair of tokenizers."""
         key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
         if key not in self._encoded:

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import forced_alignments
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos
 
 Units = Literal["words", "pieces"]
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _SPACE = "\u2581"
 _END, _UNKNOWN = SPECIALS[EOS], SPECIALS[UNK]
-Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 _BATCH_TOKENS = 2048
 
 

@@ -15,13 +15,13 @@ from softsearch.runtime.recommended import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.search.interface import StepFunction
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.tokenizer import Tokenizers
 
 
 def export_bundle(
     model: Seq2Seq,
     reference: StepFunction,
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
+    tokenizers: Tokenizers,
     path: Path,
     *,
     search: Strategy,

@@ -15,12 +15,11 @@ from softsearch.search.rerank import RescoringModel
 from softsearch.search.scoring import PairScore, forced_alignments, score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.id_mapping import check_writes_alike, id_mapping
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 
 BATCH_TOKENS = 1024  # the most source tokens, padding included, that are translated at once
-Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
 
 @dataclass(frozen=True, kw_only=True)

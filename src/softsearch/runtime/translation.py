@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.runtime.options import Search, output_options
-from softsearch.runtime.system import Tokenizers
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import with_eos
 
 # Where to cut, from the best to the worst: after a sentence, after a clause, between words, between characters.

@@ -81,19 +81,12 @@ class Cleaner:
     """Decodes raw lines, drops pairs (never single lines), and counts findings.
 
     Chunks are independent: they may be cleaned in different processes.
-
-    Args:
-        src: the source file, for messages.
-        tgt: the target file.
-        max_chars: the most characters that a line may have.
-        keep_empty: keep every line, as a test set must: nothing is dropped, and what cannot be read is an error.
-        filters: further pairs to drop, and whether a line that is not UTF-8 is an error.
     """
 
-    src: Path
+    src: Path  # for messages, as tgt
     tgt: Path
-    max_chars: int = 10_000
-    keep_empty: bool = False
+    max_chars: int = 10_000  # the most characters that a line may have
+    keep_empty: bool = False  # keep every line, as a test set must: nothing is dropped, unreadable lines are errors
     filters: Filters = field(default_factory=Filters)
 
     def __call__(self, raw: RawPairs) -> CleanPairs:
@@ -106,7 +99,6 @@ class Cleaner:
         for number, sides in enumerate(zip(raw.src, raw.tgt, strict=True), start=raw.number):
             pair = _decode(sides[0], self.src, number), _decode(sides[1], self.tgt, number)
             reason = self._reason(pair)
-            self._refuse(pair)
             clean.counts.update(_findings(pair, reason))
             if self.keep_empty or not reason:
                 clean.src.append(pair[0].text)
@@ -119,18 +111,17 @@ class Cleaner:
     def _reason(self, pair: tuple[_Line, _Line]) -> str:
         """Why a pair is dropped; "" if it is kept."""
         src, tgt = pair
-        if error := src.error or tgt.error:
-            return error.problem
+        errors = [line.error for line in pair if line.error]
+        for error in errors:
+            if self.keep_empty or (error.problem == "invalid" and self.filters.on_error == "raise"):
+                raise error
+        if errors:
+            return errors[0].problem
         if is_blank(src.text) or is_blank(tgt.text):
             return "empty"
         if max(len(src.text), len(tgt.text)) > self.max_chars:
             return "over_long"
         return "" if self.keep_empty else self.filters.reason(src.text, tgt.text)
-
-    def _refuse(self, pair: tuple[_Line, _Line]) -> None:
-        for error in (pair[0].error, pair[1].error):
-            if error and (self.keep_empty or (error.problem == "invalid" and self.filters.on_error == "raise")):
-                raise error
 
 
 def is_blank(text: str) -> bool:
@@ -164,14 +155,8 @@ def read_parallel(
     """Reads two files whose n-th lines translate each other.
 
     Pairs are dropped, never single lines: those with a blank side, with a side over ``max_chars`` characters and, with
-    ``on_error="skip"``, with a side that is not UTF-8. The report counts them.
-
-    Args:
-        src: the source file, read as by :func:`read_lines`.
-        tgt: the target file.
-        max_chars: the most characters that a line may have.
-        keep_empty: keep every line, as a test set must: nothing is dropped, and what cannot be read is an error.
-        on_error: whether a line that is not UTF-8 is an error or drops its pair.
+    ``on_error="skip"``, with a side that is not UTF-8. The report counts them. With ``keep_empty`` nothing is dropped,
+    as a test set needs it, and what cannot be read is an error.
 
     Raises:
         CorpusError: a file cannot be read, the line counts differ, or no pair is left.
@@ -274,12 +259,7 @@ def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def decode_line(raw: bytes, name: str, number: int) -> str:
-    """Decodes a line; a byte order mark at the start of the file and the CR of a CRLF are removed.
-
-    Args:
-        raw: the line, without its newline.
-        name: the file's, for messages.
-        number: the line's, from 1.
+    """Decodes a line without its newline; a byte order mark on line 1 and the CR of a CRLF are removed.
 
     Raises:
         LineError: it is too long or not UTF-8.

@@ -27,12 +27,7 @@ def id_mapping(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> Id
 def check_writes_alike(
     one: SentencePieceTokenizer, other: SentencePieceTokenizer, names: tuple[object, object]
 ) -> None:
-    """Checks that models with these target tokenizers can form an ensemble.
-
-    Args:
-        one: the target tokenizer of a model.
-        other: that of another.
-        names: of the two, for messages.
+    """Checks that models with these target tokenizers can form an ensemble; ``names`` are for messages.
 
     Raises:
         ConfigError: their pieces or their directions differ.

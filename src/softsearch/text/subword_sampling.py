@@ -28,10 +28,7 @@ class SubwordSampler:
     P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). Language tags stay whole, and text with unknown
     characters, which ids cannot name, keeps its segmentation.
 
-    Args:
-        tokenizer: of that kind.
-        kind: bpe or unigram.
-        alpha: in BPE a larger one varies the segmentation more, in unigram less.
+    In BPE a larger ``alpha`` varies the segmentation more, in unigram less.
     """
 
     def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import sentencepiece
 
@@ -36,27 +36,8 @@ _UNK_SURFACE = {"word": " \u2047"}  # a word comes with the space before it, sma
 _log = logging.getLogger(__name__)
 
 
-class Tokenizer(Protocol):
-    """Text to token ids and back."""
-
-    vocab_size: int
-    fingerprint: str  # sha256 of what decides the ids, in hexadecimal
-
-    def encode(self, text: str) -> list[int]:
-        """Returns the ids of a text, without BOS and EOS."""
-        ...
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Returns the text of ids; PAD, BOS and EOS are skipped."""
-        ...
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Returns the readable name of each id."""
-        ...
-
-
 class SentencePieceTokenizer:
-    """A :class:`Tokenizer` that is a SentencePiece model.
+    """Text to token ids and back by a SentencePiece model.
 
     Args:
         model: the bytes of a model file.
@@ -68,9 +49,8 @@ class SentencePieceTokenizer:
     """
 
     def __init__(self, model: bytes, *, reverse: bool = False) -> None:
-        """Parses the model."""
         self.model, self.reverse = model, reverse
-        self.fingerprint = hashlib.sha256(model + b"reverse" * reverse).hexdigest()
+        self.fingerprint = hashlib.sha256(model + b"reverse" * reverse).hexdigest()  # of what decides the ids
         self._processor = _parse(model)
         self.vocab_size: int = self._processor.get_piece_size()
 
@@ -110,9 +90,7 @@ class SentencePieceTokenizer:
     @cached_property
     def has_words(self) -> bool:
         """Whether the pieces are whole words: each begins with a space."""
-        return all(
-            self._processor.id_to_piece(token).startswith(_SPACE) for token in range(len(SPECIALS), self.vocab_size)
-        )
+        return all(piece.startswith(_SPACE) for piece in self.vocabulary())
 
     def words(self, text: str) -> list[str]:
         """Returns the word of each id of ``encode(text)``, UNK included; for tokenizers of words."""
@@ -146,6 +124,9 @@ class SentencePieceTokenizer:
             if not 0 <= token < self.vocab_size:
                 raise InputError(f"token id {token} is outside the vocabulary of {self.vocab_size}; wrong tokenizer?")
         return tokens
+
+
+Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]  # of the source and the target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,27 +165,18 @@ class TokenizerTrainer:
                 f"{self.kind}; set tokenizer.sampling=0, or choose tokenizer=bpe or tokenizer=unigram"
             )
 
-    def train(
-        self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()
-    ) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
         """Returns the source and the target tokenizer, the same object twice when joint.
 
-        Args:
-            src_lines: the source side.
-            tgt_lines: the target side.
-            tags: words at the start of source lines, each of which becomes one piece of the source vocabulary.
+        Each of the ``tags``, words at the start of source lines, becomes one piece of the source vocabulary.
         """
+        train = partial(train_tokenizer, kind=self.kind)
         if self.joint:
-            both = self._train_one(chain(src_lines, tgt_lines), tags)
+            both = train(chain(src_lines, tgt_lines), vocab_size=self.vocab_size, tags=tags)
             return both, both
-        if self.src_vocab_size is None:
-            return self._train_one(src_lines, tags), self._train_one(tgt_lines)
-        key = "tokenizer.src_vocab_size"
-        src = train_tokenizer(src_lines, kind=self.kind, vocab_size=self.src_vocab_size, tags=tags, key=key)
-        return src, self._train_one(tgt_lines)
-
-    def _train_one(self, lines: Iterable[str], tags: Sequence[str] = ()) -> SentencePieceTokenizer:
-        return train_tokenizer(lines, kind=self.kind, vocab_size=self.vocab_size, tags=tags)
+        src_key = "vocab_size" if self.src_vocab_size is None else "src_vocab_size"
+        src = train(src_lines, vocab_size=getattr(self, src_key), tags=tags, key=f"tokenizer.{src_key}")
+        return src, train(tgt_lines, vocab_size=self.vocab_size)
 
 
 def train_tokenizer(
@@ -273,8 +245,7 @@ def _words(text: str) -> list[str]:
 
 
 def _training_error(message: str, kind: str, key: str, vocab_size: int) -> ConfigError | CorpusError:
-    room = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
-    if room:
+    if room := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return ConfigError(
             f"{key} is {vocab_size}, but the characters of the corpus alone need {room[1]} with "
             f"tokenizer.kind {kind}; raise {key}"

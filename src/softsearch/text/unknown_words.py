@@ -16,11 +16,6 @@ class UnknownWords:
     As Jean et al. 2015 (arXiv:1412.2007, section 3.3), after Luong et al. 2015 (arXiv:1410.8206): the source word with
     the most attention at <unk> is translated by the dictionary, or copied where the dictionary lacks it.
 
-    Args:
-        src_tokenizer: of words.
-        tgt_tokenizer: of words.
-        dictionary: translations of source words; empty to copy all.
-
     Raises:
         ConfigError: a tokenizer is not of words.
     """
@@ -40,13 +35,10 @@ class UnknownWords:
         self.src_tokenizer, self.tgt_tokenizer, self.dictionary = src_tokenizer, tgt_tokenizer, dictionary
 
     def __call__(self, src_text: str, tokens: Sequence[int], alignments: NDArray[np.floating] | None) -> str:
-        """The text of a translation.
+        """The text of the translation ``tokens`` of the text ``src_text``.
 
-        Args:
-            src_text: the source as it was encoded.
-            tokens: the translation's token ids, in the model's order.
-            alignments: the attention at each of them, ``[len(tokens), src_len]`` or more rows, with the source in the
-                model's order and EOS at its end.
+        ``alignments`` is the attention at each token, ``[len(tokens), src_len]`` or more rows. Tokens and the source in
+        the alignments are in the model's order, and the source has EOS at its end.
 
         Raises:
             InputError: there is an <unk> and no alignments.
@@ -70,12 +62,8 @@ class UnknownWords:
 def most_attended(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
     """The index in ``words`` with the largest weight in each row; EOS and language tags are no words.
 
-    Args:
-        words: the source words in the model's order, without EOS.
-        alignments: ``[tgt_len, src_len]``, ``src_len`` being ``len(words)`` and EOS.
-
-    Returns:
-        ``[tgt_len]``, or None where the source has no word.
+    ``words`` are in the model's order, ``alignments`` ``[tgt_len, len(words) + 1]``, EOS last; returns ``[tgt_len]``,
+    or None where the source has no word.
     """
     indices = np.array([i for i, word in enumerate(words) if not LANGUAGE_TAG.fullmatch(word)], dtype=np.int64)
     return indices[alignments[:, indices].argmax(axis=1)] if indices.size else None

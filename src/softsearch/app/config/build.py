@@ -17,7 +17,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
 from softsearch.text.id_mapping import same_pieces
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, misfit
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def build_data(options: Train) -> ParallelDataModule:
     )
 
 
-def build_model(model: DictConfig, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> Seq2Seq:
+def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
     """The architecture of ``model``, for the vocabularies of the source and the target tokenizer.
 
     Raises:
@@ -46,7 +46,7 @@ def build_model(model: DictConfig, tokenizers: tuple[SentencePieceTokenizer, Sen
     return built
 
 
-def _check_one_vocabulary(model: Seq2Seq, tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]) -> None:
+def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
     """Refuses a matrix whose rows are the words of two vocabularies at once."""
     src, tgt = tokenizers
     if model.encoder.embedding is model.decoder.embedding and not same_pieces(src, tgt):
@@ -59,7 +59,7 @@ def _check_one_vocabulary(model: Seq2Seq, tokenizers: tuple[SentencePieceTokeniz
         )
 
 
-def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> None:
     """Starts the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, where they are given.
 
     Raises:
@@ -95,7 +95,7 @@ def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
     return search
 
 
-def _pieces(tokenizer: Tokenizer) -> list[str]:
+def _pieces(tokenizer: SentencePieceTokenizer) -> list[str]:
     return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
 
 

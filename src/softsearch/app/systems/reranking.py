@@ -5,9 +5,10 @@ from omegaconf import DictConfig
 from softsearch.app.config.instantiate import build
 from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
-from softsearch.runtime.system import Tokenizers, rescoring_model
+from softsearch.runtime.system import rescoring_model
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.rerank import Rerank
+from softsearch.text.tokenizer import Tokenizers
 
 
 def build_search(node: DictConfig, tokenizers: Tokenizers) -> SearchStrategy:

@@ -12,8 +12,9 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.runtime.system import System, Tokenizers
+from softsearch.runtime.system import System
 from softsearch.text.corpus import read_parallel
+from softsearch.text.tokenizer import Tokenizers
 
 
 def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Sequence[System]) -> HeldOutText:

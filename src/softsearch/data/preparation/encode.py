@@ -10,7 +10,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.tokenizer import Tokenizers
 
 Number = TypeVar("Number", bound=np.generic)
 Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the length of each sentence
@@ -20,7 +20,7 @@ Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, an
 class EncodeTask:
     """Turns the lines of a chunk into token ids, in any process; starts at once, without PyTorch."""
 
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    tokenizers: Tokenizers
 
     def __call__(
         self, item: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]

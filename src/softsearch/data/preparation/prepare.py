@@ -20,13 +20,12 @@ from softsearch.data.preparation.prepared import REPORT, PreparedData, kept_pair
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import Cleaner, RawPairs, read_raw
 from softsearch.text.corpus_report import CorpusReport
-from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 
 FORMAT = 3
 # Least number of pairs to train tokenizers on; large vocabularies need more.
 SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
 Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
-Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 Progress = Callable[[str, int, int | None], None]  # the task, pairs done, all pairs if known
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from softsearch.errors import BundleError, CheckpointError
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 
 FORMAT = 1
@@ -28,9 +28,7 @@ class SaveOrigin(Callback):
         tokenizers: source and target.
     """
 
-    def __init__(
-        self, config: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
-    ) -> None:
+    def __init__(self, config: dict[str, Any], tokenizers: Tokenizers) -> None:
         self.origin = {
             "format": FORMAT,
             "config": config,
@@ -64,7 +62,7 @@ class CheckpointContents(NamedTuple):
 
     path: Path
     config: dict[str, Any]
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
+    tokenizers: Tokenizers
     weights: dict[str, Tensor]  # of the Seq2Seq
     step: int
     averaged: int  # number of checkpoints averaged

@@ -10,7 +10,7 @@ from lightning.pytorch.callbacks import Callback
 
 from softsearch.data.batch import Batch
 from softsearch.errors import SoftsearchError
-from softsearch.text.tokenizer import Tokenizer
+from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import PAD
 from softsearch.training.faults.step_guard import Fault, StepRecord, describe
 
@@ -134,7 +134,9 @@ class FaultySteps(Callback):
         return [(number, record) for number, record in numbered if fault.gradient or not record.loss.isfinite()]
 
 
-def _pairs(batch: Batch, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> list[dict[str, Any]]:
+def _pairs(
+    batch: Batch, src_tokenizer: SentencePieceTokenizer, tgt_tokenizer: SentencePieceTokenizer
+) -> list[dict[str, Any]]:
     src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch)
     return [
         {"source": src_tokenizer.decode(s), "target": tgt_tokenizer.decode(t), "src_tokens": s, "tgt_tokens": t}
