@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from softsearch.search.beam import BeamSearch
 from softsearch.search.constraints import check_candidates
-from softsearch.search.interface import Candidates, Hypothesis, Sentences, State, StepFunction
-from softsearch.search.options import SearchOptions, at_least, check_options
+from softsearch.search.interface import Hypothesis, Sentences, State, StepFunction
+from softsearch.search.options import SearchOptions, check_options, within
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence that are expanded together
@@ -33,12 +33,10 @@ class ExactSearch:
 
     A node is a prefix of a translation. Log probabilities only fall along a path, so a prefix is not expanded unless it
     is more probable than the best translation so far, at first beam search's. Of a block's children the most probable
-    are expanded next, as a block. Where beam search found the best translation that costs nothing: any order expands
-    whatever is more probable than the best translation.
+    are expanded next, as a block.
 
-    The log probability is compared without length penalty. With one, the paper's bound holds too (a prefix of log
-    probability p must have p > score * k ** alpha for a length k up to the limit), but at a limit of twice the source's
-    length it excludes next to nothing.
+    The log probability is compared without length penalty: with one, the paper's bound excludes next to nothing at a
+    limit of twice the source's length.
 
     If no translation ends within the length limit, beam search's answer comes back, flagged ``truncated``.
 
@@ -64,7 +62,7 @@ class ExactSearch:
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
-        check_options(at_least("max_nodes", self.max_nodes, 1))
+        check_options(within("max_nodes", self.max_nodes, 1))
         _ = self.options
 
     @property
@@ -207,34 +205,22 @@ class _Tree:
         prefixes: NDArray[np.int64],
     ) -> None:
         """Reads ``tokens [sentences, rows]``, records translations that end, and makes a level of the children."""
-        worst = np.repeat(self.bounds[sentences], tokens.shape[1])
-        candidates, state = self._step(tokens.reshape(-1), state, log_probs.reshape(-1), worst, prefixes.shape[2])
-        shape = (*tokens.shape, -1)
-        totals = log_probs[:, :, None] + candidates.log_probs.reshape(shape)
-        children = candidates.tokens.reshape(shape)
+        vocab_size = self.step_fn.vocab_size
+        k = min(_FIRST_K, vocab_size)
+        while True:  # until all children above the bounds are among the candidates
+            candidates, after = self.step_fn.step(tokens.reshape(-1), state, k)
+            check_candidates(candidates, prefixes.shape[2])
+            totals = log_probs[:, :, None] + candidates.log_probs.reshape(*tokens.shape, -1)
+            everything = k == vocab_size or candidates.tokens.shape[1] < k
+            if everything or not (totals[:, :, -1] > self.bounds[sentences, None]).any():
+                break
+            k = min(8 * k, vocab_size)
+        children = candidates.tokens.reshape(totals.shape)
         waiting = [
             self._children(int(sentence), prefixes[index], children[index], totals[index])
             for index, sentence in enumerate(sentences)
         ]
-        self.levels.append(_Level(state, sentences, prefixes, waiting))
-
-    def _step(
-        self,
-        tokens: NDArray[np.int64],
-        state: State,
-        log_probs: NDArray[np.float64],
-        bounds: NDArray[np.float64],
-        length: int,
-    ) -> tuple[Candidates, State]:
-        """Reads one token of each row; returns at least the candidates that keep a row above its bound."""
-        k = min(_FIRST_K, self.step_fn.vocab_size)
-        while True:
-            candidates, after = self.step_fn.step(tokens, state, k)
-            check_candidates(candidates, length)
-            everything = k == self.step_fn.vocab_size or candidates.tokens.shape[1] < k
-            if everything or not (log_probs + candidates.log_probs[:, -1] > bounds).any():
-                return candidates, after
-            k = min(8 * k, self.step_fn.vocab_size)
+        self.levels.append(_Level(after, sentences, prefixes, waiting))
 
     def _children(
         self, sentence: int, prefixes: NDArray[np.int64], tokens: NDArray[np.int64], totals: NDArray[np.float64]

@@ -11,7 +11,7 @@ from softsearch.errors import ConfigError
 from softsearch.text.vocabulary import EOS
 
 MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
-MAX_LENGTH_PENALTY = 10
+MAX_LENGTH_PENALTY = 10  # no length to its power is more than a float can hold
 MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # limits that arrays of lengths can hold
 LengthNorm = Literal["power", "gnmt"]
 LENGTH_NORMS: tuple[LengthNorm, ...] = ("power", "gnmt")
@@ -52,11 +52,11 @@ class OutputOptions:
     def __post_init__(self) -> None:
         """Checks the ranges."""
         check_options(
-            _within("max_length_factor", self.max_length_factor, 0, MAX_LENGTH_FACTOR),
-            _within("max_length_offset", self.max_length_offset, 1, MAX_LENGTH_OFFSET),
-            _within("min_length_factor", self.min_length_factor, 0, MAX_LENGTH_FACTOR),
-            _within("min_length_offset", self.min_length_offset, 0, MAX_LENGTH_OFFSET),
-            at_least("no_repeat_ngram", self.no_repeat_ngram, 0),
+            within("max_length_factor", self.max_length_factor, 0, MAX_LENGTH_FACTOR),
+            within("max_length_offset", self.max_length_offset, 1, MAX_LENGTH_OFFSET),
+            within("min_length_factor", self.min_length_factor, 0, MAX_LENGTH_FACTOR),
+            within("min_length_offset", self.min_length_offset, 0, MAX_LENGTH_OFFSET),
+            within("no_repeat_ngram", self.no_repeat_ngram, 0),
             (all(_is_id(token) for token in self.banned), "banned", self.banned, "token ids"),
             (EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end"),
         )
@@ -105,15 +105,15 @@ class SearchOptions(OutputOptions):
         """Checks the ranges."""
         super().__post_init__()
         check_options(
-            _within("beam", self.beam, 1, MAX_BEAM),
-            at_least("n_best", self.n_best, 1),
+            within("beam", self.beam, 1, MAX_BEAM),
+            within("n_best", self.n_best, 1),
             (self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})"),
-            length_penalty_in_range(self.length_penalty),
+            within("length_penalty", self.length_penalty, 0, MAX_LENGTH_PENALTY),
             (self.length_norm in LENGTH_NORMS, "length_norm", self.length_norm, f"one of {', '.join(LENGTH_NORMS)}"),
-            at_least("coverage_penalty", self.coverage_penalty, 0),
-            at_least("groups", self.groups, 1),
+            within("coverage_penalty", self.coverage_penalty, 0),
+            within("groups", self.groups, 1),
             (self.beam % max(self.groups, 1) == 0, "groups", self.groups, f"a divisor of beam ({self.beam})"),
-            at_least("diversity", self.diversity, 0),
+            within("diversity", self.diversity, 0),
         )
 
     def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:
@@ -153,14 +153,10 @@ def coverage(attended: NDArray[np.floating]) -> float:
     return float(np.log(np.clip(attended, _LEAST_ATTENTION, 1.0)).sum())
 
 
-def at_least(name: str, value: float, least: int) -> Check:
-    """The check that an option is a finite number of at least ``least``."""
-    return least <= value < math.inf, name, value, f"at least {least}"
-
-
-def length_penalty_in_range(value: float) -> Check:
-    """The check that no length to the power of a length penalty is more than a float can hold."""
-    return _within("length_penalty", value, 0, MAX_LENGTH_PENALTY)
+def within(name: str, value: float, least: int, most: float = math.inf) -> Check:
+    """The check that an option is a finite number from ``least`` to ``most``."""
+    expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
+    return least <= value <= most and value < math.inf, name, value, expected
 
 
 def check_options(*checks: Check) -> None:
@@ -172,10 +168,6 @@ def check_options(*checks: Check) -> None:
     for holds, name, value, expected in checks:
         if not holds:
             raise ConfigError(f"search.{name} is {value}, expected {expected}; change {name}")
-
-
-def _within(name: str, value: float, least: int, most: int) -> Check:
-    return least <= value <= most, name, value, f"{least} to {most}"
 
 
 def _is_id(token: object) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
-from softsearch.search.options import at_least, check_options, length_penalty_in_range
+from softsearch.search.options import MAX_LENGTH_PENALTY, check_options, within
 from softsearch.search.scoring import score_pairs
 
 BATCH_TOKENS = 4096
@@ -86,7 +86,7 @@ class Rerank:
                 f"search.weights is {self.weights}, expected {expected} numbers that are not all 0: one for the "
                 "searching model and one for each of search.models"
             )
-        check_options(at_least("n_best", n_best, 1), length_penalty_in_range(length_penalty))
+        check_options(within("n_best", n_best, 1), within("length_penalty", length_penalty, 0, MAX_LENGTH_PENALTY))
         self.search, self.scorers, self.proposers = search, scorers, proposers
         self.length_penalty, self.n_best = length_penalty, n_best
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from softsearch.search.greedy import write
 from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
-from softsearch.search.options import OutputOptions, at_least, check_options
+from softsearch.search.options import OutputOptions, check_options, within
 from softsearch.text.vocabulary import with_eos
 
 
@@ -45,11 +45,11 @@ class Sampling(OutputOptions, PrefixStrategy):
         """Checks the ranges."""
         super().__post_init__()
         check_options(
-            at_least("n_best", self.n_best, 1),
+            within("n_best", self.n_best, 1),
             (0 < self.temperature < np.inf, "temperature", self.temperature, "a number above 0"),
-            at_least("top_k", 1 if self.top_k is None else self.top_k, 1),
+            within("top_k", 1 if self.top_k is None else self.top_k, 1),
             (0 < self.top_p <= 1, "top_p", self.top_p, "a number above 0 and at most 1"),
-            at_least("seed", self.seed, 0),
+            within("seed", self.seed, 0),
         )
 
     def __call__(

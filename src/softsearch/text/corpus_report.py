@@ -50,11 +50,7 @@ class CorpusReport:
         return f"{self.src} | {self.tgt}: {self.kept} of {self.lines} pairs kept{findings}"
 
     def check(self) -> None:
-        """Warns if the two sides seem to be the same.
-
-        Raises:
-            CorpusError: no pair is left.
-        """
+        """Warns if the two sides seem to be the same; CorpusError if no pair is left."""
         if not self.kept:
             raise CorpusError(
                 f"no usable pair in {self.summary()}; expected text on both sides that data.filters let pass, look at "

@@ -28,7 +28,6 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
-KINDS: tuple[Kind, ...] = ("word", "char", "bpe", "unigram")
 _SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so the names hold what no line can: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}

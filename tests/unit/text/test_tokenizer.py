@@ -5,6 +5,7 @@ import hashlib
 import io
 import pickle
 from functools import cache
+from typing import get_args
 
 import pytest
 import sentencepiece
@@ -16,7 +17,6 @@ from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.instantiate import build
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
 from softsearch.text.tokenizer import (
-    KINDS,
     Kind,
     SentencePieceTokenizer,
     TokenizerTrainer,
@@ -32,7 +32,7 @@ def bpe() -> SentencePieceTokenizer:
     return train_tokenizer(LINES, kind="bpe", vocab_size=60)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=get_args(Kind))
 def tokenizer(request: pytest.FixtureRequest) -> SentencePieceTokenizer:
     sizes = {"word": 18, "char": 24, "bpe": 60, "unigram": 36}
     return train_tokenizer(LINES, kind=request.param, vocab_size=sizes[request.param])
@@ -114,7 +114,7 @@ def test_any_text_is_encoded(text: str) -> None:
     bpe().decode(ids).encode("utf-8")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_special_names_in_text_are_text(kind: Kind) -> None:
     text = "<s></s><pad> <unk>"
     tokenizer = train_tokenizer([text, "a"], kind=kind, vocab_size=7 if kind == "word" else 16)
@@ -123,7 +123,7 @@ def test_special_names_in_text_are_text(kind: Kind) -> None:
     assert tokenizer.decode(ids) == text
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_training_is_repeatable_and_silent(kind: Kind, capfd: pytest.CaptureFixture[str]) -> None:
     first, second = (train_tokenizer(iter(LINES), kind=kind, vocab_size=24) for _ in range(2))
     assert first.model == second.model
@@ -158,7 +158,7 @@ def tagged(kind: Kind) -> SentencePieceTokenizer:
     return train_tokenizer(lines, kind=kind, vocab_size=70, tags=["<2de>", "<2zh-Hans>"])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_tag_is_one_piece(kind: Kind) -> None:
     tokenizer = tagged(kind)
     plain = tokenizer.encode(LINES[0])
@@ -180,7 +180,7 @@ def test_long_lines_are_learnt_from() -> None:
     assert UNK not in tokenizer.encode("z")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_vocab_size_is_an_upper_limit(kind: Kind, caplog: pytest.LogCaptureFixture) -> None:
     tokenizer = train_tokenizer(LINES, kind=kind, vocab_size=5000)
     assert tokenizer.vocab_size < 200
@@ -194,7 +194,7 @@ def test_no_room_for_the_characters(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("lines", [[], [""], [" ", "  "]], ids=["none", "empty", "blank"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_no_text(kind: Kind, lines: list[str]) -> None:
     with pytest.raises(CorpusError, match="there is no text to train a tokenizer on"):
         train_tokenizer(lines, kind=kind, vocab_size=50)
