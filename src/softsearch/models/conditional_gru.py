@@ -19,12 +19,8 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
     s_j = GRU_2(c_j, s'_j); t_j = tanh(W_t1 s_j + W_t2 E y_{j-1} + W_t3 c_j), p(y_j) = softmax(W_o t_j).
     There z weights the old state: :class:`GRUCell` with z's weights negated.
 
-    Args:
-        hidden_dim: units of s' and s.
-        attention_dim: units of the attention's hidden layer.
-        output_dim: units of t.
-        reset: the GRUs' form; ``after`` is the paper's.
-        dropout: on the embeddings and on t.
+    s' and s have ``hidden_dim`` units, t ``output_dim``. The paper's GRUs have ``reset=after``. Dropout is on the
+    embeddings and on t.
     """
 
     def __init__(

@@ -24,10 +24,8 @@ class ConvolutionalEncoder(Encoder):
 
     All K are one parameter and all L another, so that kernels that no sentence of a batch needs have a gradient too.
 
-    Args:
-        embedding: source embeddings; their width is that of all layers.
-        max_src_len: the longest sentence, EOS included; decides how many kernels there are.
-        dropout: on the embeddings and on the vector.
+    All layers are as wide as the embeddings. ``max_src_len``, the longest sentence with EOS, decides how many kernels
+    there are. Dropout is on the embeddings and on the vector.
 
     Raises:
         ConfigError: ``max_src_len`` is less than 8.

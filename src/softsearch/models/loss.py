@@ -23,11 +23,9 @@ class Loss(NamedTuple):
 class CrossEntropy(nn.Module):
     """-sum_v q(v) log p(v), q = (1 - smoothing) * target + smoothing / vocab (Szegedy et al. 2016).
 
-    Args:
-        smoothing: share of the probability spread over the whole vocabulary.
-        per: whether training minimises the mean loss of a token or of a sentence, the sum over its tokens. Learning
-            rates, clipping thresholds and Adadelta's eps are for one of the two: recurrent models' papers give them
-            for sentences (ADR 0014).
+    ``per`` says whether training minimises the mean loss of a token or of a sentence, the sum over its tokens. Learning
+    rates, clipping thresholds and Adadelta's eps are for one of the two: recurrent models' papers give them for
+    sentences (ADR 0014).
     """
 
     def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token") -> None:
@@ -57,11 +55,8 @@ class SampledSoftmax(CrossEntropy):
     the batch's targets and the words seen last before them, ``tau`` in all; at first, the first ids of the vocabulary,
     which in SentencePiece are the frequent words. Checkpoints hold V', so a resumed run continues with the same one.
 
-    Args:
-        tau: words in V', or as many as the batch has different targets where that is more.
-        smoothing: as in :class:`CrossEntropy`, spread over V' while training.
-        per: as in :class:`CrossEntropy`.
-        sparse: give the output matrix a gradient of V's rows alone (see :class:`Embeddings`).
+    A batch with more than ``tau`` different targets has a larger V'. Smoothing is spread over V' while training. With
+    ``sparse`` the output matrix gets a gradient of V's rows alone (see :class:`Embeddings`).
     """
 
     recent_words: Tensor  # [tau] different target words, the last seen first
@@ -106,9 +101,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
         chunk = max(1, min(ROWS, LOGITS // vocab))
-        smoothed = torch.zeros((), dtype=torch.float64 if weight.dtype == torch.float64 else torch.float32)
-        smoothed = smoothed.to(x.device)
-        nll = torch.zeros_like(smoothed)
+        accumulator = torch.float64 if weight.dtype == torch.float64 else torch.float32
+        smoothed, nll = (x.new_zeros((), dtype=accumulator) for _ in range(2))
         with torch.autocast(device, enabled=False):
             for begin in range(0, x.shape[0], chunk):
                 rows = slice(begin, begin + chunk)

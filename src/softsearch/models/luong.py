@@ -22,12 +22,8 @@ class LuongDecoder(RecurrentDecoder):
     With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
     then ends with h~. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
 
-    Args:
-        cell: the kind of all layers; the paper's are LSTMs.
-        hidden_dim: units of each layer, and of h~.
-        num_layers: layers.
-        input_feeding: the first layer reads h~_{t-1} too.
-        dropout: on the embeddings, between layers and on h~ (Zaremba et al. 2014, arXiv:1409.2329).
+    All layers and h~ have ``hidden_dim`` units; the paper's cells are LSTMs. Dropout is on the embeddings, between
+    layers and on h~ (Zaremba et al. 2014, arXiv:1409.2329).
 
     Raises:
         ConfigError: the encoder's states or the attention's options do not fit.

@@ -16,9 +16,7 @@ class RCTMDecoder(Decoder):
     s = S csm(e), h_1 = tanh(I v(f_1) + s), h_{i+1} = tanh(R h_i + I v(f_{i+1}) + s), o_{i+1} = O h_i; the paper's sigma
     is tanh here, and h_0 is zero. csm(e) is the final state of the encoder's last layer, its directions side by side.
 
-    Args:
-        hidden_dim: units of h.
-        dropout: on the embeddings and before the output layer.
+    h has ``hidden_dim`` units. Dropout is on the embeddings and before the output layer.
 
     Raises:
         ConfigError: the encoder has no final state.

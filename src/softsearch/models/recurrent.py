@@ -28,17 +28,9 @@ from softsearch.ranges import Depth, Rate, Size
 class RecurrentEncoder(Encoder):
     """A stack of recurrent layers; the states of the last one are the annotations.
 
-    With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1).
-
-    Args:
-        embedding: source embeddings.
-        cell: the kind of all layers.
-        hidden_dim: units of each direction.
-        num_layers: layers.
-        bidirectional: reads in both directions.
-        reset: the GRU's form.
-        dropout: on the embeddings, between layers and on the annotations, never on what a layer hands to itself
-            (Zaremba et al. 2014, arXiv:1409.2329).
+    With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1). Each
+    direction has ``hidden_dim`` units. Dropout is on the embeddings, between layers and on the annotations, never on
+    what a layer hands to itself (Zaremba et al. 2014, arXiv:1409.2329).
     """
 
     def __init__(
@@ -92,14 +84,8 @@ class RecurrentDecoder(Decoder):
     """A stack of recurrent layers that starts from the encoder's final states, and knows nothing else of the source.
 
     Each layer starts from that of the same depth, its directions side by side. An encoder without final states makes
-    it a language model (Mikolov et al. 2010), which starts from zeros.
-
-    Args:
-        cell: the kind of all layers.
-        hidden_dim: units of each layer.
-        num_layers: layers.
-        reset: the GRU's form.
-        dropout: on the embeddings, between layers and before the output layer (Zaremba et al. 2014).
+    it a language model (Mikolov et al. 2010), which starts from zeros. Dropout is on the embeddings, between layers and
+    before the output layer (Zaremba et al. 2014).
 
     Raises:
         ConfigError: the encoder's final states do not fit.
@@ -165,13 +151,7 @@ class RecurrentDecoder(Decoder):
 class EncoderDecoder(Seq2Seq):
     """A :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape; else a :class:`Seq2Seq`.
 
-    Args:
-        cell: rnn, lstm or gru.
-        hidden_dim: units of a layer; with ``bidirectional`` each direction of the encoder has half of them.
-        num_layers: layers of the encoder and of the decoder.
-        bidirectional: the encoder reads in both directions.
-        reset: the GRU's form.
-        dropout: on all connections that are not recurrent.
+    With ``bidirectional`` each direction of the encoder has half of the ``hidden_dim`` units of a layer.
 
     Raises:
         ConfigError: an odd number of units is to be shared between two directions.

@@ -21,11 +21,7 @@ class RNNencdecDecoder(Decoder):
     product G_l G_r, and ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its
     directions side by side.
 
-    Args:
-        hidden_dim: units of h and of c.
-        maxout_dim: units of s.
-        output_rank: rank of G; by default G is one matrix of full rank.
-        dropout: on the embeddings, on c and on s.
+    h and c have ``hidden_dim`` units, s ``maxout_dim``. Dropout is on the embeddings, on c and on s.
 
     Raises:
         ConfigError: the encoder has no final state.

@@ -72,12 +72,8 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
     s_i = GRU(s_{i-1}; W E y_{i-1} + C c_i), the GRU of Cho et al. 2014.
     <-h_1 is the final state of the encoder's last layer, of its only direction if it is not bidirectional.
 
-    Args:
-        hidden_dim: units of s.
-        attention_dim: units of the attention's hidden layer.
-        maxout_dim: units of t.
-        reset: the GRU's form; ``before`` is the paper's.
-        dropout: on the embeddings and on t.
+    s has ``hidden_dim`` units, t ``maxout_dim``. The paper's GRU has ``reset=before``. Dropout is on the embeddings and
+    on t.
 
     Raises:
         ConfigError: the encoder has no final state.

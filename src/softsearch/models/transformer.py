@@ -169,13 +169,8 @@ def _check_heads(d_model: int, num_heads: int) -> None:
 class TransformerEncoder(Encoder):
     """A stack of :class:`EncoderLayer`; the width of the embeddings is d_model.
 
-    Args:
-        embedding: source embeddings.
-        num_layers: layers.
-        d_ff: width of the feed-forward blocks.
-        num_heads: attention heads.
-        dropout: on the embeddings and on each sublayer's output (section 5.4).
-        pre_norm: normalise before each sublayer instead of after, and once more at the end.
+    Dropout is on the embeddings and on each sublayer's output (section 5.4). With ``pre_norm`` norms come before each
+    sublayer instead of after, and once more at the end.
 
     Raises:
         ConfigError: the width does not divide into heads of even width.
@@ -216,10 +211,7 @@ class TransformerDecoder(Decoder):
 
     The cache holds keys and values of each layer, ``[rows, heads, position, d_model / heads]``, or with
     ``self_attention=ssru`` one :class:`SSRU` state, ``[rows, d_model]``; alignments are those of the last layer,
-    averaged over its heads.
-
-    Args:
-        self_attention: attention, or an :class:`SSRU` in its place; the other options are the encoder's.
+    averaged over its heads. The other options are the encoder's.
 
     Raises:
         ConfigError: the encoder's states or the heads do not fit the width of the embeddings.

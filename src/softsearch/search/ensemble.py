@@ -14,30 +14,22 @@ AVERAGES: tuple[Average, ...] = ("log_probs", "unnormalised_log_probs", "probs")
 
 
 class Ensemble:
-    """A StepFunction that averages those of several models, in PyTorch, ONNX or mixed.
+    """A StepFunction that averages the next token's distributions of several models, in PyTorch, ONNX or mixed.
 
-    There are three means of the next token's distributions. Weights are divided by their sum.
+    There are three means; weights are divided by their sum, and equal by default.
 
     - ``probs``: ``log sum_i w_i p_i``, a mixture.
-    - ``unnormalised_log_probs``: ``sum_i w_i log p_i``. The sum over a translation is ``sum_i w_i log p_i(tgt | src)``,
-      a product of experts (Hinton 2002) that ranks whole translations. It is a score, not a log probability: the less
-      the members agree, the more the exponentials of a step sum to less than 1, which lowers the translation's score.
+    - ``unnormalised_log_probs``: ``sum_i w_i log p_i``, over a translation a product of experts (Hinton 2002). It is a
+      score, not a log probability: the less the members agree, the lower it is.
     - ``log_probs``, the default: the same, normalised at each step. A translation has a probability, as with one model,
       and therefore a loss and a perplexity; disagreement alone costs nothing.
 
-    Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``,
-    which makes the result a score in any case.
+    Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``
+    of a model that reads no source (``model=rnnlm``), which makes the result a score in any case.
 
-    The members share the target vocabulary and read the same source ids (else :class:`WithMappedIds`). The language
-    model reads no source. Models of weight 0 are not run, and a single member is passed through. Alignments are the
-    weighted mean over the members that have any.
-
-    Args:
-        members: the models.
-        weights: one for each, at least 0; equal by default.
-        average: which mean.
-        language_model: a model of the target language alone, as ``model=rnnlm`` trains it.
-        language_model_weight: of its log probabilities, at least 0.
+    The members share the target vocabulary and read the same source ids (else :class:`WithMappedIds`). Models of weight
+    0 are not run, and a single member is passed through. Alignments are the weighted mean over the members that have
+    any.
 
     Raises:
         ConfigError: there are no members, their vocabularies differ, or a weight is wrong.

@@ -61,7 +61,6 @@ class ExactSearch:
     min_length_offset: int = 0
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         check_options(within("max_nodes", self.max_nodes, 1))
         _ = self.options
 

@@ -50,7 +50,6 @@ class OutputOptions:
     alignments: bool = False
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         check_options(
             within("max_length_factor", self.max_length_factor, 0, MAX_LENGTH_FACTOR),
             within("max_length_offset", self.max_length_offset, 1, MAX_LENGTH_OFFSET),
@@ -102,7 +101,6 @@ class SearchOptions(OutputOptions):
     diversity: float = 0.5
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         super().__post_init__()
         check_options(
             within("beam", self.beam, 1, MAX_BEAM),

@@ -52,18 +52,10 @@ class Rerank:
     """Searches, scores all hypotheses with other models too, and returns the best by a weighted sum.
 
     The score of a translation is ``sum_i w_i log p_i / length ** length_penalty``, where p_1 is the searching model's
-    probability and the length is counted in its tokens, EOS included. Scorers may be models that write from right to
-    left (Liu et al. 2016, N16-1046; Sennrich et al. 2016, arXiv:1606.02891, section 4), language models and any others.
-    Proposers run the same search, and their translations are scored with the rest. Truncated translations stay behind
-    those that ended.
-
-    Args:
-        search: finds the n-best lists.
-        scorers: the other models.
-        weights: of the searching model, then of each scorer; equal by default. They may be negative.
-        length_penalty: see above.
-        n_best: translations returned per sentence.
-        proposers: models whose n-best lists are joined with the search's.
+    probability and the length is counted in its tokens, EOS included. Weights are equal by default and may be negative.
+    Scorers may be models that write from right to left (Liu et al. 2016, N16-1046; Sennrich et al. 2016,
+    arXiv:1606.02891, section 4), language models and any others. Proposers run the same search, and their translations
+    are scored with the rest. Truncated translations stay behind those that ended.
 
     Raises:
         ConfigError: there are not as many weights as models, or an option is out of range.
@@ -94,10 +86,7 @@ class Rerank:
         """Translates one batch; see :class:`softsearch.search.interface.SearchStrategy`.
 
         A hypothesis keeps the searching model's log probability, and has the weighted score; one that another model
-        proposed has no alignments.
-
-        Raises:
-            InputError: a model returned NaN.
+        proposed has no alignments. InputError if a model returned NaN.
         """
         return [
             [

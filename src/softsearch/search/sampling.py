@@ -42,7 +42,6 @@ class Sampling(OutputOptions, PrefixStrategy):
     seed: int = 1
 
     def __post_init__(self) -> None:
-        """Checks the ranges."""
         super().__post_init__()
         check_options(
             within("n_best", self.n_best, 1),

@@ -152,7 +152,6 @@ class TokenizerTrainer:
     sampling: Share = 0.0
 
     def __post_init__(self) -> None:
-        """Checks that the options go together."""
         if self.src_vocab_size is not None and self.joint:
             raise ConfigError(
                 f"tokenizer.src_vocab_size is {self.src_vocab_size}, but with tokenizer.joint=true both sides have "
