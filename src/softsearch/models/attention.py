@@ -62,13 +62,8 @@ class LuongAttention(nn.Module):
     9), S being the source's length, where a_t is multiplied by exp(-(s - p_t)^2 / (2 sigma^2)), sigma = D / 2 (equation
     10). Positions count from 0.
 
-    Args:
-        query_dim: width of the decoder's state h_t.
-        memory_dim: width of the annotations h_s.
-        score: see above.
-        window: see above.
-        half_window: D of the local windows; the paper's is 10.
-        location_length: positions that ``location`` has weights for; words beyond them get none.
+    h_t has ``query_dim`` units, h_s ``memory_dim``. D is ``half_window``, the paper's is 10. ``location`` has weights
+    for ``location_length`` positions; words beyond them get none.
 
     Raises:
         ConfigError: ``dot`` with unequal widths, or ``location`` with a local window.

@@ -131,13 +131,9 @@ def gru(
 ) -> Tensor:
     """One step of :class:`GRUCell`, also for several cells stacked on the leading axes.
 
-    Args:
-        x: W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``.
-        h: ``[..., batch, hidden]``.
-        gates: U_z and U_r, ``[..., hidden, 2 * hidden]``.
-        candidate: U, ``[..., hidden, hidden]``.
-        bias: b_U of ``reset=after``, and whatever else the reset gate multiplies; none with ``reset=before``.
-        mask: ``[..., batch, 1]``, 0 where the state must stay as it is.
+    ``x`` is W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``; ``h`` ``[..., batch, hidden]``; ``gates``
+    U_z and U_r, ``[..., hidden, 2 * hidden]``; ``candidate`` U, ``[..., hidden, hidden]``; ``bias`` b_U of
+    ``reset=after``, and whatever else the reset gate multiplies; ``mask`` ``[..., batch, 1]``, 0 where h must stay.
     """
     x_gates, x_candidate = x.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     z, r = torch.sigmoid(x_gates + h @ gates).chunk(2, dim=-1)

@@ -77,7 +77,13 @@ class Constraints:
         forced = self._forced(live, step)
         if (forced != _FREE).any():
             other = tokens != forced[:, None, None]
-            _check_forced(forced, (~other & np.isfinite(log_probs)).any(axis=(1, 2)), step)
+            missing = (forced != _FREE) & (other | ~np.isfinite(log_probs)).all(axis=(1, 2))
+            if missing.any():
+                raise InputError(
+                    f"the model cannot write token {int(forced[missing][0])}, which a target prefix has at position "
+                    f"{step}: a shortlist leaves it out, or its probability is 0; search without a shortlist or change "
+                    "the prefix"
+                )
             forbidden = np.where((forced != _FREE)[:, None, None], other, forbidden)
         allowed = np.where(forbidden, np.float32(-np.inf), log_probs)
         return candidates._replace(log_probs=allowed.reshape(candidates.log_probs.shape))
@@ -170,12 +176,3 @@ def _padded(prefixes: Sentences, sentences: int, vocab_size: int) -> NDArray[np.
             )
         row[: len(prefix)] = prefix
     return padded
-
-
-def _check_forced(forced: NDArray[np.int64], possible: NDArray[np.bool_], step: int) -> None:
-    missing = (forced != _FREE) & ~possible
-    if missing.any():
-        raise InputError(
-            f"the model cannot write token {int(forced[missing][0])}, which a target prefix has at position {step}: a "
-            "shortlist leaves it out, or its probability is 0; search without a shortlist or change the prefix"
-        )

@@ -56,7 +56,7 @@ class OutputOptions:
             within("min_length_factor", self.min_length_factor, 0, MAX_LENGTH_FACTOR),
             within("min_length_offset", self.min_length_offset, 0, MAX_LENGTH_OFFSET),
             within("no_repeat_ngram", self.no_repeat_ngram, 0),
-            (all(_is_id(token) for token in self.banned), "banned", self.banned, "token ids"),
+            (all(type(token) is int and token >= 0 for token in self.banned), "banned", self.banned, "token ids"),
             (EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end"),
         )
 
@@ -166,7 +166,3 @@ def check_options(*checks: Check) -> None:
     for holds, name, value, expected in checks:
         if not holds:
             raise ConfigError(f"search.{name} is {value}, expected {expected}; change {name}")
-
-
-def _is_id(token: object) -> bool:
-    return isinstance(token, int) and not isinstance(token, bool) and token >= 0

@@ -38,10 +38,8 @@ _log = logging.getLogger(__name__)
 class SentencePieceTokenizer:
     """Text to token ids and back by a SentencePiece model.
 
-    Args:
-        model: the bytes of a model file.
-        reverse: ids run from the end of the text to its start (Sutskever et al. 2014, arXiv:1409.3215, section 3.3);
-            text and pieces are always in the order of the text.
+    With ``reverse`` ids run from the end of the text to its start (Sutskever et al. 2014, arXiv:1409.3215, section 3.3);
+    text and pieces are always in the order of the text.
 
     Raises:
         BundleError: the bytes are no SentencePiece model, or its special ids or its pieces are wrong.
@@ -61,10 +59,8 @@ class SentencePieceTokenizer:
         """
         _without_surrogates(text)
         if self.has_words:  # SentencePiece gives unknown words that stand side by side one UNK together
-            ids: list[int] = self._processor.piece_to_id([_SPACE + word for word in _words(text)])
-        else:
-            ids = self._processor.encode(text)
-        return self._turned(ids)
+            return self._turned(self._processor.piece_to_id([_SPACE + word for word in _words(text)]))
+        return self._turned(self._processor.encode(text))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Returns the text of ids; PAD, BOS and EOS are skipped, UNK is shown as a sign.
@@ -73,8 +69,7 @@ class SentencePieceTokenizer:
             InputError: an id is outside the vocabulary.
         """
         plain = [token for token in self._inside(ids) if token not in (PAD, BOS, EOS)]
-        text: str = self._processor.decode(self._turned(plain))
-        return text.lstrip(" ")
+        return self._processor.decode(self._turned(plain)).lstrip(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Returns the name of each id, in the order of the text; U+2581 in it stands for a space.
@@ -187,14 +182,10 @@ def train_tokenizer(
 ) -> SentencePieceTokenizer:
     """Trains a tokenizer; the same lines and options give the same bytes, on any number of cores.
 
-    Text is taken as it is: no Unicode normalisation, every character of the corpus in the vocabulary.
-
-    Args:
-        lines: the training text; blank lines do nothing.
-        kind: the unit.
-        vocab_size: the most entries; when the corpus supports fewer, that many are trained and a warning is logged.
-        tags: words that are one piece each, with the space before them, wherever they begin a word.
-        key: the option that ``vocab_size`` comes from, for messages.
+    Text is taken as it is: no Unicode normalisation, every character of the corpus in the vocabulary. Blank lines do
+    nothing. Where the corpus supports fewer entries than ``vocab_size``, that many are trained and a warning is logged.
+    Each of the ``tags`` is one piece, with the space before it, wherever it begins a word. ``key`` is the option that
+    ``vocab_size`` comes from, for messages.
 
     Raises:
         ConfigError: ``vocab_size`` has no room for the corpus's characters.
