@@ -42,19 +42,15 @@ class StepFunction(Protocol):
 
     def start(self, src: Sentences) -> State:
         """Encodes the sentences, with EOS added, and returns a state with one row for each."""
-        ...
 
     def step(self, tokens: NDArray[np.int64], state: State, k: int) -> tuple[Candidates, State]:
         """Reads one token per row ``[rows]`` and returns the ``k`` best continuations and the next state."""
-        ...
 
     def select(self, state: State, rows: NDArray[np.int64]) -> State:
         """Reorders, repeats or drops rows; the result has the same number of rows for every sentence."""
-        ...
 
     def keep(self, state: State, sentences: NDArray[np.int64]) -> State:
         """Keeps only these sentences, with all their rows."""
-        ...
 
 
 class StepFunctionWrapper:
@@ -104,7 +100,6 @@ class SearchStrategy(Protocol):
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Translates one batch of sources given as token ids."""
-        ...
 
 
 class PrefixStrategy(ABC):
