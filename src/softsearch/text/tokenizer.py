@@ -38,8 +38,8 @@ _log = logging.getLogger(__name__)
 class SentencePieceTokenizer:
     """Text to token ids and back by a SentencePiece model.
 
-    With ``reverse`` ids run from the text's end to its start (Sutskever et al. 2014, arXiv:1409.3215, section 3.3); text
-    and pieces are always in the order of the text.
+    With ``reverse`` ids run from the text's end to its start (Sutskever et al. 2014, arXiv:1409.3215, section 3.3);
+    text and pieces are always in the order of the text.
 
     Raises:
         BundleError: the bytes are no SentencePiece model, or its special ids or its pieces are wrong.
