@@ -1,8 +1,6 @@
 """Preparation of a run's data beforehand, on all cores, with a report of what they contain."""
 
 import os
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -23,30 +21,19 @@ def prepare(options: Prepare) -> None:
     """
     source, tokenizer = build(options.data), build(options.tokenizer)
     processes = options.processes or os.cpu_count() or 1
-    with _Bars() if sys.stderr.isatty() else nullcontext() as bars:
-        prepared = prepare_data(source, tokenizer, options.cache_dir, processes=processes, progress=bars)
+    console = plain_console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def draw(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        progress = draw if console.is_terminal else None  # then the log tells it
+        prepared = prepare_data(source, tokenizer, options.cache_dir, processes=processes, progress=progress)
     _show(prepared)
-
-
-class _Bars:
-    """Progress bars on a terminal."""
-
-    def __init__(self) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        self._progress = Progress(*columns, console=plain_console(stderr=True))
-        self._tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "_Bars":
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, what: str, done: int, total: int | None) -> None:
-        if what not in self._tasks:
-            self._tasks[what] = self._progress.add_task(what, total=total)
-        self._progress.update(self._tasks[what], completed=done, total=total)
 
 
 def _show(prepared: PreparedData) -> None:

@@ -38,11 +38,13 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
 
             sys.exit(demo())
         from softsearch.app.config.command import run
+
+        run(command, COMMANDS[command], options)
     except ModuleNotFoundError as error:
         if not error.name or error.name.startswith("softsearch"):
             raise
-        sys.exit(f"error: {command} needs {error.name}, which is not installed: pip install 'softsearch[lab]'")
-    run(command, COMMANDS[command], options)
+        extra = "sweep" if error.name == "optuna" else "lab"
+        sys.exit(f"error: {command} needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'")
 
 
 def end_on_signals() -> None:

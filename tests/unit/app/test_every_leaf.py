@@ -15,7 +15,8 @@ from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import check, plain, read_options
-from softsearch.app.train.parts import build_callbacks, build_training, check_search
+from softsearch.app.systems.reranking import is_rerank
+from softsearch.app.train.parts import build_callbacks, build_training
 from softsearch.app.train.train import GIVEN
 from softsearch.errors import SoftsearchError
 
@@ -31,7 +32,7 @@ GROUPS = (
 )  # fmt: skip
 BUILT = {
     "callbacks": build_callbacks,
-    "search": check_search,
+    "search": lambda options: is_rerank(options.search) or build(options.search),
     "trainer": lambda options: build(options.trainer, logger=False),
 }
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]

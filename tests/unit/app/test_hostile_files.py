@@ -15,9 +15,8 @@ from softsearch.app.compare.run_folders import read_runs
 from softsearch.app.config.allowed_classes import (
     DATA_CLASSES,
     MODEL_CLASSES,
-    model_from_file,
+    build_from_file,
     name_of,
-    source_from_file,
 )
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.instantiate import build
@@ -221,8 +220,8 @@ def test_every_hostile_node_is_refused_where_it_is_built(tmp_path: Path, home: H
     assert len(REFUSED) >= 30
     config = home.checkpoint[ORIGIN]["config"]
     sizes = {"src_vocab_size": 16, "tgt_vocab_size": 16}
-    assert isinstance(model_from_file(tmp_path, config["model"], **sizes), Seq2Seq)
-    assert source_from_file(tmp_path, config["data"]).text_form == "plain"
+    assert isinstance(build_from_file(tmp_path, "model", config["model"], **sizes), Seq2Seq)
+    assert build_from_file(tmp_path, "data", config["data"]).text_form == "plain"
 
 
 def test_a_source_reads_nothing_until_it_is_asked_to(tmp_path: Path) -> None:
@@ -251,7 +250,7 @@ def test_a_source_reads_nothing_until_it_is_asked_to(tmp_path: Path) -> None:
     for again in range(2):  # the first time Babel reads its own names of days
         watching = bool(again)
         for node in nodes:
-            source_from_file(tmp_path, node)
+            build_from_file(tmp_path, "data", node)
     watching = False
     assert opened == []
     assert list(tmp_path.iterdir()) == []
@@ -285,7 +284,7 @@ def targets(node: Any) -> Iterator[str]:
 def test_every_model_is_rebuilt_from_its_plain_config(name: str, tmp_path: Path) -> None:
     config = model_config(name)
     sizes = {"src_vocab_size": SRC_VOCAB, "tgt_vocab_size": TGT_VOCAB}
-    ours, theirs = model_from_file(tmp_path, plain(config), **sizes), build(config, **sizes)
+    ours, theirs = build_from_file(tmp_path, "model", plain(config), **sizes), build(config, **sizes)
     assert {k: w.shape for k, w in ours.state_dict().items()} == {k: w.shape for k, w in theirs.state_dict().items()}
 
 

@@ -139,7 +139,7 @@ CONTENTS: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
         put(f"{CONFIG}/model", {"_target_": "softsearch.models.embeddings.Embeddings", "dim": 4}),
         "model of its config is a Embeddings, expected a Seq2Seq",
     ),
-    "data of nothing": (put(f"{CONFIG}/data", {}), "data of its config is a dict, expected a source of text"),
+    "data of nothing": (put(f"{CONFIG}/data", {}), "data of its config is a dict, expected a ParallelSource"),
     "data misspelt": (put(f"{CONFIG}/data/trainn", ["a", "b"]), "data.trainn is not an option of Parallel"),
     "data wrong": (put(f"{CONFIG}/data/train", 3), "data.train is 3"),
     "data null": (put(f"{CONFIG}/data/val", None), "data.val is None"),

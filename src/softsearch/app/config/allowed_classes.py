@@ -8,7 +8,7 @@ What people type or write in YAML goes through :mod:`softsearch.app.config.insta
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from softsearch.app.config.validation import check
 from softsearch.data.corpora.base import ParallelSource
@@ -48,24 +48,10 @@ MODEL_CLASSES: tuple[type, ...] = (
 DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, Parallel, Spellout)
 
 
-def model_from_file(path: Path, node: dict[str, Any], **sizes: int) -> Seq2Seq:
-    """Builds the node ``model`` of the config in the file ``path``; ``sizes`` are those of the vocabularies.
-
-    Raises:
-        CheckpointError: the node names what no file may name, or does not fit this version's classes.
-    """
-    built = _build(path, "model", node, MODEL_CLASSES, sizes)
-    if not isinstance(built, Seq2Seq):
-        raise CheckpointError(f"{path}: model of its config is a {type(built).__name__}, expected a Seq2Seq")
-    return built
-
-
-def source_from_file(path: Path, node: dict[str, Any]) -> ParallelSource:
-    """Builds the node ``data`` of the config in the file ``path``; raises as :func:`model_from_file`."""
-    built = _build(path, "data", node, DATA_CLASSES, {})
-    if not isinstance(built, ParallelSource):
-        raise CheckpointError(f"{path}: data of its config is a {type(built).__name__}, expected a source of text")
-    return built
+_KINDS: Mapping[str, tuple[type, tuple[type, ...]]] = {
+    "model": (Seq2Seq, MODEL_CLASSES),
+    "data": (ParallelSource, DATA_CLASSES),
+}
 
 
 def name_of(cls: type) -> str:
@@ -73,17 +59,32 @@ def name_of(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _build(path: Path, key: str, node: dict[str, Any], classes: tuple[type, ...], given: dict[str, Any]) -> Any:
+def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, Any], **given: int) -> Any:
+    """Builds the model or the source of the data that a file's config describes.
+
+    Args:
+        path: the file, for messages.
+        key: of the node in the config.
+        node: as the file has it.
+        given: further arguments, as the sizes of the vocabularies of a model.
+
+    Raises:
+        CheckpointError: the node names what no file may name, or does not fit this version's classes.
+    """
+    kind, classes = _KINDS[key]
     allowed = {name_of(cls): cls for cls in classes}
     _refuse(path, key, node, allowed)
     try:
         check(node, key, given=given)
-        return _construct(node, allowed, given)
+        built = _construct(node, allowed, given)
     except Exception as error:  # a constructor may complain in any way of values that it was never meant to get
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
             "src/train.py of this version: take another file, or train again"
         ) from error
+    if not isinstance(built, kind):
+        raise CheckpointError(f"{path}: {key} of its config is a {type(built).__name__}, expected a {kind.__name__}")
+    return built
 
 
 def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> None:

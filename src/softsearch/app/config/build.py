@@ -1,12 +1,13 @@
 """Data and models, built from a config or a checkpoint."""
 
 import logging
+from functools import partial
 from pathlib import Path
 
 import torch
 from omegaconf import DictConfig
 
-from softsearch.app.config.allowed_classes import model_from_file, source_from_file
+from softsearch.app.config.allowed_classes import build_from_file
 from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Train, Vectors
 from softsearch.data.corpora.base import ParallelSource
@@ -107,14 +108,11 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     """
     node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the weights are there
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
-
-    def build_model_of_file() -> Seq2Seq:
-        return model_from_file(contents.path, node, src_vocab_size=src, tgt_vocab_size=tgt)
-
+    build_again = partial(build_from_file, contents.path, "model", node, src_vocab_size=src, tgt_vocab_size=tgt)
     with torch.device("meta"):  # no config takes more memory than the weights beside it
-        _check_weights(described := build_model_of_file(), contents)
+        _check_weights(described := build_again(), contents)
     _check_one_vocabulary(described, contents.tokenizers)
-    return with_weights(build_model_of_file(), contents)
+    return with_weights(build_again(), contents)
 
 
 def with_weights(model: Seq2Seq, contents: CheckpointContents) -> Seq2Seq:
@@ -139,4 +137,5 @@ def rebuild_source(contents: CheckpointContents) -> ParallelSource:
     Raises:
         CheckpointError: its config is not one that a file may have.
     """
-    return source_from_file(contents.path, contents.config["data"])
+    source: ParallelSource = build_from_file(contents.path, "data", contents.config["data"])
+    return source

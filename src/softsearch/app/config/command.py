@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 from dataclasses import fields
 from importlib import import_module
@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 import softsearch
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.resolvers import register_resolvers
-from softsearch.app.config.validation import nearest, read_options
+from softsearch.app.config.validation import flatten, nearest, read_options
 from softsearch.app.start import end_on_signals, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
 
@@ -67,7 +67,8 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         _prepare_process()  # again: a launcher may have started this one
         try:
             options = _options(config, command)
-            function = _import(work)
+            module, _, name = work.rpartition(".")
+            function = getattr(import_module(module), name)
             raise_on_signals()
             function(config if DictConfig in get_type_hints(function).values() else options)
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
@@ -92,19 +93,6 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         _fail(f"the run's folder cannot be written: {explain(error, command)}; set hydra.run.dir=FOLDER")
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _import(work: str) -> Callable[[Any], None]:
-    module, _, name = work.rpartition(".")
-    try:
-        return getattr(import_module(module), name)
-    except ModuleNotFoundError as error:
-        if not error.name or error.name.startswith("softsearch"):
-            raise
-        extra = "sweep" if error.name == "optuna" else "lab"
-        raise ConfigError(
-            f"this command needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
-        ) from error
 
 
 def _prepare_process() -> None:
@@ -171,18 +159,18 @@ def _options(config: DictConfig, command: str) -> Any:
             raise ConfigError(_no_choice(field.name, None))
     options: Any = read_options(config, OPTIONS[command])
     if hasattr(options, "run_dir"):
-        _check_writable("run_dir", options.run_dir)
+        _check_writable(options.run_dir)
     return options
 
 
-def _check_writable(key: str, folder: Path) -> None:
+def _check_writable(folder: Path) -> None:
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     try:
         with TemporaryFile(dir=existing) as file:
             file.write(b"\0")
     except OSError as error:
         raise ConfigError(
-            f"{key} is {str(folder)!r}, which cannot be written ({error.strerror}); set {key} or hydra.run.dir to "
+            f"run_dir is {str(folder)!r}, which cannot be written ({error.strerror}); set run_dir or hydra.run.dir to "
             "another folder, or make room"
         ) from error
 
@@ -238,14 +226,5 @@ def _known_keys(command: str) -> list[str]:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         composed = compose(command, return_hydra_config=True)
     groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]
-    keys = (key for key in _flatten(composed) if not f"{key}.".startswith("hydra."))
+    keys = (key for key, _ in flatten(OmegaConf.to_container(composed)) if not f"{key}.".startswith("hydra."))
     return [*dict.fromkeys([*keys, *groups])]
-
-
-def _flatten(node: DictConfig, path: str = "") -> Iterator[str]:
-    for key in map(str, node):
-        inner = f"{path}.{key}" if path else key
-        yield inner
-        plain = not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, key)
-        if plain and isinstance(node[key], DictConfig):
-            yield from _flatten(node[key], inner)

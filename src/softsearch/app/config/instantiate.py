@@ -22,20 +22,15 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
     """
     if node is None:
         return None
-    check(OmegaConf.to_container(node, resolve=True), str(node._get_full_key(None)), given=extra)
+    path = str(node._get_full_key(None))
+    check(OmegaConf.to_container(node, resolve=True), path, given=extra)
     try:
         return hydra.utils.instantiate(node, _convert_="all", **extra)
     except InstantiationException as error:
-        causes: list[BaseException] = [error]
-        while causes[-1].__cause__ is not None:
-            causes.append(causes[-1].__cause__)
-        ours = [cause for cause in causes if isinstance(cause, SoftsearchError)]
-        raise ours[0] if ours else _refusal(node, causes[-1]) from error
-
-
-def _refusal(node: DictConfig, error: BaseException) -> BaseException:
-    """What a library's constructor says of its arguments, as an error for users; of a bug, the bug."""
-    if isinstance(error, AssertionError | AttributeError | NameError | LookupError):
-        return error
-    path, target = node._get_full_key(None), str(node.get("_target_")).rpartition(".")[2]
-    return ConfigError(f"{path}: {target} refuses its options: {str(error).strip()}; change them")
+        cause: BaseException = error
+        while cause.__cause__ is not None and not isinstance(cause, SoftsearchError):
+            cause = cause.__cause__
+        if isinstance(cause, SoftsearchError | AssertionError | AttributeError | NameError | LookupError):  # or a bug
+            raise cause from error
+        target = str(node.get("_target_")).rpartition(".")[2]
+        raise ConfigError(f"{path}: {target} refuses its options: {str(cause).strip()}; change them") from error

@@ -176,15 +176,8 @@ class Compare:
 
 
 OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.Plan, which its config names
-    "train": Train,
-    "prepare": Prepare,
-    "evaluate": Evaluate,
-    "score": Score,
-    "tune": Tune,
-    "export": Export,
-    "dictionary": Dictionary,
-    "average": Average,
-    "compare": Compare,
+    options.__name__.lower(): options
+    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare)
 }
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"

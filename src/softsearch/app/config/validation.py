@@ -9,7 +9,7 @@ import inspect
 import math
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union
 
@@ -32,16 +32,24 @@ def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any
         ConfigError: a value is missing or refers to nothing.
     """
     try:
-        return {str(key): _plain(config[key], resolve=key not in unresolved) for key in config}
+        return {
+            str(key): OmegaConf.to_container(value, resolve=key not in unresolved, throw_on_missing=True)
+            if OmegaConf.is_config(value)
+            else value
+            for key, value in config.items()
+        }
     except OmegaConfBaseException as error:
         why = "it is missing" if isinstance(error, MissingMandatoryValue) else str(error).splitlines()[0]
         raise ConfigError(f"{error.full_key or 'the config'}: {why}; set it") from error
 
 
-def _plain(value: Any, *, resolve: bool) -> Any:
-    return (
-        OmegaConf.to_container(value, resolve=resolve, throw_on_missing=True) if OmegaConf.is_config(value) else value
-    )
+def flatten(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The dotted keys of nested mappings with their values, sections before what is in them."""
+    for key, value in node.items():
+        inner = f"{path}.{key}" if path else str(key)
+        yield inner, value
+        if isinstance(value, Mapping):
+            yield from flatten(value, inner)
 
 
 def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
@@ -59,7 +67,7 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
         for key, value in node.items():
             check(value, f"{path}.{key}" if path else str(key))
         if "_target_" in node:
-            _bind(node, path, set(given))
+            _bind(_target_of(node, path), node, path, given)
     elif isinstance(node, list):
         for index, value in enumerate(node):
             check(value, f"{path}[{index}]")
@@ -73,18 +81,17 @@ def nearest(word: str, names: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
 
 
-def _bind(node: Mapping[str, Any], path: str, given: set[str]) -> None:
+def _target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
     target = str(node["_target_"])
     try:
-        function = hydra.utils.get_object(target)
+        function: Any = hydra.utils.get_object(target)
     except Exception as error:
         raise ConfigError(
             f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name"
         ) from error
     if not callable(function):
         raise ConfigError(f"{path}._target_ is {target!r}, a {type(function).__name__}, expected a class or a function")
-    home = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-    _bind_to(function, node, path, set(given), LIBRARY_HINTS.get(home, {}))
+    return function
 
 
 def read_options(config: DictConfig, options: type[_Options]) -> _Options:
@@ -96,7 +103,7 @@ def read_options(config: DictConfig, options: type[_Options]) -> _Options:
     hints = typing.get_type_hints(options, include_extras=True)
     groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
     values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
-    _bind_to(options, values, "", set(), {}, name=options.__name__.lower())
+    _bind(options, values, "", name=options.__name__.lower())
     for name, value in values.items():
         try:
             values[name] = config[name] if name in groups else _typed(value, hints[name])
@@ -120,13 +127,8 @@ def _typed(value: Any, hint: Any) -> Any:
     return value
 
 
-def _bind_to(
-    function: Callable[..., Any],
-    node: Mapping[str, Any],
-    path: str,
-    given: set[str],
-    further_hints: Mapping[str, Any],
-    name: str = "",
+def _bind(
+    function: Callable[..., Any], node: Mapping[str, Any], path: str, given: Iterable[str] = (), name: str = ""
 ) -> None:
     name = name or getattr(function, "__name__", str(function))
     prefix = f"{path}." if path else ""
@@ -138,7 +140,7 @@ def _bind_to(
     keys = [key for key in node if key not in _HYDRA_KEYS]
     for key in keys:
         if key not in parameters and not takes_any:
-            raise ConfigError(f"{prefix}{key} is not an option of {name}: {nearest(key, _options(parameters))}")
+            raise ConfigError(f"{prefix}{key} is not an option of {name}: {nearest(key, parameters)}")
     if not isinstance(node.get("_partial_", False), bool):
         raise ConfigError(f"{prefix}_partial_ is {node['_partial_']!r}, expected true or false; change it")
     if not node.get("_partial_"):
@@ -146,7 +148,7 @@ def _bind_to(
         missing = [p.name for p in named if p.default is p.empty and p.name not in given and p.name not in node]
         if missing:
             raise ConfigError(f"{prefix}{missing[0]} is missing: {name} needs it; set it")
-    hints = {**_hints(function), **further_hints}
+    hints = _hints(function)
     for key in keys:
         _check_value(f"{prefix}{key}", node[key], hints.get(key, Any))
 
@@ -156,7 +158,7 @@ def _check_value(path: str, value: Any, hint: Any) -> None:
         for key, inner in value.items():
             _check_value(f"{path}.{key}", inner, typing.get_args(hint)[1])
     elif isinstance(value, Mapping) and _is_class(hint, Section):
-        _bind_to(hint, value, path, set(), {}, name=path)
+        _bind(hint, value, path, name=path)
     elif not _fits(value, hint):
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {_in_words(hint, value)}; change it")
 
@@ -169,15 +171,13 @@ _MAPPINGS = (dict, Mapping)
 _LISTS = (list, tuple, Collection, Iterable, Sequence)
 
 
-def _options(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
-    return [name for name in parameters if name != "self"]
-
-
-def _hints(function: Any) -> dict[str, Any]:
+def _hints(function: Any) -> Mapping[str, Any]:
+    further = LIBRARY_HINTS.get(f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}", {})
     try:
-        return typing.get_type_hints(function.__init__ if inspect.isclass(function) else function, include_extras=True)
+        annotated = function.__init__ if inspect.isclass(function) else function
+        return {**typing.get_type_hints(annotated, include_extras=True), **further}
     except (NameError, TypeError):  # a library's annotation that exists for type checkers only
-        return {}
+        return further
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -190,10 +190,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, argument) for argument in arguments)
     if origin is Literal:
         return any(value == argument and type(value) is type(argument) for argument in arguments)
-    if hint is None or hint is type(None):
-        return value is None
-    if hint in _PLAIN:
-        return _PLAIN[hint](value)
+    if hint in _SCALARS:
+        return _SCALARS[hint][1](value)
     kind = origin if inspect.isclass(origin) else hint
     if not inspect.isclass(kind) or kind in (object, complex):
         return True
@@ -214,13 +212,14 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63  # that C can hold
 
 
-_PLAIN: dict[Any, Callable[[Any], bool]] = {
-    Any: lambda _: True,
-    bool: lambda value: isinstance(value, bool),
-    int: _is_int,
-    float: lambda value: _is_int(value) or (isinstance(value, float) and math.isfinite(value)),
-    str: lambda value: isinstance(value, str),
-    Path: lambda value: isinstance(value, str) and bool(value),
+_SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # in words, and what fits
+    Any: ("anything", lambda _: True),
+    type(None): ("null", lambda value: value is None),
+    bool: ("true or false", lambda value: isinstance(value, bool)),
+    int: ("a whole number", _is_int),
+    float: ("a number", lambda value: _is_int(value) or (isinstance(value, float) and math.isfinite(value))),
+    str: ("text", lambda value: isinstance(value, str)),
+    Path: ("a path", lambda value: isinstance(value, str) and bool(value)),
 }
 
 
@@ -233,13 +232,13 @@ def _in_words(hint: Any, value: Any = None) -> str:
         return "one of " * (len(arguments) > 1) + ", ".join(map(repr, arguments))
     if origin in (Union, types.UnionType):
         return " or ".join(_in_words(argument, value) for argument in arguments)
-    if hint in (int, float) and _is_huge(value):
+    if hint in (int, float) and type(value) in (int, float) and not abs(value) < 2**63:
         return "a finite number of at most 64 bits"
-    if hint in _NAMES:
-        return _NAMES[hint]
+    if hint in _SCALARS:
+        return _SCALARS[hint][0]
     kind = origin if inspect.isclass(origin) else hint
     if _is_class(kind, Section):
-        return f"a section of {', '.join(_options(inspect.signature(kind).parameters))}"
+        return f"a section of {', '.join(inspect.signature(kind).parameters)}"
     if kind in _MAPPINGS:
         return "a section of keys and values"
     if kind in _LISTS:
@@ -247,12 +246,3 @@ def _in_words(hint: Any, value: Any = None) -> str:
         items = ", ".join(map(_in_words, arguments if fixed else arguments[:1]))
         return f"a list of {items}" if fixed else f"a list, each {items}" if items else "a list"
     return "a section with a _target_" + f", a {getattr(kind, '__name__', kind)}" * (kind is not DictConfig)
-
-
-def _is_huge(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) < 2**63
-
-
-_NAMES = {
-    type(None): "null", int: "a whole number", float: "a number", str: "text", bool: "true or false", Path: "a path",
-}  # fmt: skip

@@ -65,7 +65,8 @@ def build_parts(options: Train) -> Parts:
     """
     training = build_training(options)
     callbacks = build_callbacks(options)
-    check_search(options)
+    if not is_rerank(options.search):  # which needs tokenizers
+        build(options.search)
     trainer = build(options.trainer, callbacks=[*callbacks], logger=False, plugins=[AtomicCheckpointIO()])
     parts = Parts(training, callbacks, trainer)
     if parts.exports_bundle:
@@ -101,24 +102,12 @@ def build_callbacks(options: Train) -> list[Callback]:
     Raises:
         ConfigError: an option is out of range, or no validation has such a metric.
     """
-    callbacks = {name: build(node) for name, node in options.callbacks.items() if node is not None}
-    translated = any(isinstance(callback, TranslateValidation) for callback in callbacks.values())
-    nodes: dict[str, Any] = {"scheduler": options.scheduler} | {
-        f"callbacks.{name}": options.callbacks[name] for name in callbacks
-    }
-    for key, node in nodes.items():
-        if "monitor" in node and node.monitor not in (metrics := _METRICS + _OF_TRANSLATIONS * translated):
+    nodes = {f"callbacks.{name}": node for name, node in options.callbacks.items() if node is not None}
+    callbacks = [build(node) for node in nodes.values()]
+    metrics = _METRICS + _OF_TRANSLATIONS * any(isinstance(callback, TranslateValidation) for callback in callbacks)
+    for key, node in {"scheduler": options.scheduler, **nodes}.items():
+        if "monitor" in node and node.monitor not in metrics:
             raise ConfigError(
                 f"{key}.monitor is {node.monitor!r}, expected one of {', '.join(sorted(metrics))}; change it"
             )
-    return list(callbacks.values())
-
-
-def check_search(options: Train) -> None:
-    """Builds the search of the final test, unless it needs tokenizers.
-
-    Raises:
-        ConfigError: an option is out of range.
-    """
-    if not is_rerank(options.search):
-        build(options.search)
+    return callbacks

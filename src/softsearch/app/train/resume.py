@@ -10,6 +10,7 @@ from typing import Any, Literal
 from lightning.pytorch.trainer.connectors import checkpoint_connector
 from torch import Tensor
 
+from softsearch.app.config.validation import flatten
 from softsearch.errors import CheckpointError, SoftsearchError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import misfit, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -49,7 +50,7 @@ def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]
     """
     log.info("continuing from %s", path)
     checkpoint = load_checkpoint(path)
-    before, now = dict(_flatten(to_contents(path, checkpoint).config)), dict(_flatten(config))
+    before, now = _leaves(to_contents(path, checkpoint).config), _leaves(config)
     changed = [
         f"{key} {before.get(key, 'nothing')} -> {now.get(key, 'nothing')}"
         for key in sorted({*before, *now})
@@ -74,11 +75,9 @@ def restoring(path: Path | None) -> Iterator[None]:
     """
     try:
         yield
-    except SoftsearchError:
-        raise
     except Exception as error:
         calls = [call.name for call in traceback.extract_tb(error.__traceback__) if call.filename == _RESTORES]
-        if path is None or not any("restore" in name for name in calls):
+        if path is None or isinstance(error, SoftsearchError) or not any("restore" in name for name in calls):
             raise
         raise CheckpointError(
             f"training cannot continue from {path} ({in_short(error)}); its state of training is "
@@ -86,10 +85,5 @@ def restoring(path: Path | None) -> Iterator[None]:
         ) from error
 
 
-def _flatten(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in node.items():
-        inner = f"{path}.{key}" if path else str(key)
-        if isinstance(value, Mapping):
-            yield from _flatten(value, inner)
-        else:
-            yield inner, value
+def _leaves(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in flatten(config) if not isinstance(value, Mapping)}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -93,8 +94,9 @@ def start(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: st
     def work(options: Any) -> None:
         seen.append(str(options.cache_dir))
 
-    monkeypatch.setattr("softsearch.app.config.command._import", lambda _: work)
-    run(name, "work")
+    module = SimpleNamespace(work=work)
+    monkeypatch.setattr("softsearch.app.config.command.import_module", lambda _: module)
+    run(name, "module.work")
     return seen
 
 
