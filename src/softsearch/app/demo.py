@@ -36,11 +36,8 @@ console = plain_console()
 def demo() -> int:
     """Runs each command as a user would type it, and stops at the first that fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
-    checkpoint, alignments, heatmap = (
-        RUN / "checkpoints" / "best.ckpt",
-        RUN / "alignments.jsonl",
-        RUN / "alignments.png",
-    )
+    checkpoint, alignments = RUN / "checkpoints" / "best.ckpt", RUN / "alignments.jsonl"
+    heatmap = RUN / "alignments.png"
     _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
     _run("evaluate", f"ckpt={checkpoint}", f"hydra.run.dir={RUN / 'evaluate'}")
     _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")

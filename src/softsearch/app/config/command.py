@@ -28,7 +28,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 import softsearch
 from softsearch.app.config.options import OPTIONS, Part, Parts
-from softsearch.app.config.resolvers import register_resolvers
 from softsearch.app.config.validation import flatten, nearest, read_options
 from softsearch.app.start import end_on_signals, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
@@ -56,8 +55,8 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
     Args:
         command: the name of its config.
-        work: full name of the function that does its work, imported after the options have been checked. It takes
-            the options, or the config where it says so: ``def sweep(config: DictConfig)``.
+        work: full name of the function that does its work, imported after the options have been checked; it takes
+            the options, or the config if that is its annotation.
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
@@ -95,6 +94,37 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
+def register_resolvers() -> None:
+    """Registers the functions below, which YAML asks as ``${precision:}``; they import PyTorch only then."""
+    for resolver in (devices_for_ddp, precision, sweep_name):
+        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+
+
+def devices_for_ddp() -> int:
+    """The number of GPUs, or two processes on the CPU where there is none."""
+    import torch
+
+    return torch.cuda.device_count() or 2
+
+
+def precision() -> str:
+    """``bf16-mixed`` where the hardware computes in bfloat16, else ``32-true``."""
+    import torch
+
+    if torch.cuda.device_count():
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16-mixed" if fast else "32-true"
+
+
+def sweep_name() -> str | None:
+    """The name of the folder of the sweep (``-m``) that this job belongs to; None for a run by itself."""
+    if not HydraConfig.initialized() or HydraConfig.get().mode != RunMode.MULTIRUN:
+        return None
+    return Path(HydraConfig.get().sweep.dir).name
+
+
 def _prepare_process() -> None:
     register_resolvers()
     logging.raiseExceptions = False  # a log that cannot be written, as on a full disk, prints no tracebacks
@@ -103,11 +133,7 @@ def _prepare_process() -> None:
 
 
 def _check_arguments(arguments: list[str], command: str) -> None:
-    """Answers what Hydra would answer with its usage or a traceback.
-
-    Raises:
-        HydraException: an override is not in Hydra's grammar.
-    """
+    """Answers what Hydra would answer with its usage or a traceback."""
     usage = io.StringIO()
     try:
         with redirect_stderr(usage):
@@ -194,14 +220,11 @@ def explain(error: Exception, command: str) -> str:
     if isinstance(error, SoftsearchError):
         return message
     if isinstance(error, OverrideParseException):
-        return (
-            f"{error.override!r} cannot be read ({message.splitlines()[0]}); write key=value, with quotes around text"
-        )
+        reason = message.splitlines()[0]
+        return f"{error.override!r} cannot be read ({reason}); write key=value, with quotes around text"
     if override := re.search(r"Could not override '([^']+)'", message):
         return _no_such_key(override[1], command)
-    choice = re.search(r"Could not find '([^']+)/([^'/]*)'", message) or re.search(
-        r"In '[^']+': Could not find '(.+)/(.*)'", message
-    )
+    choice = re.search(r"Could not find '(.+)/(.*)'", message)
     if choice and choice[1] == "hydra/launcher":
         return f"launcher={choice[2]} needs a plugin that is not installed: {_PLUGINS.get(choice[2], 'see its manual')}"
     if choice:

@@ -4,7 +4,7 @@ import csv
 import json
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ def report(study: optuna.Study, plan: Plan) -> None:
             warnings.simplefilter("ignore", UserWarning)  # few trials say little
             logging.getLogger("matplotlib").setLevel(logging.WARNING)
             plt.switch_backend("agg")
-            _draw(study, plan, folder)
+            _draw(study, plan, best, folder)
         written = ", ".join(sorted(path.name for path in folder.iterdir()))
     log.info("written to %s: %s", plan.folder, written)
 
@@ -94,14 +94,13 @@ def _cell(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _draw(study: optuna.Study, plan: Plan, folder: Path) -> None:
+def _draw(study: optuna.Study, plan: Plan, best: Collection[int], folder: Path) -> None:
     """Draws the Pareto front of several objectives, and Optuna's plots of each, as far as complete trials allow."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
-    numbers, best = [trial.number for trial in complete], {trial.number for trial in study.best_trials}
     several = len(plan.objectives) > 1
     if several and len(complete) > 1:
-        points, front = np.array([trial.values for trial in complete]), [number in best for number in numbers]
-        draw_pareto(points, numbers, plan.objectives, front, folder / "pareto.png")
+        points, numbers = np.array([trial.values for trial in complete]), [trial.number for trial in complete]
+        draw_pareto(points, numbers, plan.objectives, [trial in best for trial in numbers], folder / "pareto.png")
     for index, (name, direction) in enumerate(plan.objectives.items()):
         if len(complete) < _FEWEST or len({trial.values[index] for trial in complete}) == 1:
             wanted = f"expected at least {_FEWEST} with different values of it"

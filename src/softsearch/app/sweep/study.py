@@ -72,10 +72,6 @@ class SeededByTrial:
     """A sampler that is made anew before each trial, seeded by the sweep's seed and the trial's number.
 
     Otherwise workers that share a seed would draw the same trials, and a resumed sweep its first ones again.
-
-    Args:
-        make: makes the sampler, given ``seed``.
-        seed: the sweep's.
     """
 
     def __init__(self, make: Callable[..., BaseSampler], seed: int) -> None:

@@ -81,12 +81,7 @@ def _reason(failures: list[FrozenTrial]) -> str:
 
 
 class Worker:
-    """Runs trials of a study, one after the other; other workers may do so at the same time.
-
-    Args:
-        study: shared by all workers.
-        plan: of the sweep.
-    """
+    """Runs trials of a study, one after the other; other workers may do so at the same time."""
 
     def __init__(self, study: optuna.Study, plan: Plan) -> None:
         self.study, self.plan = study, plan

@@ -82,10 +82,7 @@ def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> li
 def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterator[subprocess.Popen[bytes]]:
     """Runs ``softsearch train`` in a process group of its own and ends what is left of it when the block is left.
 
-    Args:
-        folder: of the run.
-        overrides: of the training config.
-        resume: whether to go on from the folder's last checkpoint; otherwise its metrics are removed.
+    With ``resume`` it goes on from the last checkpoint in the folder; otherwise the metrics there are removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in () if resume else (LOGGED, METRICS, OUTPUT):

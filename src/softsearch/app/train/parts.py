@@ -27,17 +27,11 @@ _OF_TRANSLATIONS = ("val/bleu", "val/chrf", "val/exact_match")
 
 @dataclass(frozen=True)
 class Parts:
-    """What is built once, before the data are known.
+    """What is built once, before the data are known."""
 
-    Args:
-        training: arguments of the TranslationModule, besides its model.
-        callbacks: of the config.
-        trainer: with these callbacks, and without loggers.
-    """
-
-    training: dict[str, Any]
-    callbacks: list[Callback]
-    trainer: lightning.Trainer
+    training: dict[str, Any]  # arguments of the TranslationModule, besides its model
+    callbacks: list[Callback]  # of the config
+    trainer: lightning.Trainer  # with these callbacks, and without loggers
 
     @property
     def exports_bundle(self) -> bool:
@@ -107,7 +101,6 @@ def build_callbacks(options: Train) -> list[Callback]:
     metrics = _METRICS + _OF_TRANSLATIONS * any(isinstance(callback, TranslateValidation) for callback in callbacks)
     for key, node in {"scheduler": options.scheduler, **nodes}.items():
         if "monitor" in node and node.monitor not in metrics:
-            raise ConfigError(
-                f"{key}.monitor is {node.monitor!r}, expected one of {', '.join(sorted(metrics))}; change it"
-            )
+            expected = ", ".join(sorted(metrics))
+            raise ConfigError(f"{key}.monitor is {node.monitor!r}, expected one of {expected}; change it")
     return callbacks

@@ -38,12 +38,7 @@ def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path) -
 
 
 def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
-    """Logs the options that differ from the checkpoint's.
-
-    Args:
-        path: the checkpoint.
-        config: the resolved config of this run.
-        weights: the module's, as built from that config.
+    """Logs the options of the resolved ``config`` that differ from the checkpoint's.
 
     Raises:
         CheckpointError: the checkpoint's weights have other names or shapes; it lists the options that differ.

@@ -65,10 +65,11 @@ def train(config: DictConfig) -> None:
     module = TranslationModule(model=model, **parts.training)
     search = check_attention(build_search(options.search, tokenizers), model)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
-    trainer.loggers = loggers = _build_loggers(options)
+    if options.resume is None:  # else the run goes on with what the folder's first start began
+        forget_id(options.run_dir)
+    trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
     if trainer.is_global_zero:
-        _open_folder(options.run_dir, resolved, new=checkpoint is None)
-        _describe(loggers, resolved)
+        _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
     parameters = sum(p.numel() for p in model.parameters())
     log.info("%s with %s parameters", options.name, f"{parameters:,}")
     if checkpoint is not None:
@@ -83,7 +84,9 @@ def train(config: DictConfig) -> None:
     tested = evaluate(
         model, tokenizers, search, data.lines(split), text_form=source.text_form, tgt_lang=source.tgt_lang
     )
-    _log_test(loggers, {f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
+    for logger in loggers:
+        logger.log_metrics({f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
+        logger.finalize("success")
     report(options.run_dir, split, tested, {"model/parameters": float(parameters), **parts.summary})
     if parts.exports_bundle:
         _log_bundle(options, loggers)
@@ -113,23 +116,12 @@ def _refuse_sweep_of_processes(trainer: lightning.Trainer) -> None:
         )
 
 
-def _build_loggers(options: Train) -> list[Logger]:
-    """The loggers; a run that resumes goes on with what the folder's first start began."""
-    if options.resume is None:
-        forget_id(options.run_dir)
-    return [build(logger) for logger in options.logger.values() if logger is not None]
-
-
-def _open_folder(run_dir: Path, config: dict[str, Any], *, new: bool) -> None:
-    """Saves the config; a new run in an old folder does not continue the old one's metrics."""
+def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, new: bool) -> None:
+    """Tells the run's folder, the loggers and the log what runs: the config, and the state of the code."""
     run_dir.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(OmegaConf.create(config), run_dir / "config.yaml")
-    if new:
+    if new:  # in an old folder, whose metrics are not continued
         (run_dir / "metrics.csv").unlink(missing_ok=True)
-
-
-def _describe(loggers: list[Logger], config: dict[str, Any]) -> None:
-    """Tells the loggers and the log what runs: the config, and the state of the code."""
     git = git_state(CONFIGS.parent)
     if git["commit"]:
         log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])
@@ -144,12 +136,6 @@ def _best_model(options: Train) -> Seq2Seq:
     """
     best = read_contents(options.run_dir / "checkpoints" / BEST)
     return with_weights(build_model(options.model, best.tokenizers), best)
-
-
-def _log_test(loggers: list[Logger], metrics: dict[str, float], step: int) -> None:
-    for logger in loggers:
-        logger.log_metrics(metrics, step)
-        logger.finalize("success")
 
 
 @rank_zero_only
