@@ -96,17 +96,13 @@ def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> Non
         return
     if "_target_" in node and node["_target_"] not in list(allowed):  # a list: it may be anything, also unhashable
         raise CheckpointError(
-            f"{path}: {key}._target_ of its config is {_short(node['_target_'])}, which is no class that a file may "
+            f"{path}: {key}._target_ of its config is {node['_target_']!r:.100}, which is no class that a file may "
             f"name; nothing of it was run. A class of your own must stand in a list of {__name__}"
         )
     for name, value in node.items():
         if name.startswith("_") and name != "_target_" and not (name == "_partial_" and isinstance(value, bool)):
-            raise CheckpointError(f"{path}: {key}.{name} of its config is {_short(value)}, which no file may say")
+            raise CheckpointError(f"{path}: {key}.{name} of its config is {value!r:.100}, which no file may say")
         _refuse(path, f"{key}.{name}", value, allowed)
-
-
-def _short(value: object) -> str:
-    return repr(value)[:100]
 
 
 def _construct(node: Any, allowed: Mapping[str, type], given: dict[str, Any]) -> Any:
