@@ -86,7 +86,7 @@ class Worker:
     def __init__(self, study: optuna.Study, plan: Plan) -> None:
         self.study, self.plan = study, plan
         self.current: int | None = None
-        self.failures, self.works = 0, False  # whether any trial of this worker has ended well
+        self.ended_well: list[bool] = []  # for each trial of this worker
 
     def trials(self) -> list[FrozenTrial]:
         """All trials of the study."""
@@ -105,7 +105,7 @@ class Worker:
                 log.info("timeout=%g: no more trials start; run the same command to continue", timeout)
                 return
             self._run_one()
-            if self.failures == _HOPELESS and not self.works:
+            if len(self.ended_well) == _HOPELESS and not any(self.ended_well):
                 raise ConfigError(
                     f"the first {_HOPELESS} trials of this worker all failed, so its next ones would too"
                     f"{_reason(failed(self.trials()))}; each one's reason is above and in results.csv"
@@ -146,12 +146,11 @@ class Worker:
         return run_trial(trial, self.plan)
 
     def _log_end(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        self.ended_well.append(trial.state is not TrialState.FAIL)
         if trial.state is TrialState.FAIL:
-            self.failures += 1
             error = trial.user_attrs["error"].replace("\n", "\n    ")
             log.info("trial %d failed; %s\n    %s", trial.number, self.progress(), error)
             return
-        self.works = True
         pruned = trial.state is TrialState.PRUNED
         end = f"pruned at step {trial.last_step}" if pruned else self._values(trial)
         log.info("trial %d: %s; %s", trial.number, end, self.progress())
