@@ -38,13 +38,17 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
 
             sys.exit(demo())
         from softsearch.app.config.command import run
-
-        run(command, COMMANDS[command], options)
     except ModuleNotFoundError as error:
-        if not error.name or error.name.startswith("softsearch"):
-            raise
-        extra = "sweep" if error.name == "optuna" else "lab"
-        sys.exit(f"error: {command} needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'")
+        sys.exit(f"error: {missing_package(command, error)}")
+    run(command, COMMANDS[command], options)
+
+
+def missing_package(command: str, error: ModuleNotFoundError) -> str:
+    """Says what to install; an error about a module of our own is a bug, and raised again."""
+    if not error.name or error.name.startswith("softsearch"):
+        raise error
+    extra = "sweep" if error.name == "optuna" else "lab"
+    return f"{command} needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
 
 
 def end_on_signals() -> None:

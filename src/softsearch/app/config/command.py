@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 import softsearch
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import flatten, nearest, read_options
-from softsearch.app.start import end_on_signals, raise_on_signals
+from softsearch.app.start import end_on_signals, missing_package, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,8 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
             function = getattr(import_module(module), name)
             raise_on_signals()
             function(config if DictConfig in get_type_hints(function).values() else options)
+        except ModuleNotFoundError as error:
+            _fail(missing_package(command, error))
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
             message = explain(error, command)
             if HydraConfig.get().mode == RunMode.MULTIRUN:
