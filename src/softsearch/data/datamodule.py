@@ -193,9 +193,11 @@ class ParallelDataModule(LightningDataModule):
             raise CorpusError(f"no training pair is within batching.max_length={self.batching.max_length}; raise it")
         worst = chosen[longest[chosen].argmax()]
         if longest[worst] > self.batching.tokens:
+            corpus, line = self.prepared.place("train", int(worst))
             raise CorpusError(
-                f"{self._where(int(worst))} has {longest[worst]} tokens, more than batching.tokens="
-                f"{self.batching.tokens}; raise batching.tokens, or leave such pairs out with batching.max_length=N"
+                f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line} has {longest[worst]} tokens, more than "
+                f"batching.tokens={self.batching.tokens}; raise batching.tokens, or leave such pairs out with "
+                "batching.max_length=N"
             )
         return chosen
 
@@ -209,11 +211,6 @@ class ParallelDataModule(LightningDataModule):
             for tokenizer in (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer)
         )
         return Resampler((src, tgt), tokens=self.batching.tokens, seed=self.seed)
-
-    def _where(self, index: int) -> str:
-        """The source file and line of a training pair."""
-        corpus, line = self.prepared.place("train", index)
-        return f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line}"
 
     def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
         # Lightning rebuilds neither a list nor our own sampler for several processes.

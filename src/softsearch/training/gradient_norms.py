@@ -7,8 +7,6 @@ from torch.nn.utils import get_total_norm
 
 from softsearch.models.interface import Seq2Seq
 
-TOTAL = "total"
-
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
     """The L2 norm of the gradients of each part, and of all; under FSDP all processes must call it.
@@ -32,7 +30,7 @@ def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
         assert isinstance(summed, Tensor)
         squares = summed
     norms = torch.cat([squares, squares.sum()[None]]).sqrt()
-    return dict(zip((*gradients, TOTAL), norms.unbind(), strict=True))
+    return dict(zip((*gradients, "total"), norms.unbind(), strict=True))
 
 
 def _values(gradient: Tensor) -> Tensor:

@@ -190,8 +190,7 @@ def test_gradients_are_measured_before_they_are_clipped(written: Written) -> Non
 
 
 def test_each_range_has_the_score_of_its_own_sentences(written: Written) -> None:
-    assert written.validation.translated is not None
-    sources, references, hypotheses = written.validation.translated
+    sources, references, hypotheses = zip(*written.validation.translated, strict=True)
     for name, inside in (("01-05", range(1, 6)), ("06-10", range(6, 11))):
         places = [i for i, source in enumerate(sources) if len(source.split()) in inside]
         sides = ([side[i] for i in places] for side in (hypotheses, references))

@@ -55,7 +55,13 @@ class Parallel(ParallelSource):
                     f"data.{split} is {pair!r}, expected two file names; write data.{split}='[text.en,text.de]'"
                 )
         for key, path in zip(("src_lang", "tgt_lang"), self.corpora()[0], strict=True):
-            object.__setattr__(self, key, _language(key, getattr(self, key), _language_suffix(path)))
+            language = getattr(self, key) or _language_suffix(path)
+            if not isinstance(language, str) or not language:
+                raise ConfigError(
+                    f"data.{key} is {getattr(self, key)!r} and the training file has no suffix for it; "
+                    f"set data.{key}=CODE"
+                )
+            object.__setattr__(self, key, language)
         for split, pair in self._named():
             suffixes = [_language_suffix(path) for path in pair]
             if suffixes == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
@@ -131,10 +137,3 @@ def _is_pair(value: object) -> bool:
 def _language_suffix(path: str | Path) -> str:
     name = Path(path)
     return (name.with_suffix("") if name.suffix in _PACKED else name).suffix.removeprefix(".")
-
-
-def _language(key: str, given: object, suffix: str) -> str:
-    language = given or suffix
-    if not isinstance(language, str) or not language:
-        raise ConfigError(f"data.{key} is {given!r} and the training file has no suffix for it; set data.{key}=CODE")
-    return language

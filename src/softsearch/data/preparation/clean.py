@@ -5,7 +5,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import compress, islice, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -21,7 +20,7 @@ _CHUNK_PAIRS = 4096
 _log = logging.getLogger(__name__)
 
 Corpus = tuple[str, int]  # the split, and the number among its corpora
-Words = tuple[set[bytes], set[bytes]]  # of the source and of the target
+Words = tuple[set[bytes], set[bytes]]  # distinct ones of the source and of the target
 
 
 class CleanChunk(NamedTuple):
@@ -34,26 +33,16 @@ class CleanChunk(NamedTuple):
     hashes: Hashes  # [pairs] of both sides together
     counts: Counter[str]
 
-    def words(self) -> Words:
-        """The distinct words of both sides, separated by white space."""
-        return set(self.src.split()), set(self.tgt.split())
 
-
-@dataclass(frozen=True)
-class CleanTask:
-    """Cleans a chunk, in any process; starts at once, without PyTorch."""
-
-    cleaners: Mapping[Corpus, Cleaner]
-
-    def __call__(self, item: tuple[Corpus, RawPairs]) -> CleanChunk:
-        """Raises CorpusError as :class:`Cleaner` does."""
-        corpus, raw = item
-        clean = self.cleaners[corpus](raw)
-        src, tgt = ([f"{line}\n".encode() for line in side] for side in (clean.src, clean.tgt))
-        digests = (hashlib.blake2b(s + t, digest_size=8).digest() for s, t in zip(src, tgt, strict=True))
-        hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
-        numbers = np.asarray(clean.numbers, dtype=np.int64)
-        return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, clean.counts)
+def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs]) -> CleanChunk:
+    """Cleans a chunk, in any process; starts at once, without PyTorch; raises CorpusError as :class:`Cleaner` does."""
+    corpus, raw = item
+    clean = cleaners[corpus](raw)
+    src, tgt = ([f"{line}\n".encode() for line in side] for side in (clean.src, clean.tgt))
+    digests = (hashlib.blake2b(s + t, digest_size=8).digest() for s, t in zip(src, tgt, strict=True))
+    hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
+    numbers = np.asarray(clean.numbers, dtype=np.int64)
+    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, clean.counts)
 
 
 class CleanedCorpus:

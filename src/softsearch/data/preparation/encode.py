@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -16,22 +15,19 @@ Number = TypeVar("Number", bound=np.generic)
 Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the length of each sentence
 
 
-@dataclass(frozen=True)
-class EncodeTask:
-    """Turns the lines of a chunk into token ids, in any process; starts at once, without PyTorch."""
+def encode_lines(
+    tokenizers: Tokenizers, chunk: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]
+) -> tuple[str, Tokens, Tokens, NDArray[np.int64]]:
+    """The split, both sides' lines and their numbers -> the split, both sides' ids and the numbers.
 
-    tokenizers: Tokenizers
-
-    def __call__(
-        self, item: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]
-    ) -> tuple[str, Tokens, Tokens, NDArray[np.int64]]:
-        """The split, both sides' lines and their numbers -> the split, both sides' ids and the numbers."""
-        split, *sides, numbers = item
-        src, tgt = (
-            flat([tokenizer.encode(line.rstrip(b"\n").decode()) for line in side], tokenizer.vocab_size)
-            for tokenizer, side in zip(self.tokenizers, sides, strict=True)
-        )
-        return split, src, tgt, numbers
+    For any process; starts at once, without PyTorch.
+    """
+    split, *sides, numbers = chunk
+    src, tgt = (
+        flat([tokenizer.encode(line.rstrip(b"\n").decode()) for line in side], tokenizer.vocab_size)
+        for tokenizer, side in zip(tokenizers, sides, strict=True)
+    )
+    return split, src, tgt, numbers
 
 
 def id_type(vocab_size: int) -> type[np.integer]:

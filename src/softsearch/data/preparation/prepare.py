@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.preparation.cache_folder import make_folder
-from softsearch.data.preparation.clean import CleanedCorpus, CleanTask, Corpus, Words, warn_of_swapped_sides
+from softsearch.data.preparation.clean import CleanedCorpus, Corpus, Words, clean_pairs, warn_of_swapped_sides
 from softsearch.data.preparation.duplicates import count_shared
-from softsearch.data.preparation.encode import EncodeTask, token_writer
+from softsearch.data.preparation.encode import encode_lines, token_writer
 from softsearch.data.preparation.prepared import REPORT, PreparedData, kept_pairs, read_report
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import Cleaner, RawPairs, read_raw
@@ -62,12 +63,16 @@ def prepare(
         _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
 
     make_folder(folder, write)
+    repeats = tuple(source.repeats(kept_pairs(read_report(folder), "train")))
+    return PreparedData(folder, *_read_tokenizers(folder, source), repeats)
+
+
+def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
     src, tgt = (
         SentencePieceTokenizer((folder / f"{side}.model").read_bytes(), reverse=reverse)
         for side, reverse in zip(("src", "tgt"), source.reversed_sides, strict=True)
     )
-    repeats = tuple(source.repeats(kept_pairs(read_report(folder), "train")))
-    return PreparedData(folder, src, src if tgt.fingerprint == src.fingerprint else tgt, repeats)
+    return src, src if tgt.fingerprint == src.fingerprint else tgt
 
 
 def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer) -> str:
@@ -123,11 +128,11 @@ class _Preparation:
         with ExitStack() as stack:
             for corpus in cleaned.values():
                 stack.callback(corpus.close)
-            for chunk in ordered_map(CleanTask(cleaners), raw(), self.processes):
+            for chunk in ordered_map(partial(clean_pairs, cleaners), raw(), self.processes):
                 cleaned[chunk.corpus[0]].append(chunk)
                 counts[chunk.corpus].update(chunk.counts)
                 if chunk.corpus not in words:
-                    words[chunk.corpus] = chunk.words()
+                    words[chunk.corpus] = set(chunk.src.split()), set(chunk.tgt.split())
                 self.progress("reading", sum(count["lines"] for count in counts.values()), None)
         warn_of_swapped_sides(words)
         return counts
@@ -149,14 +154,10 @@ class _Preparation:
         """Trains the tokenizers and writes their models."""
         self.progress("training the tokenizer", 0, None)
         most = max(SAMPLE, SAMPLE_PER_ENTRY * trainer.vocab_size)
-        trained = trainer.train(training.sample(0, most), training.sample(1, most), self.source.tags)
-        src, tgt = (
-            SentencePieceTokenizer(tokenizer.model, reverse=reverse)
-            for tokenizer, reverse in zip(trained, self.source.reversed_sides, strict=True)
-        )
+        src, tgt = trainer.train(training.sample(0, most), training.sample(1, most), self.source.tags)
         (self.folder / "src.model").write_bytes(src.model)
         (self.folder / "tgt.model").write_bytes(tgt.model)
-        return src, tgt
+        return _read_tokenizers(self.folder, self.source)
 
     def _encode(self, cleaned: Mapping[str, CleanedCorpus], tokenizers: Tokenizers) -> dict[str, list[int]]:
         """Writes the token ids and line numbers of all splits; returns the number of tokens of their sides."""
@@ -168,7 +169,7 @@ class _Preparation:
                 for split in cleaned
             }
             lines = {split: stack.enter_context((self.folder / f"{split}.lines").open("wb")) for split in cleaned}
-            for split, *sides, numbers in ordered_map(EncodeTask(tokenizers), chunks, self.processes):
+            for split, *sides, numbers in ordered_map(partial(encode_lines, tokenizers), chunks, self.processes):
                 for writer, tokens in zip(writers[split], sides, strict=True):
                     writer.append(*tokens)
                 lines[split].write(numbers.tobytes())

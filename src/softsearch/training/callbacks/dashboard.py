@@ -15,7 +15,6 @@ from softsearch.training.callbacks.translate import TranslateValidation, whole_w
 from softsearch.training.gradient_norms import gradient_norms
 from softsearch.training.loggers.tables_and_images import Image, log_config, log_images, log_table, shows_images
 
-_ByLength = tuple[dict[str, float], dict[str, int]]  # BLEU and number of sentences, by range of source lengths
 _LONGEST = 60  # pieces on a side of a readable heatmap
 
 
@@ -32,8 +31,6 @@ class Dashboard(Callback):
 
     def __init__(self, *, heatmaps: Count = 4, bundle: bool = False) -> None:
         self.heatmaps, self.bundle = heatmaps, bundle
-        self.by_length: _ByLength | None = None
-        self.drawn: list[tuple[str, Image]] = []  # translation and heatmap
 
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Shows the config."""
@@ -48,33 +45,26 @@ class Dashboard(Callback):
         pl_module.log_dict({f"grad_norm/{part}": norm for part, norm in norms.items()}, rank_zero_only=True)
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Scores each range of lengths, and aligns the samples on all processes, as FSDP needs."""
-        validation = _validation(trainer)
-        if validation is None or trainer.sanity_checking:
+        """Scores each range of lengths, and aligns the samples on all processes, as FSDP needs; shows them."""
+        callbacks = trainer.callbacks  # type: ignore[attr-defined]
+        validation = next((callback for callback in callbacks if isinstance(callback, TranslateValidation)), None)
+        if validation is None or not validation.translated or trainer.sanity_checking:
             return
-        self.drawn = []
-        if self.heatmaps and shows_images(trainer.loggers):
-            self.drawn = self._draw(trainer, pl_module.model, validation.sample_lines())
-        if trainer.is_global_zero:
-            self.by_length = _score_lengths(trainer, validation)
-            scores = {f"bleu_by_length/{name}": score for name, score in self.by_length[0].items()}
-            pl_module.log_dict(scores, rank_zero_only=True)
-
-    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Shows tables and images."""
-        validation = _validation(trainer)
-        if validation is None or self.by_length is None or trainer.sanity_checking or not trainer.is_global_zero:
+        loggers, samples = trainer.loggers, validation.sample_lines()
+        drawn = self._draw(trainer, pl_module.model, samples) if self.heatmaps and shows_images(loggers) else []
+        if not trainer.is_global_zero:
             return
-        if not shows_images(trainer.loggers):
+        bleu, counts = _score_lengths(trainer, validation)
+        pl_module.log_dict({f"bleu_by_length/{name}": score for name, score in bleu.items()}, rank_zero_only=True)
+        if not shows_images(loggers):
             return
         from softsearch.report.charts import length_chart  # Matplotlib takes a second to import
 
-        step, loggers = trainer.fit_loop.epoch_loop._batches_that_stepped, trainer.loggers  # the step of the scalars
-        samples = validation.sample_lines()
+        step = trainer.fit_loop.epoch_loop._batches_that_stepped  # the step of the scalars
         log_table(loggers, "samples/translations", ("source", "reference", "translation"), samples, step)
-        log_images(loggers, "bleu_by_length/chart", [length_chart(*self.by_length, "BLEU")], [f"step {step}"], step)
-        if self.drawn:
-            captions, images = zip(*self.drawn, strict=True)
+        log_images(loggers, "bleu_by_length/chart", [length_chart(bleu, counts, "BLEU")], [f"step {step}"], step)
+        if drawn:
+            captions, images = zip(*drawn, strict=True)
             log_images(loggers, "samples/alignments", images, captions, step)
 
     def _draw(
@@ -99,21 +89,16 @@ class Dashboard(Callback):
         ]
 
 
-def _validation(trainer: lightning.Trainer) -> TranslateValidation | None:
-    callbacks = (callback for callback in trainer.callbacks if isinstance(callback, TranslateValidation))  # type: ignore[attr-defined]
-    return next((callback for callback in callbacks if callback.translated is not None), None)
-
-
-def _score_lengths(trainer: lightning.Trainer, validation: TranslateValidation) -> _ByLength:
+def _score_lengths(
+    trainer: lightning.Trainer, validation: TranslateValidation
+) -> tuple[dict[str, float], dict[str, int]]:
     """BLEU and the number of sentences by range of source lengths."""
     from softsearch.evaluation.by_length import length_ranges
 
-    assert validation.translated is not None
-    sources, references, hypotheses = validation.translated
-    source = trainer.datamodule.source  # type: ignore[attr-defined]
+    lines, source = validation.translated, trainer.datamodule.source  # type: ignore[attr-defined]
     bleu, counts = {}, {}
-    for name, indices in length_ranges(sources).items():
-        sides = ([side[i] for i in indices] for side in (hypotheses, references))
-        scores = corpus_scores(*sides, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False)
+    for name, indices in length_ranges([line[0] for line in lines]).items():
+        references, hypotheses = ([lines[i][side] for i in indices] for side in (1, 2))
+        scores = corpus_scores(hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False)
         bleu[name], counts[name] = scores.values["bleu"], len(indices)
     return bleu, counts

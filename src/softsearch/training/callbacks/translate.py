@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import lightning
 from lightning.pytorch.callbacks import Callback
@@ -18,14 +18,6 @@ from softsearch.search.interface import SearchStrategy
 log = logging.getLogger(__name__)
 
 
-class TranslatedLines(NamedTuple):
-    """The lines of the validation set."""
-
-    sources: list[str]
-    references: list[str]
-    hypotheses: list[str]
-
-
 class TranslateValidation(Callback):
     """Translates the validation set at each validation, logs BLEU and chrF, and writes sample translations.
 
@@ -37,7 +29,7 @@ class TranslateValidation(Callback):
 
     def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
-        self.translated: TranslatedLines | None = None
+        self.translated: list[tuple[str, str, str]] = []  # source, reference and translation of each line
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Translates the validation set on all processes together."""
@@ -49,18 +41,19 @@ class TranslateValidation(Callback):
         src = [prepared.src_tokenizer.encode(line) for line in sources]
         with whole_weights(trainer):
             hypotheses = translate_sources(model, prepared.tgt_tokenizer, self.search, src)
-        source = data.source
-        scores = corpus_scores(
-            hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False
-        ).values
+        form = {"text_form": data.source.text_form, "tgt_lang": data.source.tgt_lang}
+        scores = corpus_scores(hypotheses, references, **form, ter=False).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
-        self.translated = TranslatedLines(sources, references, hypotheses)
+        self.translated = list(zip(sources, references, hypotheses, strict=True))
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Writes the samples and logs the metrics, once all are known."""
-        if self.translated is None or not trainer.is_global_zero:
+        if not self.translated or not trainer.is_global_zero:
             return
-        self._write(trainer.global_step)
+        form = "source       {}\nreference    {}\ntranslation  {}\n"
+        text = "\n".join(form.format(*sample) for sample in self.sample_lines())
+        self.samples_dir.mkdir(parents=True, exist_ok=True)
+        (self.samples_dir / f"step-{trainer.global_step}.txt").write_text(text, encoding="utf-8")
         metrics = {name.removeprefix("val/"): float(v) for name, v in trainer.callback_metrics.items()}
         log.info(
             "step %d, validation: loss %.3f, perplexity %.2f, BLEU %.2f, chrF %.2f, %.1f %% exactly right",
@@ -68,24 +61,11 @@ class TranslateValidation(Callback):
             *(metrics[name] for name in ("loss", "perplexity", "bleu", "chrf")),
             100 * metrics["exact_match"],
         )
-        sample = (lines[0] for lines in self.translated)
-        log.info("    source       %s\n    reference    %s\n    translation  %s", *sample)
+        log.info("    source       %s\n    reference    %s\n    translation  %s", *self.translated[0])
 
     def sample_lines(self) -> list[tuple[str, str, str]]:
         """Source, reference and translation of samples of the last validation, at equal distances."""
-        if self.translated is None:
-            return []
-        count = len(self.translated.sources)
-        chosen = range(0, count, max(1, count // self.samples))[: self.samples]
-        sources, references, hypotheses = self.translated
-        return [(sources[i], references[i], hypotheses[i]) for i in chosen]
-
-    def _write(self, step: int) -> None:
-        text = "\n".join(
-            "source       {}\nreference    {}\ntranslation  {}\n".format(*lines) for lines in self.sample_lines()
-        )
-        self.samples_dir.mkdir(parents=True, exist_ok=True)
-        (self.samples_dir / f"step-{step}.txt").write_text(text, encoding="utf-8")
+        return self.translated[:: max(1, len(self.translated) // self.samples)][: self.samples]
 
 
 @contextmanager

@@ -102,14 +102,9 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         )
     except BundleError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    weights = {
-        name.removeprefix(_PREFIX): tensor
-        for name, tensor in checkpoint["state_dict"].items()
-        if name.startswith(_PREFIX)
-    }
-    return CheckpointContents(
-        path, origin["config"], (src, tgt), weights, checkpoint["global_step"], checkpoint.get("averaged", 1)
-    )
+    state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
+    weights = {name.removeprefix(_PREFIX): state[name] for name in state if name.startswith(_PREFIX)}
+    return CheckpointContents(path, origin["config"], (src, tgt), weights, step, averaged)
 
 
 def misfit(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:

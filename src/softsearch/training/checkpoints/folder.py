@@ -69,18 +69,15 @@ def newest_resumable(folder: Path) -> Path | None:
     others = [path for path in (*step_checkpoints(folder).values(), folder / BEST) if path.is_file()]
     if not others and not last.is_file():
         return None
-    try:
-        load_resumable(last)
-    except CheckpointError as error:
-        problems = [str(error)]
-    else:
-        return last
+    problems: list[str] = []
     steps: dict[Path, int] = {}
-    for path in others:
+    for path in (last, *others):
         try:
             steps[path] = load_resumable(path)["global_step"]
         except CheckpointError as error:
             problems.append(str(error))
+        if last in steps:
+            return last
     if not steps:
         raise CheckpointError(
             f"resume=auto: no checkpoint in {folder} can be read; put a copy there, or start again with resume=null:\n"

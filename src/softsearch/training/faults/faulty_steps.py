@@ -56,7 +56,11 @@ class FaultySteps(Callback):
         if fault is None:
             self.nonfinite_in_a_row = self.exhausted_in_a_row = 0
         else:
-            self._count(fault)
+            nonfinite = fault.loss or fault.gradient
+            self.nonfinite += nonfinite
+            self.nonfinite_in_a_row += nonfinite
+            self.exhausted += fault.exhausted
+            self.exhausted_in_a_row += fault.exhausted
             self._report(trainer, fault, pl_module.guard.records)
             self._stop_at_too_many(trainer, fault, pl_module.guard.records)
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
@@ -70,14 +74,6 @@ class FaultySteps(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues counting."""
         vars(self).update(state_dict)
-
-    def _count(self, fault: Fault) -> None:
-        if fault.loss or fault.gradient:
-            self.nonfinite += 1
-            self.nonfinite_in_a_row += 1
-        if fault.exhausted:
-            self.exhausted += 1
-            self.exhausted_in_a_row += 1
 
     def _report(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
         for number, record in self._faulty(fault, records):

@@ -8,10 +8,7 @@ from torch import Tensor
 
 from softsearch.data.batch import Batch
 
-_EXHAUSTED = (
-    "DefaultCPUAllocator",
-    "not enough memory",
-)  # in the errors on the CPU, which have no class
+_EXHAUSTED = ("DefaultCPUAllocator", "not enough memory")  # in the errors on the CPU, which have no class
 _SHORT = 8  # tokens
 
 

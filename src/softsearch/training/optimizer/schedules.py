@@ -25,14 +25,7 @@ def inverse_sqrt(optimizer: Optimizer, *, warmup_steps: AtLeastOne) -> LambdaLR:
 def linear_decay(
     optimizer: Optimizer, *, warmup_steps: AtLeastOne, decay_from: Rate, total_steps: AtLeastOne
 ) -> LambdaLR:
-    """Linear to the peak at ``warmup_steps``, constant, then linear to zero at ``total_steps``.
-
-    Args:
-        optimizer: its rate is the peak.
-        warmup_steps: step of the peak.
-        decay_from: share of ``total_steps`` after which the rate falls.
-        total_steps: steps of the whole run.
-    """
+    """Linear to the peak at ``warmup_steps``, constant, linear to zero after a share ``decay_from`` of the steps."""
 
     def factor(step: int) -> float:
         left = (total_steps - step) / (total_steps * (1 - decay_from))
@@ -57,12 +50,6 @@ def cosine(optimizer: Optimizer, *, warmup_steps: AtLeastOne, total_steps: AtLea
     """Linear to the peak at ``warmup_steps``, then half a cosine wave down to ``floor`` at ``total_steps``.
 
     Loshchilov & Hutter 2017 (arXiv:1608.03983), equation 5, without restarts.
-
-    Args:
-        optimizer: its rate is the peak.
-        warmup_steps: step of the peak.
-        total_steps: steps of the whole run.
-        floor: the factor at the end.
     """
 
     def factor(step: int) -> float:
