@@ -31,9 +31,6 @@ class ParallelDataModule(LightningDataModule):
     """Prepares a parallel corpus and serves it in batches.
 
     Args:
-        source: the text.
-        tokenizer: trains the tokenizers.
-        batching: the budget of a batch.
         cache_dir: folder for downloads, generated text and token ids.
         seed: of the order of training batches.
     """

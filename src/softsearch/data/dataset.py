@@ -44,12 +44,8 @@ class TokenStore:
 class ParallelDataset:
     """Sentence pairs as token ids; an item is a whole :class:`Batch`, asked for by its list of draws.
 
-    A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0.
-
-    Args:
-        src: the source side.
-        tgt: the target side.
-        resampler: draws new segmentations at each epoch.
+    A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0. A ``resampler`` draws
+    new segmentations at each epoch.
     """
 
     def __init__(self, src: TokenStore, tgt: TokenStore, resampler: Resampler | None = None) -> None:

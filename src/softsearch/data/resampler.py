@@ -18,16 +18,9 @@ Ids = NDArray[np.integer]
 class Resampler:
     """Draws segmentations as a pure function of the seed and the draw, which is a pair at an epoch.
 
-    So they do not depend on the number of workers or processes, nor on interruptions. The text is decoded from the
-    stored ids.
-
-    Sampled segmentations are mostly longer than the ones that the batches were cut by. A side whose sample would take
-    its batch beyond the budget keeps the stored segmentation in this epoch; ``ROOM`` makes that rare.
-
-    Args:
-        samplers: of the source and of the target.
-        tokens: most tokens on either side of a batch, padding included.
-        seed: of the run.
+    So they do not depend on the number of workers or processes, nor on interruptions. Sampled segmentations are mostly
+    longer than the ones that the batches were cut by. A side whose sample would take its batch beyond the budget of
+    ``tokens`` keeps the stored segmentation in this epoch; ``ROOM`` makes that rare.
     """
 
     def __init__(self, samplers: tuple[SubwordSampler, SubwordSampler], *, tokens: int, seed: int) -> None:

@@ -34,8 +34,6 @@ class TranslationModule(lightning.LightningModule):
     optimizer finds no gradients and changes neither weights nor its own state.
 
     Args:
-        model: the architecture.
-        loss: of a target token.
         optimizer: called with the parameters.
         scheduler: called with the optimizer, stepped after each optimizer step.
         method: computes the training loss; validation is teacher forcing.

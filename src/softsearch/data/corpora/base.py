@@ -21,8 +21,6 @@ class ParallelSource(ABC):
     """Parallel text in files, by split.
 
     Args:
-        src_lang: code of the source language.
-        tgt_lang: code of the target language.
         reverse_source: the model reads the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: with ``r2l`` the model writes the target from its end to its start.
     """

@@ -25,8 +25,6 @@ class Multi30k(ParallelSource):
     Args:
         root: a folder with the files, plain or .gz; without it they are downloaded once and checked.
         variant: ``lc_tok`` is lower-cased, normalised and tokenised, as nearly all published BLEU is; ``raw`` is not.
-        src_lang: the source language.
-        tgt_lang: the target language.
         test_set: which test set the split ``test`` is.
         mirror: address of a server with the same files as the upstream repository.
 

@@ -4,7 +4,7 @@ import datetime as dt
 import hashlib
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from itertools import islice
@@ -27,7 +27,6 @@ _MINUTES = (0, *range(10, 60))
 
 Option = TypeVar("Option")
 _Pairs = Annotated[int, Range(1, 10_000_000)]
-Render = Callable[[Speller], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +37,7 @@ class Spellout(ParallelSource):
     num2words) give the same bytes. Word order differs as it does between the languages.
 
     Args:
-        src_lang: the source language.
-        tgt_lang: another one.
-        train_size: pairs in ``train``.
         val_size: pairs in ``val``; with the same seed they stay the same when ``train_size`` changes, as ``test`` does.
-        test_size: pairs in ``test``.
-        seed: of the generator.
 
     Raises:
         ConfigError: the languages are the same.
@@ -78,21 +72,20 @@ class Spellout(ParallelSource):
         }
 
     def _write(self, folder: Path) -> None:
-        pairs = _pairs(Speller(self.src_lang), Speller(self.tgt_lang), self.seed)
+        pairs = _pairs(self.src_lang, self.tgt_lang, self.seed)
         for split, size in (("test", self.test_size), ("val", self.val_size), ("train", self.train_size)):
             sides = zip(*islice(pairs, size), strict=True)
             for lang, side in zip((self.src_lang, self.tgt_lang), sides, strict=True):
                 (folder / f"{split}.{lang}").write_bytes("".join(f"{line}\n" for line in side).encode())
 
 
-def _pairs(src: Speller, tgt: Speller, seed: int) -> Iterator[tuple[str, str]]:
+def _pairs(src_lang: Language, tgt_lang: Language, seed: int) -> Iterator[tuple[str, str]]:
     """Yields endless pairs, no side of which has been yielded before."""
-    generator = _Generator(seed)
+    src, tgt = _Generator(src_lang, seed), _Generator(tgt_lang, seed)
     seen_src: set[str] = set()
     seen_tgt: set[str] = set()
     while True:
-        render = generator.sentence()
-        pair = render(src), render(tgt)
+        pair = src.sentence(), tgt.sentence()
         if pair[0] not in seen_src and pair[1] not in seen_tgt:
             seen_src.add(pair[0])
             seen_tgt.add(pair[1])
@@ -100,51 +93,44 @@ def _pairs(src: Speller, tgt: Speller, seed: int) -> Iterator[tuple[str, str]]:
 
 
 class _Generator:
-    """Draws what a sentence says, as a function that says it in a language.
+    """Draws sentences; generators with the same seed say the same in their languages.
 
     Nothing is counted in ones: a one agrees with its noun, which num2words does not know.
     """
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, lang: Language, seed: int) -> None:
+        self._random, self._speller = random.Random(seed), Speller(lang)
         self._kinds = [self._date, self._date, self._date_at_time, self._weekday_at_time, self._relative_at_time]
         self._kinds += [self._numbers, self._quantities, self._quantities, self._amount, self._amount, self._ordinals]
 
-    def sentence(self) -> Render:
+    def sentence(self) -> str:
         return self._choice(self._kinds)()
 
-    def _date(self) -> Render:
-        day = self._day()
-        return lambda speller: speller.date(day)
+    def _date(self) -> str:
+        return self._speller.date(self._day())
 
-    def _date_at_time(self) -> Render:
-        day, time = self._day(), self._time()
-        return lambda speller: speller.at_time(speller.date(day), time)
+    def _date_at_time(self) -> str:
+        return self._speller.at_time(self._speller.date(self._day()), self._time())
 
-    def _weekday_at_time(self) -> Render:
-        day, time = self._day(), self._time()
-        return lambda speller: speller.at_time(speller.weekday(day), time)
+    def _weekday_at_time(self) -> str:
+        return self._speller.at_time(self._speller.weekday(self._day()), self._time())
 
-    def _relative_at_time(self) -> Render:
+    def _relative_at_time(self) -> str:
         number, unit, time = 2 + self._below(98), self._choice(get_args(RelativeUnit)), self._time()
-        signed = number if self._below(2) else -number
-        return lambda speller: speller.at_time(speller.relative(signed, unit), time)
+        return self._speller.at_time(self._speller.relative(number if self._below(2) else -number, unit), time)
 
-    def _numbers(self) -> Render:
-        numbers = self._number(), self._number()
-        return lambda speller: speller.joined([speller.cardinal(number) for number in numbers])
+    def _numbers(self) -> str:
+        return self._speller.joined([self._speller.cardinal(self._number()) for _ in range(2)])
 
-    def _ordinals(self) -> Render:
+    def _ordinals(self) -> str:
         numbers = [1 + self._below(self._choice((99, _MAX_ORDINAL))) for _ in range(2)]
-        return lambda speller: speller.joined([speller.ordinal(number) for number in numbers], "or")
+        return self._speller.joined([self._speller.ordinal(number) for number in numbers], "or")
 
-    def _amount(self) -> Render:
-        units, cents, currency = self._number(), 2 + self._below(98), self._choice(CURRENCIES_WITH_CENTS)
-        return lambda speller: speller.amount(units, cents, currency)
+    def _amount(self) -> str:
+        return self._speller.amount(self._number(), 2 + self._below(98), self._choice(CURRENCIES_WITH_CENTS))
 
-    def _quantities(self) -> Render:
-        quantities = [(self._number(), self._choice(_NAMED)) for _ in range(2)]
-        return lambda speller: speller.joined([speller.quantity(*quantity) for quantity in quantities])
+    def _quantities(self) -> str:
+        return self._speller.joined([self._speller.quantity(self._number(), self._choice(_NAMED)) for _ in range(2)])
 
     def _number(self) -> int:
         return 2 + self._below(self._choice(_NUMBER_LIMITS) - 2)

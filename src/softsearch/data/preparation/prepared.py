@@ -23,8 +23,6 @@ class PreparedData:
 
     Args:
         folder: named after the content that it was made of.
-        src_tokenizer: of the source.
-        tgt_tokenizer: of the target.
         repeats: how often a pair of each training corpus is seen in an epoch.
     """
 

@@ -17,13 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class BestCheckpoint(ModelCheckpoint):
-    """Keeps ``best.ckpt``; a resumed run finds it beside the checkpoint, wherever the folder has been moved to.
-
-    Args:
-        dirpath: the run's checkpoints.
-        monitor: the metric.
-        mode: whether less or more of it is better.
-    """
+    """Keeps ``best.ckpt``; a resumed run finds it beside the checkpoint, wherever the folder has been moved to."""
 
     def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
         super().__init__(
@@ -60,7 +54,6 @@ class LastCheckpoint(Checkpoint):
     In the middle of an accumulation window it waits for the optimizer's step, because gradients are not saved.
 
     Args:
-        dirpath: the run's checkpoints.
         keep: number of the newest, to average, and to fall back to when one is damaged.
     """
 

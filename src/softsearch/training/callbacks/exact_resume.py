@@ -13,9 +13,6 @@ class ExactResume(Callback):
     """Counts trained batches in the datamodule, and seeds each step from the seed, that count and the rank.
 
     The order of batches depends on the count alone, which the datamodule saves in checkpoints.
-
-    Args:
-        seed: the run's.
     """
 
     def __init__(self, *, seed: Seed) -> None:

@@ -21,12 +21,7 @@ _MOST_NESTED = 64
 
 
 class SaveOrigin(Callback):
-    """Adds the run's config and tokenizers to each checkpoint, as plain values and tensors.
-
-    Args:
-        config: the resolved config, plain values.
-        tokenizers: source and target.
-    """
+    """Adds the run's resolved config and tokenizers to each checkpoint, as plain values and tensors."""
 
     def __init__(self, config: dict[str, Any], tokenizers: Tokenizers) -> None:
         self.origin = {

@@ -27,11 +27,7 @@ def step_checkpoints(folder: Path) -> dict[int, Path]:
 def keep_steps(folder: Path, steps: Sequence[int]) -> None:
     """Links ``last.ckpt`` as ``step-N.ckpt`` and removes those of other steps.
 
-    The link takes no space: saving replaces ``last.ckpt`` and never writes into it.
-
-    Args:
-        folder: the run's checkpoints.
-        steps: to keep, ending with that of ``last.ckpt``.
+    The link takes no space: saving replaces ``last.ckpt`` and never writes into it. The last of ``steps`` is its step.
     """
     last, newest = folder / LAST, folder / f"step-{steps[-1]}.ckpt"
     newest.unlink(missing_ok=True)

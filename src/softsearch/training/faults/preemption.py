@@ -19,7 +19,6 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
 log = logging.getLogger(__name__)
-_PARENT_SECONDS = 2.0  # between two looks at the parent
 
 
 class Preempted(SystemExit):
@@ -33,9 +32,6 @@ class Preemption(Checkpoint):
     up for. A second signal ends the process at once. Under SLURM, the signal before the end of the job's time
     (``--signal=SIGUSR1@90``) does the same and requeues the job; Lightning's own handler would save in the middle of a
     step. It comes last among the callbacks, so that it saves what all have done.
-
-    Args:
-        path: of the checkpoint to write.
     """
 
     def __init__(self, *, path: str | Path) -> None:
@@ -63,17 +59,16 @@ class Preemption(Checkpoint):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops at an optimizer step, if any process has received a signal."""
         loop = trainer.fit_loop.epoch_loop
+        fetcher = trainer.fit_loop._data_fetcher
         if loop._should_accumulate():  # in the middle of a window, gradients would be lost
             return
-        fetcher = trainer.fit_loop._data_fetcher
         if fetcher is not None and loop._should_check_val_fx(fetcher):
             return
-        number = self._agreed(trainer)
-        if number:
+        if number := self._agreed(trainer):
             # Lightning writes a step's metrics after the hook that ends the run.
             trainer._logger_connector.on_batch_end()
             trainer._logger_connector.update_train_step_metrics()
-            self._save_and_stop(trainer, number)
+            self._stop(trainer, number)
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops after a validation."""
@@ -81,16 +76,14 @@ class Preemption(Checkpoint):
             return
         if trainer.fit_loop.epoch_loop._should_accumulate():
             return
-        number = self._agreed(trainer)
-        if number:
+        if number := self._agreed(trainer):
             trainer.training = True  # what Lightning closes now is the training's
-            self._save_and_stop(trainer, number)
+            self._stop(trainer, number)
 
     def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops before the test; the last checkpoint is there already."""
-        number = self._agreed(trainer)
-        if number:
-            self._stop(trainer, number)
+        if number := self._agreed(trainer):
+            self._stop(trainer, number, save=False)
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Gives the signals back."""
@@ -110,12 +103,10 @@ class Preemption(Checkpoint):
         received = torch.tensor(self.received, device=trainer.strategy.root_device)
         return int(trainer.strategy.reduce(received, reduce_op="max"))
 
-    def _save_and_stop(self, trainer: lightning.Trainer, number: int) -> None:
-        trainer.save_checkpoint(self.path)
-        log.info("terminated: saved %s; continue with resume=auto", self.path)
-        self._stop(trainer, number)
-
-    def _stop(self, trainer: lightning.Trainer, number: int) -> None:
+    def _stop(self, trainer: lightning.Trainer, number: int, *, save: bool = True) -> None:
+        if save:
+            trainer.save_checkpoint(self.path)
+            log.info("terminated: saved %s; continue with resume=auto", self.path)
         if number == self.requeue_signal and trainer.is_global_zero:
             _requeue()
         # Lightning kills the process that started the others when one of them fails, before it has closed its logs.
@@ -134,7 +125,7 @@ def _environment(trainer: lightning.Trainer) -> object:
 def _end_with_parent(parent: int) -> None:
     """Ends this process when its parent is gone, for which it may wait in a collective without end."""
     while os.getppid() == parent:
-        time.sleep(_PARENT_SECONDS)
+        time.sleep(2.0)
     os._exit(1)
 
 

@@ -12,10 +12,7 @@ from lightning.pytorch.utilities import rank_zero_only
 class MetricsFile(Logger):
     """A row for each step that logged something, a column for each metric.
 
-    Lightning's own logger starts the file again in a resumed run.
-
-    Args:
-        path: the file; rows of earlier steps are kept.
+    Rows of earlier steps are kept: Lightning's own logger starts the file again in a resumed run.
     """
 
     name = version = ""

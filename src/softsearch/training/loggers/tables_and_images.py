@@ -53,14 +53,7 @@ def log_images(
 
 
 def log_folder(loggers: Iterable[Logger], folder: Path, name: str, facts: dict[str, Any]) -> None:
-    """Logs a folder, such as a bundle, as a W&B artifact; the files stay where they are.
-
-    Args:
-        loggers: of the run.
-        folder: the files.
-        name: of the artifact; later ones of the same name are its versions.
-        facts: its metadata.
-    """
+    """Logs a folder, such as a bundle, as a W&B artifact with ``facts`` as metadata; later ones are its versions."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
             import wandb

@@ -22,13 +22,9 @@ class WandbRun(WandbLogger):
     Offline, each start makes a new folder in ``wandb``; ``wandb sync`` joins those with the same id.
 
     Args:
-        run_dir: the run's folder.
-        project: on W&B.
         entity: the user or team; by default the account's own.
-        name: of the run.
-        group: of the run, such as a sweep; by default ``WANDB_RUN_GROUP``.
+        group: of runs, such as a sweep; by default ``WANDB_RUN_GROUP``.
         job_type: the kind of run within the group.
-        tags: of the run.
         offline: write to ``run_dir/wandb``, without an account or a network.
         log_model: upload checkpoints.
 

@@ -43,11 +43,7 @@ class Linear:
 
 @dataclass(frozen=True, kw_only=True)
 class Exponential:
-    """epsilon_i = k ** i.
-
-    Args:
-        k: the factor of each step.
-    """
+    """epsilon_i = k ** i."""
 
     k: Annotated[float, Range(0, 1, open_low=True, open_high=True)]
 

@@ -15,12 +15,6 @@ class LazyAdam(torch.optim.Adam):
 
     Parameters with a dense gradient get Adam's own step. Sparse gradients are handled as in ``torch.optim.SparseAdam``,
     which takes no dense ones.
-
-    Args:
-        params: the parameters.
-        lr: learning rate.
-        betas: decay of the two moments.
-        eps: added to the denominator.
     """
 
     def __init__(
