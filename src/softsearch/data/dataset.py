@@ -14,7 +14,7 @@ class TokenStore:
     """The token ids of many sentences.
 
     Args:
-        path: of the files, as :func:`softsearch.data.preparation.encode.token_writer` got it.
+        path: of the files, as :class:`softsearch.data.preparation.encode.TokenWriter` got it.
         dtype: of the ids.
         rows: sentences of the files in any order, any number of times; by default each once.
     """

@@ -1,7 +1,6 @@
 """Pretrained embeddings in the text format of word2vec and fastText, read line by line and strictly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,25 +13,7 @@ from softsearch.text.vocabulary import SPECIALS
 _SPACE = "\u2581"  # begins a piece that begins a word
 
 
-@dataclass(frozen=True)
-class VectorsReport:
-    """How much of a vocabulary has a vector in a file."""
-
-    path: Path
-    tokens: int  # vectors in the file
-    pieces: int  # of the vocabulary, without special ones
-    exact: int  # found under their own names
-    stripped: int  # found without their leading U+2581
-
-    def summary(self) -> str:
-        """Returns one line."""
-        return (
-            f"{self.path}: {self.exact + self.stripped:,} of {self.pieces:,} pieces found among {self.tokens:,} "
-            f"({self.exact:,} as they are, {self.stripped:,} without the space mark)"
-        )
-
-
-def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> VectorsReport:
+def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> str:
     """Copies the vectors of ``path`` into the rows of ``matrix`` with their pieces; other rows stay.
 
     Each line is ``token v1 ... vd``; a first line ``count d`` is optional. A piece takes the vector of the token of its
@@ -42,6 +23,9 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
         matrix: ``[vocab, dim]``, changed in place.
         pieces: the name of each row, the special ones first.
         path: a UTF-8 file, plain, gzip or xz.
+
+    Returns:
+        How many pieces were found, in one line.
 
     Raises:
         CorpusError: the file cannot be read or is cut off, has vectors of another width, a value that is no finite
@@ -73,10 +57,13 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
     if header is not None and tokens != header:
         raise CorpusError(f"{path} has {tokens:,} vectors, its first line says {header:,}; download it again")
     count = sum(is_exact.values())
-    report = VectorsReport(path, tokens, len(rows), count, len(is_exact) - count)
+    summary = (
+        f"{path}: {len(is_exact):,} of {len(rows):,} pieces found among {tokens:,} "
+        f"({count:,} as they are, {len(is_exact) - count:,} without the space mark)"
+    )
     if not is_exact:
-        raise CorpusError(f"{report.summary()}; expected words of the training text, look at language and letter case")
-    return report
+        raise CorpusError(f"{summary}; expected words of the training text, look at language and letter case")
+    return summary
 
 
 def _check_width(found: int, expected: int, where: str) -> None:

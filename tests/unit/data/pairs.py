@@ -2,11 +2,12 @@
 
 import random
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair
 from softsearch.data.corpora.parallel import Parallel
-from softsearch.data.preparation.encode import flat, token_writer
+from softsearch.data.preparation.encode import TokenWriter, flat
 
 WORDS = {
     "en": ("a", "dog", "cat", "red", "big", "runs", "sits", "here", "there", "now"),
@@ -37,5 +38,5 @@ def write_corpus(folder: Path, *, train: int = 60, val: int = 8, test: int = 0) 
 
 def write_store(path: Path, sentences: Sequence[Sequence[int]], vocab_size: int) -> None:
     """Writes a store of token ids."""
-    with token_writer(path) as writer:
-        writer.append(*flat(sentences, vocab_size))
+    with ExitStack() as stack:
+        TokenWriter(path, stack).append(*flat(sentences, vocab_size))

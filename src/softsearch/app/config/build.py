@@ -79,7 +79,7 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
         if embedding is None:
             raise ConfigError(f"vectors.{side} is set, but the model has no such embeddings; set vectors.{side}=null")
         matrix = embedding.weight.detach().numpy()
-        log.info("vectors.%s: %s", side, fill_vectors(matrix, _pieces(tokenizer), path).summary())
+        log.info("vectors.%s: %s", side, fill_vectors(matrix, _pieces(tokenizer), path))
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:

@@ -66,7 +66,14 @@ class Parallel(ParallelSource):
             suffixes = [_language_suffix(path) for path in pair]
             if suffixes == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
                 _log.warning("data.%s is %s for %s to %s; swapped?", split, list(pair), self.src_lang, self.tgt_lang)
-        self._check_mix()
+        corpora = len(self.corpora())
+        if self.weights is not None and self.temperature is not None:
+            raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
+        if self.weights is not None and (corpora == 1 or len(self.weights) != corpora):
+            raise ConfigError(
+                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
+                f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
+            )
 
     @property
     def dropped(self) -> Filters:
@@ -110,16 +117,6 @@ class Parallel(ParallelSource):
         """Every pair of files with the key that it stands under."""
         test = [] if self.test is None else [("test", self.test)]
         return [*(("train", pair) for pair in self.corpora()), ("val", self.val), *test]
-
-    def _check_mix(self) -> None:
-        corpora = len(self.corpora())
-        if self.weights is not None and self.temperature is not None:
-            raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
-        if self.weights is not None and (corpora == 1 or len(self.weights) != corpora):
-            raise ConfigError(
-                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
-                f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
-            )
 
 
 def _existing(split: str, pair: Sequence[str | Path]) -> FilePair:

@@ -1,10 +1,10 @@
 """Encoding: lines to token ids, and the files that hold them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,24 +42,23 @@ def flat(sentences: Sequence[Sequence[int]], vocab_size: int) -> Tokens:
 
 
 class TokenWriter:
-    """Writes the files of a split's side: all ids in one row, and int64 offsets: 0 and the end of each sentence."""
+    """Writes the files of a split's side: all ids in one row, and int64 offsets: 0 and the end of each sentence.
 
-    def __init__(self, ids: IO[bytes], offsets: IO[bytes]) -> None:
-        self._ids, self._offsets, self.tokens = ids, offsets, 0
-        offsets.write(np.int64(0).tobytes())
+    ``stack`` closes them, ``path.ids`` and ``path.offsets``.
+    """
+
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        self._ids, self._offsets = (
+            stack.enter_context(path.with_name(f"{path.name}.{kind}").open("wb")) for kind in ("ids", "offsets")
+        )
+        self.tokens = 0
+        self._offsets.write(np.int64(0).tobytes())
 
     def append(self, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> None:
         """Writes the next sentences, as :func:`flat` returns them."""
         self._ids.write(ids.tobytes())
         self._offsets.write((self.tokens + np.cumsum(lengths, dtype=np.int64)).tobytes())
         self.tokens += len(ids)
-
-
-@contextmanager
-def token_writer(path: Path) -> Iterator[TokenWriter]:
-    """Opens ``path.ids`` and ``path.offsets`` for writing."""
-    with Path(f"{path}.ids").open("wb") as ids, Path(f"{path}.offsets").open("wb") as offsets:
-        yield TokenWriter(ids, offsets)
 
 
 def read_array(path: Path, dtype: type[Number]) -> NDArray[Number]:

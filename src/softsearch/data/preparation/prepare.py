@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +16,8 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import CleanedCorpus, Corpus, Words, clean_pairs, warn_of_swapped_sides
 from softsearch.data.preparation.duplicates import count_shared
-from softsearch.data.preparation.encode import encode_lines, token_writer
-from softsearch.data.preparation.prepared import REPORT, PreparedData, kept_pairs, read_report
+from softsearch.data.preparation.encode import TokenWriter, encode_lines
+from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import Cleaner, RawPairs, read_raw
 from softsearch.text.corpus_report import CorpusReport
@@ -63,8 +63,8 @@ def prepare(
         _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
 
     make_folder(folder, write)
-    repeats = tuple(source.repeats(kept_pairs(read_report(folder), "train")))
-    return PreparedData(folder, *_read_tokenizers(folder, source), repeats)
+    prepared = PreparedData(folder, *_read_tokenizers(folder, source))
+    return replace(prepared, repeats=tuple(source.repeats(prepared.kept_pairs("train"))))
 
 
 def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
@@ -165,7 +165,7 @@ class _Preparation:
         chunks = ((split, *chunk) for split, corpus in cleaned.items() for chunk in corpus.chunks())
         with ExitStack() as stack:
             writers = {
-                split: [stack.enter_context(token_writer(self.folder / f"{split}.{side}")) for side in ("src", "tgt")]
+                split: [TokenWriter(self.folder / f"{split}.{side}", stack) for side in ("src", "tgt")]
                 for split in cleaned
             }
             lines = {split: stack.enter_context((self.folder / f"{split}.lines").open("wb")) for split in cleaned}

@@ -45,7 +45,12 @@ class PreparedData:
 
     def report(self) -> dict[str, Any]:
         """What was found in the text."""
-        return read_report(self.folder)
+        report: dict[str, Any] = json.loads((self.folder / REPORT).read_text(encoding="utf-8"))
+        return report
+
+    def kept_pairs(self, split: str) -> list[int]:
+        """The number of pairs of each corpus of ``split``."""
+        return [corpus["kept"] for corpus in self.report()["corpora"][split]]
 
     def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:
         """The pairs of ``split``, in new segmentations at each epoch if there is a ``resampler``."""
@@ -60,7 +65,7 @@ class PreparedData:
         """The corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""
         rows = self._rows(split)
         row = index if rows is None else int(rows[index])
-        ends = np.cumsum(kept_pairs(self.report(), split))
+        ends = np.cumsum(self.kept_pairs(split))
         line = read_array(self.folder / f"{split}.lines", np.int64)[row]
         return int(np.searchsorted(ends, row, side="right")), int(line)
 
@@ -73,20 +78,9 @@ class PreparedData:
         if split != "train" or not self._mixed:
             return None
         parts, begin = [], 0
-        for size, repeat in zip(kept_pairs(self.report(), "train"), self.repeats, strict=True):
+        for size, repeat in zip(self.kept_pairs("train"), self.repeats, strict=True):
             # Index k of an epoch has the pair k / repeat: what is left out or repeated lies at equal distances.
             indices = np.arange(max(1, int(size * repeat)))
             parts.append(begin + np.minimum(indices / repeat, size - 1).astype(np.int64))
             begin += size
         return np.concatenate(parts).astype(np.int32 if begin < 2**31 else np.int64)
-
-
-def read_report(folder: Path) -> dict[str, Any]:
-    """The report in a folder of prepared data."""
-    report: dict[str, Any] = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    return report
-
-
-def kept_pairs(report: dict[str, Any], split: str) -> list[int]:
-    """The number of pairs of each corpus of ``split``."""
-    return [corpus["kept"] for corpus in report["corpora"][split]]

@@ -18,13 +18,13 @@ class ExactResume(Callback):
     def __init__(self, *, seed: Seed) -> None:
         self.seed = seed
 
-    def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
+    def on_train_batch_start(self, trainer: Any, *_: Any) -> None:
         """Seeds the step."""
-        seed_step(self.seed, _datamodule(trainer).batches_trained, trainer.global_rank)
+        seed_step(self.seed, trainer.datamodule.batches_trained, trainer.global_rank)
 
-    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
         """Counts it."""
-        _datamodule(trainer).batches_trained += 1
+        trainer.datamodule.batches_trained += 1
 
     def on_load_checkpoint(self, trainer: lightning.Trainer, _: Any, checkpoint: dict[str, Any]) -> None:
         """Makes Lightning resume at the end of a batch, from which it continues correctly at every step.
@@ -35,7 +35,3 @@ class ExactResume(Callback):
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
         for counts in (progress["total"], progress["current"]):
             counts["completed"] = counts["processed"] - 1
-
-
-def _datamodule(trainer: lightning.Trainer) -> Any:
-    return trainer.datamodule  # type: ignore[attr-defined]  # set by fit, missing from Lightning's annotations

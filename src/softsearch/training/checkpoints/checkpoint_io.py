@@ -11,7 +11,7 @@ import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from torch import Tensor
 
-from softsearch.errors import CheckpointError
+from softsearch.errors import CheckpointError, in_short
 
 # The hash of the zip archive that PyTorch writes is added as the archive's comment, which `unzip -z` shows.
 _MAGIC, _HEX = b"softsearch sha256 ", 64
@@ -101,8 +101,7 @@ def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
     try:
         loaded = torch.load(path, map_location=map_location, weights_only=True)
     except Exception as error:  # torch.load fails in many ways
-        detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise _unreadable(path, detail) from error
+        raise _unreadable(path, in_short(error)) from error
     if not isinstance(loaded, dict):
         raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")
     return loaded

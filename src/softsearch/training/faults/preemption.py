@@ -21,17 +21,14 @@ from lightning.pytorch.trainer.states import TrainerFn
 log = logging.getLogger(__name__)
 
 
-class Preempted(SystemExit):
-    """Ends the process with 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C."""
-
-
 class Preemption(Checkpoint):
     """On SIGTERM or SIGINT, all processes save a checkpoint at the next optimizer step and stop.
 
-    A validation that is due at that step and the step's metrics come first, so that a resumed run has nothing to make
-    up for. A second signal ends the process at once. Under SLURM, the signal before the end of the job's time
-    (``--signal=SIGUSR1@90``) does the same and requeues the job; Lightning's own handler would save in the middle of a
-    step. It comes last among the callbacks, so that it saves what all have done.
+    The exit code is 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C. A validation that is due at that step
+    and the step's metrics come first, so that a resumed run has nothing to make up for. A second signal ends the
+    process at once. Under SLURM, the signal before the end of the job's time (``--signal=SIGUSR1@90``) does the same
+    and requeues the job; Lightning's own handler would save in the middle of a step. It comes last among the
+    callbacks, so that it saves what all have done.
     """
 
     def __init__(self, *, path: str | Path) -> None:
@@ -110,7 +107,7 @@ class Preemption(Checkpoint):
         if number == self.requeue_signal and trainer.is_global_zero:
             _requeue()
         # Lightning kills the process that started the others when one of them fails, before it has closed its logs.
-        raise Preempted(0 if _has_parent(trainer) else 128 + number)
+        raise SystemExit(0 if _has_parent(trainer) else 128 + number)
 
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
