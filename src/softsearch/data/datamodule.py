@@ -28,12 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class ParallelDataModule(LightningDataModule):
-    """Prepares a parallel corpus and serves it in batches.
-
-    Args:
-        cache_dir: folder for downloads, generated text and token ids.
-        seed: of the order of training batches.
-    """
+    """Prepares a parallel corpus in ``cache_dir`` and serves it in batches; ``seed`` decides on the training order."""
 
     def __init__(
         self,

@@ -57,15 +57,7 @@ def train_lexicon(src: Ids, tgt: Ids, iterations: int = ITERATIONS) -> Lexicon:
 def shortlist_tables(
     src: Ids, tgt: Ids, *, src_vocab_size: int, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The tables of a shortlist: frequent target ids ``[K]``, and likely ones by source id ``[src_vocab, K']``.
-
-    Args:
-        src: the source sides.
-        tgt: the target sides.
-        src_vocab_size: size of the source vocabulary.
-        frequent: K, the number of most frequent target tokens.
-        translations: K', the number of most likely translations of each source token.
-    """
+    """The most frequent target ids ``[frequent]``, and the likeliest by source id ``[src_vocab, translations]``."""
     counts = np.bincount(np.concatenate([np.asarray(ids, dtype=np.int64) for ids in tgt]))
     order = np.argsort(-counts, kind="stable")[:frequent]
     return order[counts[order] > 0], train_lexicon(src, tgt).best(translations, src_vocab_size)

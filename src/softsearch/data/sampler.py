@@ -105,12 +105,7 @@ class BucketBatchSampler:
 
     Args:
         batches: of :meth:`Batching.cut`, in order of length.
-        src_lengths: of all sentences.
-        tgt_lengths: of all sentences.
         position: returns the number of batches that this rank has trained in the whole run.
-        seed: of the order.
-        rank: of this process.
-        world_size: number of processes.
     """
 
     def __init__(

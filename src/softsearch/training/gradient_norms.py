@@ -9,11 +9,9 @@ from softsearch.models.interface import Seq2Seq
 
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
-    """The L2 norm of the gradients of each part, and of all; under FSDP all processes must call it.
+    """The L2 norm of the gradients of each of :meth:`Seq2Seq.parts`, and of all.
 
-    Args:
-        model: its parts are :meth:`Seq2Seq.parts`.
-        strategy: under FSDP, which cuts gradients into shares, the squares of all processes are added.
+    Under FSDP, which cuts gradients into shares, all processes must call it, and their squares are added.
     """
     gradients = {
         part: [_values(parameter.grad) for parameter in parameters if parameter.grad is not None]

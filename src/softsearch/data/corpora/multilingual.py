@@ -25,11 +25,7 @@ class Multilingual(ParallelSource):
     """Several corpora, whose source lines begin with the tag of their target language: ``<2de> a man``.
 
     A tag is one piece of the vocabulary, and lines to translate begin with it too (arXiv:1611.04558, section 3).
-
-    Args:
-        pairs: the corpora by name, sources of any kind.
-        src_lang: the source languages, for tables.
-        tgt_lang: the target languages, for tables.
+    ``src_lang`` and ``tgt_lang`` name all languages, for tables.
 
     Raises:
         ConfigError: there is no corpus, or the corpora do not go together.

@@ -21,12 +21,9 @@ class Parallel(ParallelSource):
 
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
-        val: the validation files.
-        test: the test files, if any.
         src_lang: the source language; by default the suffix of the source training file (``news.en.gz`` is ``en``).
-        tgt_lang: the target language; by default the suffix of the target training file.
+        tgt_lang: likewise.
         text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
-        filters: the filters of training pairs.
         weights: how often a pair of each corpus is seen in an epoch: with 2.5 half of the pairs twice and the others
             three times, with 0.5 half of them never.
         temperature: instead of weights. A corpus of n pairs gets a share of each epoch in proportion to n^(1/T)

@@ -27,12 +27,8 @@ log = logging.getLogger(__name__)
 def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Makes ``folder`` with ``write`` unless it is there and undamaged; a damaged one is made again, with a warning.
 
-    Of several processes one makes it and the others wait. On a file system without locks each of them makes it, and the
-    first to finish wins.
-
-    Args:
-        folder: its name must identify its content.
-        write: fills an empty folder.
+    Its name must identify its content. Of several processes one makes it and the others wait. On a file system without
+    locks each of them makes it, and the first to finish wins.
 
     Raises:
         CorpusError: the disk is full or the folder is not writable.
@@ -134,10 +130,7 @@ def _lock(folder: Path) -> Iterator[bool]:
 def _remove_leftovers(parent: Path, own: str | None) -> None:
     """Removes the unfinished folders of killed processes.
 
-    Args:
-        parent: of the unfinished folders.
-        own: prefix of those made of this folder on this host, where only the holder of the lock can be at work; others
-            are removed when they are old.
+    On this host only the holder of the lock can be at work, so those with the prefix ``own`` go, and others when old.
     """
     for path in parent.glob(".unfinished-*"):
         if (own and path.name.startswith(own)) or time.time() - _last_change(path) > OLD:

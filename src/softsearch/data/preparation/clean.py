@@ -46,12 +46,7 @@ def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs
 
 
 class CleanedCorpus:
-    """The cleaned pairs of a split, its corpora one after the other.
-
-    Args:
-        folder: for its files; must not exist.
-        corpora: number of corpora.
-    """
+    """The cleaned pairs of a split, its corpora one after the other, in the files of a new folder."""
 
     def __init__(self, folder: Path, corpora: int) -> None:
         folder.mkdir()
@@ -118,10 +113,7 @@ class CleanedCorpus:
 def warn_of_swapped_sides(words: Mapping[Corpus, Words]) -> None:
     """Warns of corpora of which both sides have more words in common with the other side of the training corpus.
 
-    Languages without spaces have few words to compare and are not noticed.
-
-    Args:
-        words: the words at the start of each corpus.
+    ``words`` are those at the start of each corpus. Languages without spaces have few to compare and are not noticed.
     """
     src, tgt = words["train", 0]
     for (split, number), (other_src, other_tgt) in words.items():

@@ -44,13 +44,7 @@ def prepare(
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
     side and those that the source's filters refuse. Safe to call from several processes: one prepares and the others
     wait. Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged.
-
-    Args:
-        source: the text.
-        trainer: of the tokenizers, which are trained on up to ``SAMPLE`` pairs, at equal distances.
-        cache_dir: folder for the prepared data.
-        processes: number of processes; the result does not depend on it.
-        progress: called now and then; by default the log has a line every 10 seconds.
+    The result does not depend on ``processes``. By default, the log has a line of progress every 10 seconds.
 
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.

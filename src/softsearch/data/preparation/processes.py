@@ -19,12 +19,8 @@ _task: list[Callable[[Any], Any]] = []  # of a worker process
 def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
     """Yields ``task(item)`` for each item in order, whatever the number of processes.
 
-    Unlike ``Executor.map``, it does not read ``items`` far ahead.
-
-    Args:
-        task: sent to each process once, so it may be large.
-        items: sent one by one.
-        processes: with 1 the work is done here.
+    Unlike ``Executor.map``, it does not read ``items`` far ahead. ``task`` is sent to each process once, so it may be
+    large; with one process the work is done here.
 
     Raises:
         CorpusError: a process was killed.

@@ -24,7 +24,6 @@ class TranslateValidation(Callback):
     Args:
         search: greedy search is fast and ranks checkpoints as well as a beam does.
         samples_dir: folder for ``step-N.txt``, the samples' sources, references and translations.
-        samples: number of samples.
     """
 
     def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:

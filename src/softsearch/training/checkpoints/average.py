@@ -31,11 +31,7 @@ def newest_steps(folder: Path, count: Any) -> list[Path]:
 def average(paths: Sequence[Path]) -> dict[str, Any]:
     """The mean of the weights (Vaswani et al. 2017, section 6.1), in a checkpoint without training state.
 
-    Args:
-        paths: checkpoints of one run, or of several runs with the same model and tokenizers.
-
-    Returns:
-        A checkpoint; its step is the newest one's.
+    Its step is the newest one's. The runs may be several, with the same model and tokenizers.
 
     Raises:
         CheckpointError: one is missing or damaged, or has other weights or tokenizers than the first.

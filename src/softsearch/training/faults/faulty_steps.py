@@ -23,10 +23,8 @@ class FaultySteps(Callback):
     """Counts and reports the steps that the module skipped, and ends a run after too many in a row.
 
     A skipped step counts as a step of the schedule and of ``trainer.max_steps``, and its batches as trained; weights
-    and the optimizer's state do not change. The counts are part of checkpoints.
-
-    Args:
-        folder: of the run, for the batch that ends it.
+    and the optimizer's state do not change. The counts are part of checkpoints. The batch that ends a run is written to
+    ``folder``.
     """
 
     def __init__(self, *, folder: str | Path) -> None:

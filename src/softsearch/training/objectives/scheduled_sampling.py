@@ -24,13 +24,7 @@ Decay = Callable[[int], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Linear:
-    """epsilon_i = max(floor, k - c i).
-
-    Args:
-        k: offset; more than 1 delays the decay.
-        c: slope, per step.
-        floor: the least value.
-    """
+    """epsilon_i = max(floor, k - c i); k > 1 delays the decay."""
 
     k: Positive = 1.0
     c: NotNegative

@@ -68,7 +68,6 @@ class Plateau(LRScheduler):
     steps after the checkpoint of a validation has been written, so that a resumed run would forget this validation.
 
     Args:
-        factor: the rate is multiplied by it.
         patience: validations in a row without a new best value that are tolerated; the next one reduces the rate.
         warmup_steps: step of the peak; validations before it do not count.
     """
