@@ -46,15 +46,15 @@ def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs
 
 
 class CleanedCorpus:
-    """The cleaned pairs of a split, its corpora one after the other, in the files of a new folder."""
+    """The cleaned pairs of a split, its corpora one after the other, in the files of a new folder.
 
-    def __init__(self, folder: Path, corpora: int) -> None:
+    They are written until ``stack`` is closed, and read after it.
+    """
+
+    def __init__(self, folder: Path, corpora: int, stack: ExitStack) -> None:
         folder.mkdir()
         self._folder = folder
-        self._open = ExitStack()
-        self._files = [
-            self._open.enter_context((folder / name).open("wb")) for name in ("src", "tgt", "numbers", "hashes")
-        ]
+        self._files = [stack.enter_context((folder / name).open("wb")) for name in ("src", "tgt", "numbers", "hashes")]
         self.written = [0] * corpora
         self._dropped: NDArray[np.bool_] | None = None
 
@@ -64,10 +64,6 @@ class CleanedCorpus:
         for file, content in zip(self._files, contents, strict=True):
             file.write(content)
         self.written[chunk.corpus[1]] += len(chunk.numbers)
-
-    def close(self) -> None:
-        """Ends writing; reading begins after it."""
-        self._open.close()
 
     def hashes(self) -> Hashes:
         """The hash of each pair, repeated ones included."""

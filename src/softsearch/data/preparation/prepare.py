@@ -92,8 +92,11 @@ class _Preparation:
     def run(self, trainer: TokenizerTrainer) -> None:
         corpus_folder = self.folder / "corpus"
         corpus_folder.mkdir()
-        cleaned = {split: CleanedCorpus(corpus_folder / split, len(pairs)) for split, pairs in self.files.items()}
-        counts = self._clean(cleaned)
+        with ExitStack() as stack:
+            cleaned = {
+                split: CleanedCorpus(corpus_folder / split, len(pairs), stack) for split, pairs in self.files.items()
+            }
+            counts = self._clean(cleaned)
         if self.source.dropped.duplicates:
             cleaned["train"].drop_repeated()
         report = {
@@ -119,15 +122,12 @@ class _Preparation:
                 for pairs in read_raw(cleaner.src, cleaner.tgt):
                     yield corpus, pairs
 
-        with ExitStack() as stack:
-            for corpus in cleaned.values():
-                stack.callback(corpus.close)
-            for chunk in ordered_map(partial(clean_pairs, cleaners), raw(), self.processes):
-                cleaned[chunk.corpus[0]].append(chunk)
-                counts[chunk.corpus].update(chunk.counts)
-                if chunk.corpus not in words:
-                    words[chunk.corpus] = set(chunk.src.split()), set(chunk.tgt.split())
-                self.progress("reading", sum(count["lines"] for count in counts.values()), None)
+        for chunk in ordered_map(partial(clean_pairs, cleaners), raw(), self.processes):
+            cleaned[chunk.corpus[0]].append(chunk)
+            counts[chunk.corpus].update(chunk.counts)
+            if chunk.corpus not in words:
+                words[chunk.corpus] = set(chunk.src.split()), set(chunk.tgt.split())
+            self.progress("reading", sum(count["lines"] for count in counts.values()), None)
         warn_of_swapped_sides(words)
         return counts
 

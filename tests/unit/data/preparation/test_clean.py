@@ -1,6 +1,7 @@
 """Cleaned pairs in files, with and without repetitions."""
 
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,11 @@ def chunk(number: int, first: int, pairs: list[str]) -> CleanChunk:
 @pytest.fixture(params=[2, 4096], ids=["small-chunks", "one-chunk"])
 def corpus(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CleanedCorpus:
     monkeypatch.setattr(clean_module, "_CHUNK_PAIRS", request.param)
-    made = CleanedCorpus(tmp_path / "train", corpora=2)
-    made.append(chunk(0, 1, ["a", "b", "a"]))
-    made.append(chunk(0, 5, ["c"]))
-    made.append(chunk(1, 1, ["d", "b", "e"]))
-    made.close()
+    with ExitStack() as stack:
+        made = CleanedCorpus(tmp_path / "train", 2, stack)
+        made.append(chunk(0, 1, ["a", "b", "a"]))
+        made.append(chunk(0, 5, ["c"]))
+        made.append(chunk(1, 1, ["d", "b", "e"]))
     return made
 
 
