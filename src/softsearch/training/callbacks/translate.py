@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import lightning
 from lightning.pytorch.callbacks import Callback
@@ -30,16 +30,15 @@ class TranslateValidation(Callback):
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
         self.translated: list[tuple[str, str, str]] = []  # source, reference and translation of each line
 
-    def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+    def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Translates the validation set on all processes together."""
         if trainer.sanity_checking:
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         sources, references = data.lines("val")
-        prepared, model = data.prepared, cast(Any, pl_module.model)
-        src = [prepared.src_tokenizer.encode(line) for line in sources]
+        src = [data.prepared.src_tokenizer.encode(line) for line in sources]
         with whole_weights(trainer):
-            hypotheses = translate_sources(model, prepared.tgt_tokenizer, self.search, src)
+            hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, src)
         form = {"text_form": data.source.text_form, "tgt_lang": data.source.tgt_lang}
         scores = corpus_scores(hypotheses, references, **form, ter=False).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
