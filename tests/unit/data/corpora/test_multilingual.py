@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -11,7 +12,7 @@ from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import Filters
-from softsearch.text.tokenizer import KINDS, Kind, TokenizerTrainer
+from softsearch.text.tokenizer import Kind, TokenizerTrainer
 from softsearch.text.vocabulary import UNK
 from tests.unit.data.pairs import write_corpus
 
@@ -36,7 +37,7 @@ def test_corpora_are_joined_and_sources_tagged(source: Multilingual, tmp_path: P
         assert lines(pair[1]) == [line for part in parts.values() for line in lines(part[1])]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", get_args(Kind))
 @pytest.mark.parametrize("joint", [True, False])
 def test_a_tag_is_the_first_token_of_each_source(source: Multilingual, tmp_path: Path, kind: Kind, joint: bool) -> None:
     prepared = prepare(source, TokenizerTrainer(kind=kind, vocab_size=600, joint=joint), tmp_path)
