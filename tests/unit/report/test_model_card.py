@@ -29,6 +29,7 @@ def test_it_tells_of_the_training_and_the_use() -> None:
     for line in (
         "# my-model",
         "softsearch translate my-model < in.txt > out.txt",
+        'translator = Translator("my-model")',
         "| model | rnnsearch |",
         "| text | lower-cased and tokenised |",
         "| tokenizer | bpe, 4,000 pieces |",
