@@ -16,7 +16,7 @@ from softsearch.app.train.train import train
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.runtime.translator import Translator
 
-EVERY_PUSH = {"rnnsearch", "luong2015", "transformer_tiny"}  # a GRU, stacked LSTMs with input feeding, no recurrence
+EVERY_PUSH = {"rnnsearch", "lstm", "transformer_tiny"}  # a GRU with attention, an LSTM without, no recurrence
 MODELS = [
     pytest.param(path.stem, marks=[] if path.stem in EVERY_PUSH else pytest.mark.nightly)
     for path in sorted((CONFIGS / "model").glob("*.yaml"))

@@ -1,0 +1,40 @@
+"""Files of earlier versions load for ever, and translate as they did."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from softsearch import Bundle, Translator
+from softsearch.app.systems.open import open_any
+from softsearch.search.batching import translate_ids
+from softsearch.search.beam import BeamSearch
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+
+FOLDER = Path(__file__).parent
+SOURCES, TRANSLATIONS = (
+    (FOLDER / name).read_text(encoding="utf-8").splitlines() for name in ("sources.txt", "translations.txt")
+)
+
+
+def test_the_bundle_translates_as_it_did() -> None:
+    translations = Translator(Bundle.open(FOLDER / "bundle")).translate(SOURCES, beam=5, n_best=2, alignments=True)
+    assert [translation.text for translation in translations] == TRANSLATIONS
+    first = translations[0]
+    assert first.log_prob == pytest.approx(-1.0883, abs=2e-3)
+    assert first.alignments is not None
+    assert first.alignments.shape == (len(first.tgt_pieces), len(first.src_pieces))
+
+
+def test_the_checkpoint_translates_as_it_did() -> None:
+    (system,) = open_any([str(FOLDER / "checkpoint.ckpt")])
+    src, tgt = system.tokenizers
+    n_best_lists = translate_ids(system.step_fn, BeamSearch(), [src.encode(line) for line in SOURCES], batch_tokens=500)
+    assert [tgt.decode(n_best[0].tokens) for n_best in n_best_lists] == TRANSLATIONS
+
+
+def test_the_checkpoint_has_all_that_training_goes_on_with() -> None:
+    checkpoint = load_checkpoint(FOLDER / "checkpoint.ckpt")
+    assert checkpoint["global_step"] in (400, 800, 1200)
+    assert {"optimizer_states", "lr_schedulers", "loops", "callbacks", "ParallelDataModule"} <= set(checkpoint)
+    assert all(torch.isfinite(weight).all() for weight in checkpoint["state_dict"].values())
