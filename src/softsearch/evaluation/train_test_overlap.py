@@ -82,7 +82,7 @@ class Overlap:
         self._pairs: set[int] = set()
 
     def add(self, sources: Iterable[str], targets: Iterable[str]) -> None:
-        """Looks at training pairs."""
+        """Compares training pairs with the test set."""
         for source, target in zip(sources, targets, strict=True):
             same = [side.add(line) for side, line in zip(self._sides, (source, target), strict=True)]
             if same[0] and same[1]:
@@ -117,7 +117,7 @@ class _Side:
         self._open = set(range(len(self._keys)))  # keys without a twin so far
 
     def add(self, line: str) -> set[int]:
-        """Looks at a training sentence; returns the test sentences that are the same."""
+        """Compares a training sentence; returns the test sentences that are the same."""
         key = _words(line)
         same = self._equal.get(key, set())
         self.same |= same

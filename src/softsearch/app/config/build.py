@@ -86,7 +86,7 @@ def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
     """Returns the search; refuses, before training, one that the final test would refuse after it.
 
     Raises:
-        ConfigError: the search looks at attention, and the model has none.
+        ConfigError: the search needs attention, and the model has none.
     """
     if isinstance(search, SearchOptions) and search.coverage_penalty and not model.decoder.has_attention:
         raise ConfigError(
