@@ -20,7 +20,7 @@ from hydra import compose, initialize_config_dir
 from torch import Tensor
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 

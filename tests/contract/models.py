@@ -9,7 +9,7 @@ import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.models.interface import Seq2Seq
 
 CONFIGS = Path(__file__).parents[2] / "configs"

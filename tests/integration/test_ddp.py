@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import register_resolvers
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.data.sampler import BucketBatchSampler
 from softsearch.text.vocabulary import PAD
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint

@@ -8,8 +8,8 @@ from omegaconf import DictConfig
 from rich.table import Table
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Export
+from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.texts import training_shortlist

@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Prepare
+from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepared import PreparedData

@@ -12,9 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import OPTIONS, Train
-from softsearch.app.config.validation import check, plain, read_options
+from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.train.parts import build_callbacks, build_training
 from softsearch.app.train.train import GIVEN

@@ -104,8 +104,7 @@ def test_every_experiment_builds(experiment: str) -> None:
     import torch
 
     from softsearch.app.config.command import register_resolvers
-    from softsearch.app.config.instantiate import build
-    from softsearch.app.config.validation import check, plain
+    from softsearch.app.config.validation import build, check, plain
     from softsearch.app.train.train import GIVEN
 
     register_resolvers()

@@ -19,8 +19,7 @@ from softsearch.app.config.allowed_classes import (
     name_of,
 )
 from softsearch.app.config.command import CONFIGS
-from softsearch.app.config.instantiate import build
-from softsearch.app.config.validation import plain
+from softsearch.app.config.validation import build, plain
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned
 from softsearch.app.train.resume import compare
@@ -68,7 +67,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "model torch.hub": {"model": {"_target_": "torch.hub.load", "repo_or_dir": ".", "model": "x", "source": "local"}},
     "model pickle": {"model": {"_target_": "pickle.loads", "_args_": [CANARY]}},
     "model hydra": {"model": {"_target_": "hydra.utils.call", "config": MKDIR}},
-    "model our function": {"model": {"_target_": "softsearch.app.config.instantiate.build", "node": MKDIR}},
+    "model our function": {"model": {"_target_": "softsearch.app.config.validation.build", "node": MKDIR}},
     "model through our module": {"model": {"_target_": "softsearch.data.preparation.prepare.os.mkdir", "path": CANARY}},
     "model our method": {"model": {"_target_": "softsearch.models.interface.Seq2Seq.encode", "src_tokens": 1}},
     "model own module": {"model": {"_target_": "hostile_on_import.Model"}},

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from softsearch.app.config.instantiate import check
+from softsearch.app.config.validation import check
 from softsearch.data import sampler as sampler_module
 from softsearch.data.sampler import Batching, BucketBatchSampler, divide, padding_efficiency
 from softsearch.errors import ConfigError, CorpusError

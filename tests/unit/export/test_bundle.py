@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle

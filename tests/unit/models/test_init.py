@@ -7,7 +7,7 @@ import torch
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.models.cells import GRUCell
 from softsearch.models.init import gaussian, nematus, uniform
 from softsearch.models.interface import Seq2Seq

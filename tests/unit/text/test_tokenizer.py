@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from softsearch.app.config.allowed_classes import name_of
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
 from softsearch.text.tokenizer import (
     Kind,

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor
 from torch.optim import Adam
 
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy

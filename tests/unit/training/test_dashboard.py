@@ -16,7 +16,7 @@ from lightning.pytorch.loggers import Logger, TensorBoardLogger
 from matplotlib.figure import Figure
 from torch.optim import Adam
 
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.evaluation.metrics import corpus_scores

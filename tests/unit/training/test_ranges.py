@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from softsearch.app.config.instantiate import check
+from softsearch.app.config.validation import check
 from softsearch.errors import ConfigError
 
 LINEAR = {"warmup_steps": 1, "decay_from": 0.5, "total_steps": 8}

@@ -2,7 +2,7 @@
 
 A checkpoint may come from anybody. The config inside it may name only the classes below, none of which opens,
 downloads or writes anything when built; nothing is imported because a file names it, and no interpolation is resolved.
-What people type or write in YAML goes through :mod:`softsearch.app.config.instantiate` and may name anything.
+What people type or write in YAML goes through :mod:`softsearch.app.config.validation` and may name anything.
 """
 
 from collections.abc import Mapping

@@ -8,8 +8,8 @@ import torch
 from omegaconf import DictConfig
 
 from softsearch.app.config.allowed_classes import build_from_file
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Train, Vectors
+from softsearch.app.config.validation import build
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors

@@ -1,6 +1,6 @@
-"""The options of each command, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
+"""Options of every command, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
 
-:func:`softsearch.app.config.validation.read_options` makes them of a config, before anything of the lab is imported.
+:func:`softsearch.app.config.validation.read_options` reads them from a config before the lab is imported.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,13 @@ from softsearch.ranges import AtLeastOne, Count, NotNegative, Range, Seed
 from softsearch.runtime.manifest import MAX_SRC_TOKENS, MIN_SRC_TOKENS
 from softsearch.search.ensemble import Average as EnsembleAverage
 
-Part = DictConfig  # what a config group has chosen: for build(), checked against the constructor that it names
-Parts = Mapping[str, Part | None]  # several by name; null leaves one out
+Part = DictConfig  # the choice of a config group, for build(), which checks it against the constructor that it names
+Parts = Mapping[str, Part | None]  # several by name; null turns one off
 Paths = Path | list[Path] | None
 
 
-class Section:
-    """Base of keys that belong together."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class Vectors(Section):
+class Vectors:
     """Files of pretrained embeddings."""
 
     src: Path | None
@@ -63,8 +59,8 @@ class Prepare(Train):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shortlist(Section):
-    """Of words that may come in a translation."""
+class Shortlist:
+    """Limits of the target vocabulary per sentence."""
 
     frequent: AtLeastOne | None
     translations: AtLeastOne
@@ -72,7 +68,7 @@ class Shortlist(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Systems:
-    """Options that say which systems do what with which text."""
+    """Options that name systems and a text, for ``evaluate``, ``score`` and ``tune``."""
 
     data: Part | None = None
     ckpt: Paths
@@ -110,7 +106,7 @@ class Evaluate(Systems):
 class Score(Systems):
     """Options of ``score``."""
 
-    ensemble: Literal["log_probs", "probs"] | None  # unnormalised scores are no probabilities
+    ensemble: Literal["log_probs", "probs"] | None  # unnormalised scores are not probabilities
     weights: list[float] | None
     src: Path | None
     tgt: Path | None
@@ -175,6 +171,7 @@ class Compare:
     run_dir: Path
 
 
+SECTIONS = (Vectors, Shortlist)  # keys that belong together
 OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.Plan, which its config names
     options.__name__.lower(): options
     for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare)
@@ -184,7 +181,7 @@ _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
 _Processes = Annotated[int, Range(1, 4096)]
 _Limit = Count | Annotated[float, Range(0, 1)] | None
 
-# Ranges of arguments of libraries' classes, by the full name of the class: their own annotations say the type at most.
+# Ranges of arguments of libraries' classes, by the full name of the class; their own annotations have types at most.
 LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
     "lightning.pytorch.trainer.trainer.Trainer": {
         "max_steps": _AtLeastMinusOne,

@@ -1,6 +1,6 @@
-"""Validation of configs: misspelt and missing keys, wrong types, numbers out of range.
+"""Validation of configs: misspelt and missing keys, wrong types, numbers out of range; and objects built from them.
 
-Each node is bound to the signature of the class or function that its ``_target_`` names, and the options of a command
+Every node is bound to the signature of the class or function that its ``_target_`` names, and the options of a command
 to their dataclass, before anything is built. Annotations say what is allowed: types, and :mod:`softsearch.ranges`.
 """
 
@@ -14,19 +14,22 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union
 
 import hydra.utils
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from softsearch.app.config.options import LIBRARY_HINTS, Part, Parts, Section
-from softsearch.errors import ConfigError
+from softsearch.app.config.options import LIBRARY_HINTS, SECTIONS, Part, Parts
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import Range
 
 _HYDRA_KEYS = ("_target_", "_partial_")
+_MAPPINGS = (dict, Mapping)
+_LISTS = (list, tuple, Collection, Iterable, Sequence)
 _Options = TypeVar("_Options")
 
 
 def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any]:
-    """The config as plain values with everything resolved, except in the sections ``unresolved``.
+    """Returns the config as plain values, resolved except in the sections ``unresolved``.
 
     Raises:
         ConfigError: a value is missing or refers to nothing.
@@ -44,7 +47,7 @@ def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any
 
 
 def flatten(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The dotted keys of nested mappings with their values, sections before what is in them."""
+    """Yields the dotted keys of nested mappings and their values, sections before their contents."""
     for key, value in node.items():
         inner = f"{path}.{key}" if path else str(key)
         yield inner, value
@@ -52,16 +55,34 @@ def flatten(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from flatten(value, inner)
 
 
+def read_options(config: DictConfig, options: type[_Options]) -> _Options:
+    """Checks the config of a command and returns it as ``options``; groups stay nodes, for :func:`build`.
+
+    Raises:
+        ConfigError: with the key, its value, what was expected, and the nearest existing key.
+    """
+    hints = _hints(options)
+    groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
+    values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
+    _bind(options, values, "", name=options.__name__.lower())
+    for name, value in values.items():
+        try:
+            values[name] = config[name] if name in groups else _typed(value, hints[name])
+        except RuntimeError as error:  # ~ without a home
+            raise ConfigError(f"{name}={value}: {error} set {name}=PATH") from error
+    return options(**values)
+
+
 def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
-    """Binds ``node`` and all nodes in it to the signatures of what they name.
+    """Binds ``node`` and all nodes in it to the signatures of their targets.
 
     Args:
         node: plain values, as from YAML.
-        path: where the node stands, for messages.
-        given: names of arguments that will be passed besides the node's own.
+        path: the node's key, for messages.
+        given: names of further arguments that will be passed to the node's target.
 
     Raises:
-        ConfigError: names the key, what was found, what was expected, and the nearest key that there is.
+        ConfigError: with the key, its value, what was expected, and the nearest existing key.
     """
     if isinstance(node, Mapping):
         for key, value in node.items():
@@ -73,8 +94,33 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
             check(value, f"{path}[{index}]")
 
 
+def build(node: DictConfig | None, **extra: Any) -> Any:
+    """Builds the object that a config node describes; ``extra`` are arguments that YAML cannot hold.
+
+    The node may name anything that can be imported, because the user wrote it. The config of a loaded file goes through
+    :mod:`softsearch.app.config.allowed_classes` instead.
+
+    Raises:
+        ConfigError: the node does not fit its constructor (see :func:`check`).
+    """
+    if node is None:
+        return None
+    path = str(node._get_full_key(None))
+    check(OmegaConf.to_container(node, resolve=True), path, given=extra)
+    try:
+        return hydra.utils.instantiate(node, _convert_="all", **extra)
+    except InstantiationException as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None and not isinstance(cause, SoftsearchError):
+            cause = cause.__cause__
+        if isinstance(cause, SoftsearchError | AssertionError | AttributeError | NameError | LookupError):  # or a bug
+            raise cause from error
+        target = str(node.get("_target_")).rpartition(".")[2]
+        raise ConfigError(f"{path}: {target} refuses its options: {str(cause).strip()}; change them") from error
+
+
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Half a sentence with the name that ``word`` was probably meant to be, or with the first parts of all names."""
+    """Suggests the name that is most like ``word``, or else the first parts of all names; for the end of a message."""
     names = sorted(names)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
@@ -94,33 +140,15 @@ def _target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
     return function
 
 
-def read_options(config: DictConfig, options: type[_Options]) -> _Options:
-    """The config of a command as the dataclass that declares its options, checked; groups stay nodes to be built.
-
-    Raises:
-        ConfigError: names the key, what was found, what was expected, and the nearest key that there is.
-    """
-    hints = typing.get_type_hints(options, include_extras=True)
-    groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
-    values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
-    _bind(options, values, "", name=options.__name__.lower())
-    for name, value in values.items():
-        try:
-            values[name] = config[name] if name in groups else _typed(value, hints[name])
-        except RuntimeError as error:  # ~ without a home
-            raise ConfigError(f"{name}={value}: {error} set {name}=PATH") from error
-    return options(**values)
-
-
 def _typed(value: Any, hint: Any) -> Any:
-    """A plain value that fits ``hint``, as an object: paths and sections."""
+    """A plain value that fits ``hint``, with its paths and sections as objects."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) in (Union, types.UnionType):
         return _typed(value, next(argument for argument in arguments if _fits(value, argument)))
     if hint is Path:
         return Path(value).expanduser()
-    if _is_class(hint, Section):
-        hints = typing.get_type_hints(hint, include_extras=True)
+    if hint in SECTIONS:
+        hints = _hints(hint)
         return hint(**{key: _typed(inner, hints[key]) for key, inner in value.items()})
     if isinstance(value, list):
         return typing.get_origin(hint)(_typed(inner, arguments[0]) for inner in value)
@@ -136,7 +164,7 @@ def _bind(
         parameters = inspect.signature(function).parameters
     except ValueError:  # some functions in C have none
         return
-    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it by itself
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
     keys = [key for key in node if key not in _HYDRA_KEYS]
     for key in keys:
         if key not in parameters and not takes_any:
@@ -157,18 +185,10 @@ def _check_value(path: str, value: Any, hint: Any) -> None:
     if isinstance(value, Mapping) and typing.get_origin(hint) in _MAPPINGS:
         for key, inner in value.items():
             _check_value(f"{path}.{key}", inner, typing.get_args(hint)[1])
-    elif isinstance(value, Mapping) and _is_class(hint, Section):
+    elif isinstance(value, Mapping) and hint in SECTIONS:
         _bind(hint, value, path, name=path)
     elif not _fits(value, hint):
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {_in_words(hint, value)}; change it")
-
-
-def _is_class(kind: Any, parent: type) -> bool:
-    return inspect.isclass(kind) and issubclass(kind, parent)
-
-
-_MAPPINGS = (dict, Mapping)
-_LISTS = (list, tuple, Collection, Iterable, Sequence)
 
 
 def _hints(function: Any) -> Mapping[str, Any]:
@@ -181,7 +201,7 @@ def _hints(function: Any) -> Mapping[str, Any]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value can be meant by an annotation."""
+    """Whether a plain value fits an annotation."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         limits = (limit for limit in hint.__metadata__ if isinstance(limit, Range))
@@ -237,7 +257,7 @@ def _in_words(hint: Any, value: Any = None) -> str:
     if hint in _SCALARS:
         return _SCALARS[hint][0]
     kind = origin if inspect.isclass(origin) else hint
-    if _is_class(kind, Section):
+    if kind in SECTIONS:
         return f"a section of {', '.join(inspect.signature(kind).parameters)}"
     if kind in _MAPPINGS:
         return "a section of keys and values"

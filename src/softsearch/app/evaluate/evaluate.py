@@ -9,9 +9,8 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 import softsearch
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Evaluate
-from softsearch.app.config.validation import check, read_options
+from softsearch.app.config.validation import build, check, read_options
 from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import read_alignment_options, write_alignments

@@ -7,8 +7,7 @@ from typing import Any
 import hydra.utils
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.instantiate import build
-from softsearch.app.config.validation import plain
+from softsearch.app.config.validation import build, plain
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.errors import ConfigError
 from softsearch.search.interface import SearchStrategy

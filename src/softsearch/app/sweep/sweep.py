@@ -17,8 +17,7 @@ from optuna.storages import fail_stale_trials
 from optuna.trial import FrozenTrial, TrialState
 
 from softsearch.app.config.command import explain
-from softsearch.app.config.instantiate import build
-from softsearch.app.config.validation import plain
+from softsearch.app.config.validation import build, plain
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import MISSED_HEARTBEATS, Plan, failed, finished, open_study, requeue
 from softsearch.app.sweep.trial import TrialFailed, override, run_trial

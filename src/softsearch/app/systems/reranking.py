@@ -2,7 +2,7 @@
 
 from omegaconf import DictConfig
 
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
 from softsearch.runtime.system import rescoring_model

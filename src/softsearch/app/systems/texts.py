@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Systems
+from softsearch.app.config.validation import build
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError

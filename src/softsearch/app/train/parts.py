@@ -8,8 +8,8 @@ import torch
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from torch import nn
 
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Train
+from softsearch.app.config.validation import build
 from softsearch.app.export import recommended_search
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.errors import ConfigError

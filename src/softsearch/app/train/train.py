@@ -14,9 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, with_weights
 from softsearch.app.config.command import CONFIGS
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Export, Train
-from softsearch.app.config.validation import check, plain, read_options
+from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
 from softsearch.app.export import export
 from softsearch.app.results import report

@@ -8,9 +8,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from softsearch.app.config.command import CONFIGS
-from softsearch.app.config.instantiate import build
 from softsearch.app.config.options import Average, Evaluate, Shortlist
-from softsearch.app.config.validation import check, nearest, plain, read_options
+from softsearch.app.config.validation import build, check, nearest, plain, read_options
 from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch

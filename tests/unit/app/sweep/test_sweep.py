@@ -20,7 +20,7 @@ from optuna.pruners import MedianPruner, ThresholdPruner
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.instantiate import build
+from softsearch.app.config.validation import build
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import Plan, open_study
 from softsearch.app.sweep.sweep import Worker, check_composition, sweep

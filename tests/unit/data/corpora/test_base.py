@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from softsearch.app.config.instantiate import check
+from softsearch.app.config.validation import check
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.multilingual import Multilingual
