@@ -1,4 +1,4 @@
-"""The contents of an evaluation report, as plain values: ``report.json``, which the page draws."""
+"""Contents of an evaluation report as plain values: ``report.json``, which the page draws."""
 
 import json
 import math
@@ -15,7 +15,7 @@ REPORT = "report.json"
 
 @dataclass(frozen=True)
 class Score:
-    """One corpus score with its 95 % bootstrap interval."""
+    """A corpus score with its 95 % bootstrap interval."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class LengthRange:
 
 @dataclass(frozen=True)
 class SearchPoint:
-    """One way to search with one model on the whole test set."""
+    """One search with one model on the whole test set."""
 
     name: str  # greedy, beam 5, exact, ...
     bleu: float
@@ -110,7 +110,7 @@ class Report:
 
 
 def plain_signature(signature: str) -> str:
-    """A signature without the parts that tell how the interval was computed."""
+    """Returns a signature without the parts about the bootstrap interval."""
     return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
 
 
@@ -123,10 +123,10 @@ def write_report(report: Report, folder: Path) -> Path:
 
 
 def read_report(path: Path) -> Report:
-    """Reads ``report.json``, named by its path or its folder's.
+    """Reads ``report.json``; ``path`` is the file or its folder.
 
     Raises:
-        ConfigError: it is missing or something else.
+        ConfigError: it is missing or not a report.
     """
     path = path if path.suffix == ".json" else path / REPORT
     try:
@@ -142,7 +142,7 @@ def read_report(path: Path) -> Report:
 
 
 def _parse(value: Any, hint: Any, name: str) -> Any:
-    """A JSON value as an object of the annotated type.
+    """Returns a JSON value as an object of the annotated type.
 
     Raises:
         ValueError: it is of another type.

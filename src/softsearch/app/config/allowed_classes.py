@@ -1,8 +1,8 @@
-"""The classes that a loaded file may name, and their construction.
+"""Classes that a loaded file may name, and their construction.
 
 A checkpoint may come from anybody. The config inside it may name only the classes below, none of which opens,
 downloads or writes anything when built; nothing is imported because a file names it, and no interpolation is resolved.
-What people type or write in YAML goes through :mod:`softsearch.app.config.validation` and may name anything.
+What people type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
 """
 
 from collections.abc import Mapping
@@ -48,36 +48,30 @@ MODEL_CLASSES: tuple[type, ...] = (
 DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, Parallel, Spellout)
 
 
-_KINDS: Mapping[str, tuple[type, tuple[type, ...]]] = {
-    "model": (Seq2Seq, MODEL_CLASSES),
-    "data": (ParallelSource, DATA_CLASSES),
-}
-
-
 def name_of(cls: type) -> str:
-    """A class as ``_target_`` names it."""
+    """Returns the full name of a class, as ``_target_`` has it."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, Any], **given: int) -> Any:
-    """Builds the model or the source of the data that a file's config describes.
+    """Builds the model or the data source that a file's config describes.
 
     Args:
         path: the file, for messages.
-        key: of the node in the config.
+        key: the node's key in the config.
         node: as the file has it.
-        given: further arguments, as the sizes of the vocabularies of a model.
+        given: further arguments: the vocabulary sizes of a model.
 
     Raises:
-        CheckpointError: the node names what no file may name, or does not fit this version's classes.
+        CheckpointError: the node names a class that a file may not name, or does not fit this version's classes.
     """
-    kind, classes = _KINDS[key]
-    allowed = {name_of(cls): cls for cls in classes}
+    kind: type = Seq2Seq if key == "model" else ParallelSource
+    allowed = {name_of(cls): cls for cls in (MODEL_CLASSES if key == "model" else DATA_CLASSES)}
     _refuse(path, key, node, allowed)
     try:
         check(node, key, given=given)
-        built = _construct(node, allowed, given)
-    except Exception as error:  # a constructor may complain in any way of values that it was never meant to get
+        built = _construct(node, allowed, **given)
+    except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
             "src/train.py of this version: take another file, or train again"
@@ -88,13 +82,13 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
 
 
 def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> None:
-    """Goes through the whole node before anything of it is built."""
+    """Checks the whole node before any of it is built."""
     if isinstance(node, list):
         for index, value in enumerate(node):
             _refuse(path, f"{key}[{index}]", value, allowed)
     if not isinstance(node, dict):
         return
-    if "_target_" in node and node["_target_"] not in list(allowed):  # a list: it may be anything, also unhashable
+    if "_target_" in node and node["_target_"] not in list(allowed):  # a list, because the value may be unhashable
         raise CheckpointError(
             f"{path}: {key}._target_ of its config is {node['_target_']!r:.100}, which is no class that a file may "
             f"name; nothing of it was run. A class of your own must stand in a list of {__name__}"
@@ -105,12 +99,12 @@ def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> Non
         _refuse(path, f"{key}.{name}", value, allowed)
 
 
-def _construct(node: Any, allowed: Mapping[str, type], given: dict[str, Any]) -> Any:
+def _construct(node: Any, allowed: Mapping[str, type], **given: int) -> Any:
     if isinstance(node, list):
-        return [_construct(value, allowed, {}) for value in node]
+        return [_construct(value, allowed) for value in node]
     if not isinstance(node, dict):
         return node
-    arguments = {name: _construct(value, allowed, {}) for name, value in node.items() if not name.startswith("_")}
+    arguments = {name: _construct(value, allowed) for name, value in node.items() if not name.startswith("_")}
     if "_target_" not in node:
         return arguments
     cls = allowed[node["_target_"]]

@@ -1,4 +1,4 @@
-"""Data and models, built from a config or a checkpoint."""
+"""Data and models built from a config or a checkpoint."""
 
 import logging
 from functools import partial
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def build_data(options: Train) -> ParallelDataModule:
-    """The datamodule of ``data``, ``tokenizer`` and ``batching``."""
+    """Builds the datamodule of ``data``, ``tokenizer`` and ``batching``."""
     return ParallelDataModule(
         source=build(options.data),
         tokenizer=build(options.tokenizer),
@@ -36,10 +36,10 @@ def build_data(options: Train) -> ParallelDataModule:
 
 
 def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
-    """The architecture of ``model``, for the vocabularies of the source and the target tokenizer.
+    """Builds ``model`` for the vocabularies of the source and target tokenizers.
 
     Raises:
-        ConfigError: the sizes do not fit together, or two vocabularies would share one matrix.
+        ConfigError: its sizes do not fit together, or two vocabularies would share one matrix.
     """
     src, tgt = tokenizers
     built: Seq2Seq = build(model, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size)
@@ -48,7 +48,7 @@ def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
 
 
 def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
-    """Refuses a matrix whose rows are the words of two vocabularies at once."""
+    """Refuses an embedding matrix that is shared by two different vocabularies."""
     src, tgt = tokenizers
     if model.encoder.embedding is model.decoder.embedding and not same_pieces(src, tgt):
         rows = enumerate(zip(_pieces(src), _pieces(tgt), strict=True))
@@ -61,11 +61,11 @@ def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
 
 
 def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> None:
-    """Starts the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, where they are given.
+    """Initializes the embeddings of a new model from the files ``vectors.src`` and ``vectors.tgt``, where given.
 
     Raises:
-        ConfigError: there is no such matrix, or one for both sides and a file for each.
-        CorpusError: a file is not what it should be (see :func:`fill_vectors`).
+        ConfigError: the model has no such matrix, or one for both sides and there are two files.
+        CorpusError: a file cannot be read as vectors (see :func:`fill_vectors`).
     """
     if vectors.src is not None and vectors.tgt is not None and model.encoder.embedding is model.decoder.embedding:
         raise ConfigError(
@@ -83,7 +83,7 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
-    """Returns the search; refuses, before training, one that the final test would refuse after it.
+    """Returns the search; refuses, before training, one that the test after training would refuse.
 
     Raises:
         ConfigError: the search needs attention, and the model has none.
@@ -101,22 +101,22 @@ def _pieces(tokenizer: SentencePieceTokenizer) -> list[str]:
 
 
 def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
-    """The trained model of a checkpoint, in evaluation mode.
+    """Returns the trained model of a checkpoint, in evaluation mode.
 
     Raises:
-        CheckpointError: its config is not one that a file may have, or the weights do not fit it.
+        CheckpointError: its config names what a file may not name, or the weights do not fit it.
     """
-    node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the weights are there
+    node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
     build_again = partial(build_from_file, contents.path, "model", node, src_vocab_size=src, tgt_vocab_size=tgt)
-    with torch.device("meta"):  # no config takes more memory than the weights beside it
+    with torch.device("meta"):  # so that no config takes more memory than the weights in the file
         _check_weights(described := build_again(), contents)
     _check_one_vocabulary(described, contents.tokenizers)
     return with_weights(build_again(), contents)
 
 
 def with_weights(model: Seq2Seq, contents: CheckpointContents) -> Seq2Seq:
-    """The model with the weights of a checkpoint, in evaluation mode.
+    """Loads the weights of a checkpoint into the model, and returns it in evaluation mode.
 
     Raises:
         CheckpointError: they have other names or shapes.
@@ -132,10 +132,9 @@ def _check_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
 
 
 def rebuild_source(contents: CheckpointContents) -> ParallelSource:
-    """The data that a checkpoint was trained on; nothing is read before its files are asked for.
+    """Returns the data source that a checkpoint was trained on; no file is read yet.
 
     Raises:
-        CheckpointError: its config is not one that a file may have.
+        CheckpointError: its config names what a file may not name.
     """
-    source: ParallelSource = build_from_file(contents.path, "data", contents.config["data"])
-    return source
+    return build_from_file(contents.path, "data", contents.config["data"])

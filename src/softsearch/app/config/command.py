@@ -1,4 +1,4 @@
-"""Wraps a command in Hydra: composition, run folders, and errors that fit on one screen."""
+"""Commands wrapped in Hydra: composition, run folders, and errors that fit on one screen."""
 
 import io
 import logging
@@ -33,17 +33,17 @@ from softsearch.app.start import end_on_signals, missing_package, raise_on_signa
 from softsearch.errors import ConfigError, SoftsearchError
 
 log = logging.getLogger(__name__)
-_NOT_FOR_USERS = (  # Lightning's remarks about things that are as they should be
-    r".*isinstance\(treespec, LeafSpec\)",  # it asks PyTorch 2.13 in a way that will go
+_NOT_FOR_USERS = (  # Lightning's warnings about intended behaviour
+    r".*isinstance\(treespec, LeafSpec\)",  # deprecated since PyTorch 2.13
     "Checkpoint directory .* exists and is not empty",  # a resumed run's
-    "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows where
+    "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows the position
     "Detected call of `lr_scheduler.step",  # the first step may be skipped
     "The .* does not have many workers",  # one process collates token ids fast enough
 )
 _PLUGINS = {
     "joblib": "pip install 'softsearch[sweep]'",
     "submitit_slurm": "pip install 'softsearch[sweep]'",
-    "ray": "pip install hydra-ray-launcher",  # its pins do not go with ours
+    "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
@@ -51,35 +51,35 @@ if not CONFIGS.is_dir():
 
 
 def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
-    """Runs a command. Errors meant for users end the process with 1 and their message.
+    """Runs a command; an error meant for users is printed and ends the process with exit code 1.
 
     Args:
         command: the name of its config.
-        work: full name of the function that does its work, imported after the options have been checked; it takes
-            the options, or the config if that is its annotation.
+        work: full name of the command's function, imported after the options have been checked; it takes the options,
+            or a parameter annotated as ``DictConfig`` takes the config.
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
 
     def job(config: DictConfig) -> None:
-        sys.argv = argv  # with which Lightning starts its other processes
-        _prepare_process()  # again: a launcher may have started this one
+        sys.argv = argv  # Lightning starts its other processes with it
+        _prepare_process()  # again, because a launcher may have started this process
         try:
-            options = _options(config, command)
+            checked = _read_options(config, command)
             module, _, name = work.rpartition(".")
             function = getattr(import_module(module), name)
             raise_on_signals()
-            function(config if DictConfig in get_type_hints(function).values() else options)
+            function(config if DictConfig in get_type_hints(function).values() else checked)
         except ModuleNotFoundError as error:
             _fail(missing_package(command, error))
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
             message = explain(error, command)
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 log.error("error: %s", message)
-                raise ConfigError(message) from error  # the other jobs go on; Hydra raises it again after the last
+                raise ConfigError(message) from error  # Hydra runs the other jobs and then raises it again
             _fail(message)
 
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra hands us its errors instead of printing them
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing them
     end_on_signals()
     _prepare_process()
     try:
@@ -97,20 +97,20 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
 
 def register_resolvers() -> None:
-    """Registers the functions below, which YAML asks as ``${precision:}``; they import PyTorch only then."""
+    """Registers the functions below, which YAML calls as ``${precision:}``; PyTorch is imported in the call."""
     for resolver in (devices_for_ddp, precision, sweep_name):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
 def devices_for_ddp() -> int:
-    """The number of GPUs, or two processes on the CPU where there is none."""
+    """Returns the number of GPUs, or 2, for processes on the CPU, if there is none."""
     import torch
 
     return torch.cuda.device_count() or 2
 
 
 def precision() -> str:
-    """``bf16-mixed`` where the hardware computes in bfloat16, else ``32-true``."""
+    """Returns ``bf16-mixed`` if the hardware computes in bfloat16, else ``32-true``."""
     import torch
 
     if torch.cuda.device_count():
@@ -121,7 +121,7 @@ def precision() -> str:
 
 
 def sweep_name() -> str | None:
-    """The name of the folder of the sweep (``-m``) that this job belongs to; None for a run by itself."""
+    """Returns the name of the folder of this job's sweep (``-m``); None for a single run."""
     if not HydraConfig.initialized() or HydraConfig.get().mode != RunMode.MULTIRUN:
         return None
     return Path(HydraConfig.get().sweep.dir).name
@@ -135,7 +135,7 @@ def _prepare_process() -> None:
 
 
 def _check_arguments(arguments: list[str], command: str) -> None:
-    """Answers what Hydra would answer with its usage or a traceback."""
+    """Refuses arguments to which Hydra would reply with its usage or a traceback."""
     usage = io.StringIO()
     try:
         with redirect_stderr(usage):
@@ -170,15 +170,15 @@ def _no_choice(group: str, value: object) -> str:
     return f"{group} is {typed}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME"
 
 
-def _options(config: DictConfig, command: str) -> Any:
-    """The command's options, checked as far as can be before the lab is imported.
+def _read_options(config: DictConfig, command: str) -> Any:
+    """Reads the command's options, checked as far as possible without importing the lab.
 
     Raises:
         ConfigError: there is no such choice or key, or a value is missing, of the wrong type or out of range.
     """
     choices = HydraConfig.get().runtime.choices
     recipe, model = choices.get("recipe"), choices.get("model")
-    if recipe not in (None, model) and recipe not in (recipes := _choices_of("recipe")):  # a model needs none
+    if recipe not in (None, model) and recipe not in (recipes := _choices_of("recipe")):  # a model needs no recipe
         raise ConfigError(f"there is no recipe={recipe}; {nearest(recipe, recipes)}")
     if command not in OPTIONS:
         return None
@@ -204,7 +204,7 @@ def _check_writable(folder: Path) -> None:
 
 
 def _choices_of(group: str) -> list[str]:
-    """The choices of a config group, wherever Hydra finds them."""
+    """Returns the choices of a config group in all folders that Hydra searches."""
     sources = HydraConfig.get().runtime.config_sources if HydraConfig.initialized() else []
     folders = [CONFIGS, *(Path(source.path) for source in sources if source.schema == "file")]
     files = ((folder / group, path) for folder in folders for path in (folder / group).rglob("*.yaml"))
@@ -217,7 +217,7 @@ def _fail(message: str, code: int = 1) -> NoReturn:
 
 
 def explain(error: Exception, command: str) -> str:
-    """An error in one line: Hydra's with the nearest key or option, or with the plugin that is missing."""
+    """Returns an error in one line; Hydra's with the nearest key or choice, or the missing plugin."""
     message = str(error).strip()
     if isinstance(error, SoftsearchError):
         return message
@@ -247,7 +247,7 @@ def _no_such_key(key: str, command: str) -> str:
 
 
 def _known_keys(command: str) -> list[str]:
-    GlobalHydra.instance().clear()  # of the command that asks, which is about to fail
+    GlobalHydra.instance().clear()  # of the running command, which is about to fail
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         composed = compose(command, return_hydra_config=True)
     groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]

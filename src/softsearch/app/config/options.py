@@ -1,4 +1,4 @@
-"""Options of every command, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
+"""Options of the commands, as ``configs/COMMAND.yaml`` has them, with their types and ranges.
 
 :func:`softsearch.app.config.validation.read_options` reads them from a config before the lab is imported.
 """
@@ -178,7 +178,6 @@ OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.P
 }
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"
-_Processes = Annotated[int, Range(1, 4096)]
 _Limit = Count | Annotated[float, Range(0, 1)] | None
 
 # Ranges of arguments of libraries' classes, by the full name of the class; their own annotations have types at most.
@@ -188,7 +187,7 @@ LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
         "min_steps": Count | None,
         "max_epochs": _AtLeastMinusOne | None,
         "min_epochs": Count | None,
-        "num_nodes": _Processes,
+        "num_nodes": Annotated[int, Range(1, 4096)],
         "devices": list[Count] | str | Annotated[int, Range(-1, 4096)],
         "num_sanity_val_steps": _AtLeastMinusOne | None,
         "val_check_interval": AtLeastOne | Annotated[float, Range(0, 1, open_low=True)] | str | None,

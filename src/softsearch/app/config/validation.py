@@ -22,7 +22,6 @@ from softsearch.app.config.options import LIBRARY_HINTS, SECTIONS, Part, Parts
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import Range
 
-_HYDRA_KEYS = ("_target_", "_partial_")
 _MAPPINGS = (dict, Mapping)
 _LISTS = (list, tuple, Collection, Iterable, Sequence)
 _Options = TypeVar("_Options")
@@ -165,7 +164,7 @@ def _bind(
     except ValueError:  # some functions in C have none
         return
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
-    keys = [key for key in node if key not in _HYDRA_KEYS]
+    keys = [key for key in node if key not in ("_target_", "_partial_")]
     for key in keys:
         if key not in parameters and not takes_any:
             raise ConfigError(f"{prefix}{key} is not an option of {name}: {nearest(key, parameters)}")

@@ -1,4 +1,4 @@
-"""Systems opened from the paths of checkpoints and bundles."""
+"""Systems opened from paths of checkpoints and bundles."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ Paths = str | Path | list[str] | list[Path] | None
 
 
 def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System]:
-    """Opens checkpoints, then bundles; with ``average``, the mean of so many step checkpoints beside each checkpoint.
+    """Opens checkpoints, then bundles; with ``average``, the mean of that many step checkpoints beside a checkpoint.
 
     Raises:
-        ConfigError: none is named.
+        ConfigError: no system is named.
         CheckpointError: a checkpoint cannot be read.
         BundleError: a bundle cannot be read.
     """
@@ -30,17 +30,17 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
 
 
 def open_any(paths: Sequence[str]) -> list[System]:
-    """Opens what each path is: the folder of a bundle, or else a checkpoint; raises as :func:`open_systems`."""
+    """Opens folders as bundles and files as checkpoints; raises as :func:`open_systems`."""
     return _with_unique_names([open_bundle(p) if Path(p).is_dir() else _open_checkpoint(p, None) for p in paths])
 
 
 def path_list(paths: Paths) -> list[str]:
-    """One or several paths as a list of text."""
+    """Returns one or several paths as a list of strings."""
     return [] if paths is None else [str(path) for path in (paths if isinstance(paths, list) else [paths])]
 
 
 def _with_unique_names(systems: list[System]) -> list[System]:
-    """Gives systems of the same name longer ones: more of the path, and at last a number."""
+    """Renames systems of the same name: with more of the path, and with a number if that is not enough."""
     names = [system.name for system in systems]
     longer = [_longer_name(system) if names.count(system.name) > 1 else system.name for system in systems]
     numbered = [

@@ -1,4 +1,4 @@
-"""Reranking, ``search=rerank``: the other models are opened from their paths."""
+"""Reranking (``search=rerank``) with models that are opened from their paths."""
 
 from omegaconf import DictConfig
 
@@ -12,18 +12,17 @@ from softsearch.text.tokenizer import Tokenizers
 
 
 def build_search(node: DictConfig, tokenizers: Tokenizers) -> SearchStrategy:
-    """The strategy of the config group ``search`` for a system with these tokenizers.
+    """Builds the strategy of the config group ``search`` for a system with these tokenizers.
 
     Raises:
         SoftsearchError: an option is wrong, or a model to rerank with cannot be opened.
     """
-    strategy: SearchStrategy = build(node, **({"tokenizers": tokenizers} if is_rerank(node) else {}))
-    return strategy
+    return build(node, **({"tokenizers": tokenizers} if is_rerank(node) else {}))
 
 
 def is_rerank(node: DictConfig) -> bool:
     """Whether the node is ``search=rerank``."""
-    return bool(node.get("_target_") == f"{__name__}.{rerank.__name__}")
+    return node.get("_target_") == f"{__name__}.{rerank.__name__}"
 
 
 def rerank(
@@ -36,12 +35,12 @@ def rerank(
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Rerank:
-    """A :class:`Rerank` whose ``models`` and ``proposers`` are paths of checkpoints or folders of bundles.
+    """Builds a :class:`Rerank` whose ``models`` and ``proposers`` are paths of checkpoints or bundles.
 
     ``tokenizers`` are those of the searching model.
 
     Raises:
-        ConfigError: the command does not know how to rerank, or an option is wrong.
+        ConfigError: the command cannot rerank, or an option is wrong.
         SoftsearchError: a model cannot be opened.
     """
     if tokenizers is None:

@@ -1,4 +1,4 @@
-"""Texts of a command: the test set that its options name, and the text that a checkpoint was trained on."""
+"""Test sets named by the options of a command, and the training text of checkpoints."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,12 +21,11 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
     """Reads ``files`` (sources, references), or else a split of the options' data or the first checkpoint's.
 
     Raises:
-        ConfigError: nothing says which text.
-        CorpusError: the text cannot be read, or there is none.
+        ConfigError: neither the options nor a checkpoint name a text.
+        CorpusError: the text cannot be read, or the data has no such split.
     """
     source: ParallelSource | None = build(options.data)
-    if source is None:
-        source = next((system.source for system in systems if system.source is not None), None)
+    source = source or next((system.source for system in systems if system.source), None)
     if files is None:
         if source is None:
             raise ConfigError("a bundle does not say what to test it on; set data=... or test='[x.en,x.de]'")
@@ -43,20 +42,19 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
 
 
 def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:
-    """The sentence pairs of a run's data as they are now.
+    """Reads the sentence pairs of a run's data as they are now.
 
     Raises:
         CorpusError: a file cannot be read.
     """
-    files = source.train_files(cache_dir)
-    corpora = [read_parallel(*pair, on_error=source.dropped.on_error) for pair in files]
+    corpora = [read_parallel(*files, on_error=source.dropped.on_error) for files in source.train_files(cache_dir)]
     return [pair for corpus in corpora for pair in zip(corpus.src, corpus.tgt, strict=True)]
 
 
 def training_shortlist(
     source: ParallelSource, tokenizers: Tokenizers, cache_dir: Path, frequent: int, translations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """A shortlist of the training text, see :func:`softsearch.data.lexicon.shortlist_tables`.
+    """Computes a shortlist from the training text, see :func:`softsearch.data.lexicon.shortlist_tables`.
 
     Raises:
         ConfigError: a number is of the wrong type or below 1.

@@ -1,4 +1,4 @@
-"""``weights.json``: the options that ``src/tune.py`` has tuned, which other commands take with ``weights=FILE``."""
+"""Options tuned by ``src/tune.py``, as the file ``weights.json``, which other commands take with ``weights=FILE``."""
 
 import json
 from collections.abc import Sequence
@@ -18,25 +18,25 @@ FORMAT = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """A combination of models, and the options of its search that were tuned with it."""
+    """A combination of models, and the search options that were tuned with it."""
 
     ckpt: list[str]
     bundle: list[str]
-    average: int | None  # checkpoints of which each of ckpt is the mean
-    ensemble: Average | None  # None: one model alone
+    average: int | None  # number of checkpoints averaged into each of ckpt
+    ensemble: Average | None  # None: a single model
     weights: list[float] | None  # of ckpt, then of bundle
     language_model: str | None
     language_model_weight: float
     search: str  # its _target_
-    length_penalty: float | None  # None: the search has none
-    search_models: list[str] | None  # of search=rerank, as are the next two
+    length_penalty: float | None  # None: the search has no such option
+    search_models: list[str] | None  # of search=rerank, like the next two
     search_proposers: list[str] | None
     search_weights: list[float] | None
-    validation: dict[str, Any]  # for people: the text, the BLEU at the start and at the end, its signature
+    validation: dict[str, Any]  # information: the text, BLEU at the start and at the end, its signature
 
     @property
     def options(self) -> dict[str, Any]:
-        """The values of a command's options, by key."""
+        """The tuned options of a command, by key."""
         names = ("ckpt", "bundle", "average", "ensemble", "weights", "language_model", "language_model_weight")
         search = {
             "search.length_penalty": self.length_penalty,
@@ -56,7 +56,7 @@ def read_tuned(path: Path) -> Tuned:
     """Reads the file.
 
     Raises:
-        ConfigError: it is missing or something else, or OmegaConf would look something up for one of its values.
+        ConfigError: it is missing or not such a file, or one of its values is an interpolation.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -76,19 +76,19 @@ def read_tuned(path: Path) -> Tuned:
 
 
 def typed_options() -> list[str]:
-    """The options typed after the command's name, as in ``search.beam=10``; none outside a command."""
+    """Returns the options typed after the command's name, as in ``search.beam=10``; none outside a command."""
     return list(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
 
 
 def option_key(typed: str) -> str:
-    """The key of a typed option."""
+    """Returns the key of a typed option."""
     return typed.partition("=")[0].lstrip("+~")
 
 
 def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
-    """A command's config with the options of the file that ``weights=FILE`` names; without a file, the config itself.
+    """Returns a command's config with the options of the file that ``weights=FILE`` names, or else unchanged.
 
-    The options that are not ``typed`` (see :func:`typed_options`) are defaults, which the file's replace.
+    The file replaces the options that are not ``typed`` (see :func:`typed_options`), because they are defaults.
 
     Raises:
         ConfigError: the file cannot be read, or the user gave one of its options with another value.
