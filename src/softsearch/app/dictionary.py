@@ -5,7 +5,7 @@ from softsearch.app.console import progress, say
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_training_text
 from softsearch.errors import ConfigError
-from softsearch.evaluation.attention_counts import attention_counts
+from softsearch.evaluation.word_alignment import attention_counts
 from softsearch.text.word_dictionary import best_translations, write_dictionary
 from softsearch.training.cpu_memory import keep_freed_memory
 
@@ -22,7 +22,7 @@ def dictionary(options: Dictionary) -> None:
         raise ConfigError(f"out={options.out} is a folder, expected the name of a file; set out=FILE.tsv")
     pairs = read_training_text(system.source, options.cache_dir)[: options.pairs]
     with progress("aligning", len(pairs)) as advance:
-        counts = attention_counts(system.step_fn, system.tokenizers, pairs, on_done=advance)
+        counts = attention_counts(system.step_fn, system.tokenizers, pairs, advance)
     entries = best_translations(counts)
     write_dictionary(options.out, entries)
     say(f"{len(entries):,} words of {len(pairs):,} sentence pairs: {options.out}")

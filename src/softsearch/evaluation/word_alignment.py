@@ -1,22 +1,26 @@
-"""Word alignments by attention: from pieces to words, as links between words, and as text in Pharaoh's format."""
+"""Word alignments by attention: matrices over words or pieces, links, Pharaoh's format, and counts for dictionaries."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.errors import ConfigError
+from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.search.interface import StepFunction
 from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.unknown_words import most_attended
 from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos
 
 Units = Literal["words", "pieces"]
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _SPACE = "\u2581"
 _END, _UNKNOWN = SPECIALS[EOS], SPECIALS[UNK]
-_BATCH_TOKENS = 2048
+_CHUNK = 2000  # sentence pairs whose attention is in memory at once
 
 
 class Sentence(NamedTuple):
@@ -62,7 +66,7 @@ def align(
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     src_ids, tgt_ids = ([sentence.ids for sentence in side] for side in (sources, targets))
-    matrices = forced_alignments(step_fn, src_ids, tgt_ids, batch_tokens=_BATCH_TOKENS)
+    matrices = forced_alignments(step_fn, src_ids, tgt_ids, batch_tokens=BATCH_TOKENS)
     if matrices is None:
         return None
     alignments = []
@@ -92,6 +96,38 @@ def links(alignment: Alignment) -> list[Link]:
 def pharaoh(pairs: Iterable[Link]) -> str:
     """One line of text: ``0-0 1-2``, source before target, from 0, in the order of the source."""
     return " ".join(f"{src}-{tgt}" for src, tgt in sorted(pairs))
+
+
+def attention_counts(
+    step_fn: StepFunction,
+    tokenizers: Tokenizers,
+    pairs: Sequence[tuple[str, str]],
+    on_done: Callable[[int], object] = lambda _pairs: None,
+) -> Counter[tuple[str, str]]:
+    """Counts (source word, target word) where the source word has most attention while the target word is written.
+
+    Words are those of the text, even if the vocabulary lacks them. Words with white space other than U+0020, which a
+    dictionary cannot hold, are left out. ``on_done`` is called with the number of pairs of each chunk.
+
+    Raises:
+        ConfigError: the model has no attention, or a tokenizer is not of words.
+    """
+    if not all(tokenizer.has_words for tokenizer in tokenizers):
+        raise ConfigError("the model's vocabulary has smaller units than words; train with tokenizer=word")
+    if not step_fn.has_attention:
+        raise ConfigError("the model has no attention that could be counted; train one with attention")
+    counts: Counter[tuple[str, str]] = Counter()
+    by_length = sorted(pairs, key=lambda pair: -len(pair[1]))  # batches of like length
+    for begin in range(0, len(by_length), _CHUNK):
+        chunk = by_length[begin : begin + _CHUNK]
+        src, tgt = (encode_sentences(t, side) for t, side in zip(tokenizers, zip(*chunk, strict=True), strict=True))
+        for alignment in align(step_fn, tokenizers, src, tgt, units="words") or []:
+            read, written = alignment.src[:-1], alignment.tgt[:-1]  # without EOS
+            indices = most_attended(read, alignment.weights[:-1])
+            aligned = () if indices is None else zip((read[index] for index in indices), written, strict=True)
+            counts.update(words for words in aligned if all(word.split() == [word] for word in words))
+        on_done(len(chunk))
+    return counts
 
 
 def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:

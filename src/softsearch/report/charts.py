@@ -1,11 +1,13 @@
-"""Line charts of an evaluation: BLEU and length ratio by source length, BLEU by the time of a search."""
+"""Charts: BLEU and length ratio by source length, BLEU by search time, and the Pareto picture of runs or trials."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from softsearch.evaluation.schema import SearchPoint
@@ -62,6 +64,39 @@ def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
             _annotate(axes, drawable(point.name), (point.seconds, point.bleu), number, above=above)
     axes.margins(x=0.09, y=0.15)
     return figure
+
+
+def draw_pareto(
+    points: NDArray[np.floating],
+    numbers: Sequence[int],
+    objectives: Mapping[str, str],
+    front: Sequence[bool],
+    path: Path,
+) -> None:
+    """Writes a panel for each pair of objectives as PNG; the points on the front of all objectives are numbered.
+
+    ``points`` are ``[runs, objectives]``, and ``objectives`` map a name to ``maximize`` or ``minimize``.
+    """
+    names = list(objectives)
+    pairs = list(combinations(range(len(names)), 2))
+    best = np.asarray(front)
+    with style():
+        figure = Figure(figsize=(5.2 * len(pairs), 4.6), layout="constrained")
+        for axes, (y, x) in zip(np.ravel(figure.subplots(1, len(pairs))), pairs, strict=True):
+            axes.scatter(*points[~best][:, (x, y)].T, color="#9aa0a6", label="beaten by another")
+            axes.scatter(*points[best][:, (x, y)].T, color="#c5221f", label="on the Pareto front")
+            for number, point in zip(np.asarray(numbers)[best], points[best][:, (x, y)], strict=True):
+                axes.annotate(str(number), point, xytext=(5, 5), textcoords="offset points")
+            for axis, index in ((axes.xaxis, x), (axes.yaxis, y)):
+                better = "more" if objectives[names[index]] == "maximize" else "less"
+                axis.set_label_text(f"{names[index]} ({better} is better)")
+                if np.abs(points[:, index]).max() >= 1000:  # 12k parameters, but a BLEU of 0.4, not of 400m
+                    axis.set_major_formatter(EngFormatter(sep=""))
+            axes.margins(0.12)
+            axes.spines[["top", "right"]].set_visible(False)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=2)
+        figure.savefig(path, format="png")
 
 
 def _axes(x: str, y: str) -> tuple[Figure, Axes]:

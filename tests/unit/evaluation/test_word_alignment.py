@@ -1,8 +1,12 @@
-"""From pieces to words and links."""
+"""From pieces to words, links and counts."""
+
+from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 
+from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.word_alignment import (
@@ -10,6 +14,7 @@ from softsearch.evaluation.word_alignment import (
     Sentence,
     Units,
     align,
+    attention_counts,
     encode_sentences,
     links,
     pharaoh,
@@ -19,10 +24,12 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.greedy import Greedy
 from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import BOS, EOS, UNK
 from tests.contract.models import TGT_VOCAB, small_model
 
 SOURCES = [[4, 9, 6, 12], [7], [], [8, 10, 11, 13, 14, 15]]
-WORDS = "a b c d e f g h i j k l m"
+TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
+PAIRS = [("a b Rex d", "e Pudel a"), ("c", "c c"), ("x y a", "b new one"), ("Rex", "Rex"), ("m l k", "f")] * 2
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +84,7 @@ def test_weights_of_words_by_hand(step_fn: TorchStepFunction) -> None:
 
 @pytest.mark.parametrize("reverse", [(False, False), (True, False), (False, True)])
 def test_words_of_any_direction_and_unknown_ones(step_fn: TorchStepFunction, reverse: tuple[bool, bool]) -> None:
-    trained = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
-    src, tgt = (SentencePieceTokenizer(trained.model, reverse=side) for side in reverse)
+    src, tgt = (SentencePieceTokenizer(TOKENIZER.model, reverse=side) for side in reverse)
     sources, targets = encode_sentences(src, ["a xx yy b"]), encode_sentences(tgt, ["c zz"])
     (found,) = align(step_fn, (src, tgt), sources, targets, units="words") or []
     assert (found.src, found.tgt) == (["a", "xx", "yy", "b", "</s>"], ["c", "zz", "</s>"])
@@ -89,10 +95,9 @@ def test_words_of_any_direction_and_unknown_ones(step_fn: TorchStepFunction, rev
 
 
 def test_ids_that_a_model_has_written_are_words_too(step_fn: TorchStepFunction) -> None:
-    tokenizer = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
-    cut = tokenizer.encode("c zz d")
-    sources = encode_sentences(tokenizer, ["a b"])
-    (found,) = align(step_fn, (tokenizer, tokenizer), sources, [Sentence(cut, truncated=True)], units="words") or []
+    cut = TOKENIZER.encode("c zz d")
+    sources = encode_sentences(TOKENIZER, ["a b"])
+    (found,) = align(step_fn, (TOKENIZER, TOKENIZER), sources, [Sentence(cut, truncated=True)], units="words") or []
     assert found.tgt == ["c", "<unk>", "d"]
 
 
@@ -127,9 +132,8 @@ def test_what_search_found_is_aligned_as_search_aligned_it(name: str) -> None:
 
 def test_a_model_without_attention_has_no_alignments() -> None:
     step_fn, sentences = TorchStepFunction(small_model("gru")), [Sentence(ids) for ids in SOURCES]
-    tokenizer = train_tokenizer([WORDS] * 3, kind="word", vocab_size=TGT_VOCAB)
     assert forced_alignments(step_fn, SOURCES, SOURCES, batch_tokens=100) is None
-    assert align(step_fn, (tokenizer, tokenizer), sentences, sentences, units="words") is None
+    assert align(step_fn, (TOKENIZER, TOKENIZER), sentences, sentences, units="words") is None
 
 
 @pytest.mark.parametrize("reverse", [(False, False), (True, False), (False, True), (True, True)])
@@ -153,3 +157,42 @@ def test_pieces_stand_in_the_order_of_the_text(reverse: tuple[bool, bool]) -> No
         )
         assert aligned.weights == pytest.approx(matrix[rows][:, columns], abs=1e-6)
         assert np.allclose(aligned.weights.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny"])
+@pytest.mark.parametrize("reverse", [(False, False), (True, False), (False, True)])
+def test_counts_are_those_of_a_loop(name: str, reverse: tuple[bool, bool]) -> None:
+    assert TOKENIZER.vocab_size == TGT_VOCAB
+    model = small_model(name, seed=3)
+    tokenizers = tuple(SentencePieceTokenizer(TOKENIZER.model, reverse=side) for side in reverse)
+    expected: Counter[tuple[str, str]] = Counter()
+    for pair in PAIRS:
+        read, written = (text.split()[:: -1 if turned else 1] for text, turned in zip(pair, reverse, strict=True))
+        ids = [[TOKENIZER.encode(word)[0] for word in words] for words in (read, written)]
+        state, token = model.encode(torch.tensor([[*ids[0], EOS]])), BOS
+        for place, word in enumerate(written):
+            with torch.no_grad():
+                output = model.decoder.step(torch.tensor([token]), state)
+            looked_at = read[int(output.alignments[0, : len(read)].argmax())]
+            expected[looked_at, word] += 1
+            state, token = output.state, ids[1][place]
+    done: list[int] = []
+    found = attention_counts(TorchStepFunction(model), tokenizers, PAIRS, done.append)  # type: ignore[arg-type]
+    assert found == expected
+    assert sum(done) == len(PAIRS)
+    assert any(TOKENIZER.encode(a) == [UNK] for a, _ in found)
+
+
+def test_a_model_without_attention_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the model has no attention"):
+        attention_counts(TorchStepFunction(small_model("gru")), (TOKENIZER, TOKENIZER), PAIRS)
+
+
+def test_smaller_units_than_words_are_refused() -> None:
+    pieces = train_tokenizer(["abc def ghi jkl m"] * 3, kind="char", vocab_size=TGT_VOCAB)
+    with pytest.raises(ConfigError, match="smaller units than words"):
+        attention_counts(TorchStepFunction(small_model("rnnsearch")), (TOKENIZER, pieces), PAIRS)
+
+
+def test_no_text_has_no_counts() -> None:
+    assert attention_counts(TorchStepFunction(small_model("rnnsearch")), (TOKENIZER, TOKENIZER), []) == Counter()

@@ -13,8 +13,8 @@ from softsearch.app.compare.run_folders import Run, find_folders, read_runs
 from softsearch.app.config.options import Compare
 from softsearch.app.console import plain_console, say
 from softsearch.errors import ConfigError
+from softsearch.report.charts import draw_pareto
 from softsearch.report.folder import all_or_nothing
-from softsearch.report.pareto import draw_pareto
 
 _WIDE = 1000  # characters; of a table that is piped into a file
 _COLUMNS = {  # of the table: the field of a run and its format

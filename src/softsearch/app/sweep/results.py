@@ -18,8 +18,8 @@ from rich.table import Table
 
 from softsearch.app.console import plain_console
 from softsearch.app.sweep.study import Plan
+from softsearch.report.charts import draw_pareto
 from softsearch.report.folder import all_or_nothing, file_name
-from softsearch.report.pareto import draw_pareto
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen
