@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from softsearch.app.console import plain_console, say
-from softsearch.evaluation.inference import Evaluation
+from softsearch.evaluation.metrics import Scores
 from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
 from softsearch.training.run_folder import METRICS, write_hypotheses, write_metrics
 
@@ -26,19 +26,19 @@ _FACTS = {  # of a system, by their fields in its report
 
 
 @rank_zero_only
-def report(folder: Path, split: str, tested: Evaluation, training: Mapping[str, float]) -> None:
+def report(folder: Path, split: str, hypotheses: list[str], scores: Scores, training: Mapping[str, float]) -> None:
     """Writes ``metrics.json`` and the hypotheses of a test, and prints them with the training's metrics."""
-    values, signatures = tested.scores.prefixed(split)
+    values, signatures = scores.prefixed(split)
     metrics = {**training, **values}
     write_metrics(folder, metrics, signatures)
-    hypotheses = write_hypotheses(folder, split, tested.hypotheses)
+    translations = write_hypotheses(folder, split, hypotheses)
     table = Table("metric", "value")
     for name, value in metrics.items():
         table.add_row(name, _value(name, value))
     plain_console().print(table)
     for name, text in signatures.items():
         say(f"{name}: {text}")
-    say(f"translations: {hypotheses}\nmetrics: {folder / METRICS}")
+    say(f"translations: {translations}\nmetrics: {folder / METRICS}")
 
 
 def show_report(report: Report, folder: Path) -> None:

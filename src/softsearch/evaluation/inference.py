@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed
 
-from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.metrics import Scores, corpus_scores, language_scores
+from softsearch.evaluation.metrics import Scores, corpus_scores, with_languages
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.batching import translate_ids
@@ -16,34 +16,19 @@ from softsearch.search.interface import SearchStrategy
 from softsearch.search.scoring import PairScore, score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
-BATCH_TOKENS = 2048
-
-
-class Evaluation(NamedTuple):
-    """A model on a test set."""
-
-    hypotheses: list[str]
-    scores: Scores  # with "loss", the references' mean -log p of a token, among the values
+BATCH_TOKENS = 2048  # the most source tokens, padding included, that are searched or scored at once
 
 
 def evaluate(
-    model: Seq2Seq,
-    tokenizers: Tokenizers,
-    search: SearchStrategy,
-    lines: tuple[Sequence[str], Sequence[str]],
-    *,
-    text_form: TextForm,
-    tgt_lang: str,
-) -> Evaluation:
-    """Translates ``lines`` (sources, references) and scores them, for each language too where sources have tags."""
-    src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, lines, strict=True))
+    model: Seq2Seq, tokenizers: Tokenizers, search: SearchStrategy, text: HeldOutText
+) -> tuple[list[str], Scores]:
+    """Translates ``text`` and scores the translations; returns these and what ``metrics.json`` has of them."""
+    src, tgt = text.encode(tokenizers)
     hypotheses = translate_sources(model, tokenizers[1], search, src)
-    scores = corpus_scores(hypotheses, lines[1], text_form=text_form, tgt_lang=tgt_lang)
-    by_language = language_scores(hypotheses, lines, text_form=text_form)
     with evaluating(model):
-        pairs = score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=BATCH_TOKENS)
-    values = scores.values | by_language.values | {"loss": mean_nll(pairs)}
-    return Evaluation(hypotheses, Scores(values, scores.signatures | by_language.signatures))
+        loss = mean_nll(score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=BATCH_TOKENS))
+    scores = corpus_scores(hypotheses, text.references, text_form=text.text_form, tgt_lang=text.tgt_lang)
+    return hypotheses, with_languages(scores, hypotheses, text, loss)
 
 
 def translate_sources(

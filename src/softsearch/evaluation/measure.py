@@ -1,4 +1,4 @@
-"""Measurement of systems on a test set: translations, all metrics of them, and the search curve."""
+"""Measurement of systems on a test set: translations and all metrics of them."""
 
 import math
 import os
@@ -12,15 +12,13 @@ from softsearch.evaluation.bootstrap import score_with_interval, sentence_chrf, 
 from softsearch.evaluation.by_length import length_ratio, score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
 from softsearch.evaluation.metrics import bleu_metric, corpus_metrics
-from softsearch.evaluation.schema import Score, SearchPoint, SystemReport
-from softsearch.evaluation.search_curve import SearchResult, search_points
+from softsearch.evaluation.schema import Score, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.constraints import Banned
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import Hypothesis, SearchStrategy
-from softsearch.search.options import SearchOptions
 from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import UNK
 
@@ -35,14 +33,6 @@ class Translations(NamedTuple):
     seconds: float  # of the search
 
 
-class Measurement(NamedTuple):
-    """A system on a test set."""
-
-    report: SystemReport
-    hypotheses: list[Hypothesis]  # the best of each sentence
-    warnings: list[str]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
     """Measures systems on one test set."""
@@ -51,8 +41,13 @@ class Evaluator:
     dictionary: Mapping[str, str] | None = None  # what replaces unknown words; None leaves them as they are
     progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
-    def measure(self, system: System, strategy: SearchStrategy, search: str) -> Measurement:
+    def measure(
+        self, system: System, strategy: SearchStrategy, search: str
+    ) -> tuple[SystemReport, list[Hypothesis], list[str]]:
         """Translates the test set and scores it; ``search`` is ``strategy`` in words, for the report.
+
+        Returns:
+            The report, the best hypothesis of each sentence, and warnings.
 
         Raises:
             SoftsearchError: the search does not fit the system.
@@ -85,25 +80,7 @@ class Evaluator:
             warnings.append(
                 f"{system.name}: {cut:,} translations were cut at the length limit, before the model ended them"
             )
-        return Measurement(report, hypotheses, warnings)
-
-    def search_curve(
-        self, system: System, searches: Mapping[str, SearchStrategy], options: SearchOptions
-    ) -> tuple[list[SearchPoint], list[str]]:
-        """A point for each search, by its name in the report, and a warning where exact search has given up.
-
-        ``options`` have the length penalty of the scores.
-        """
-        text, results, warnings = self.text, [], []
-        bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
-        for name, strategy in searches.items():
-            hypotheses, texts, seconds = self.translate(system, strategy)
-            score = float(bleu.corpus_score(texts, [text.references]).score)
-            results.append(SearchResult(name, hypotheses, seconds, score))
-            if unproven := sum(hypothesis.optimal is False for hypothesis in hypotheses):
-                share = f"{unproven:,} of {len(hypotheses):,} sentences"
-                warnings.append(f"{system.name}: {name} search did not come to an end for {share}; there may be better")
-        return search_points(results, options), warnings
+        return report, hypotheses, warnings
 
     def translate(self, system: System, strategy: SearchStrategy) -> Translations:
         """Translates the sources."""

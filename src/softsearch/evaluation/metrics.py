@@ -54,32 +54,26 @@ def corpus_scores(
     return Scores(values, signatures)
 
 
-def language_scores(
-    hypotheses: Sequence[str], lines: tuple[Sequence[str], Sequence[str]], *, text_form: TextForm
-) -> Scores:
-    """The scores of each language, as ``de/bleu``, where tags at the start of the sources ask for several.
+def with_languages(scores: Scores, hypotheses: Sequence[str], text: HeldOutText, loss: float | None) -> Scores:
+    """``scores`` of a whole test set with those of each language, as ``de/bleu``, and the loss.
 
-    ``lines`` are sources and references; see :func:`corpus_scores`.
+    Tags at the start of the sources name the languages; fewer than two have no scores of their own.
     """
     by_language: dict[str, list[int]] = {}
-    for index, source in enumerate(lines[0]):
+    for index, source in enumerate(text.sources):
         if tag := LANGUAGE_TAG.match(source):
             by_language.setdefault(tag[1], []).append(index)
-    scores = Scores({}, {})
+    values, signatures = dict(scores.values), dict(scores.signatures)
     for lang, indices in by_language.items() if len(by_language) > 1 else ():
-        own, expected = ([side[i] for i in indices] for side in (hypotheses, lines[1]))
-        part = corpus_scores(own, expected, text_form=text_form, tgt_lang=lang).prefixed(lang)
-        scores.values.update(part.values)
-        scores.signatures.update(part.signatures)
-    return scores
+        own, references = ([side[i] for i in indices] for side in (hypotheses, text.references))
+        part = corpus_scores(own, references, text_form=text.text_form, tgt_lang=lang).prefixed(lang)
+        values |= part.values
+        signatures |= part.signatures
+    return Scores(values if loss is None else values | {"loss": loss}, signatures)
 
 
 def report_metrics(report: SystemReport, text: HeldOutText) -> Scores:
-    """The metrics of ``metrics.json`` as an evaluation has measured them, and those of each language."""
-    by_language = language_scores(report.hypotheses, text.lines, text_form=text.text_form)
-    own = {name: report.scores[name] for name in ("bleu", "chrf", "ter", "exact_match")}
-    values = {name: score.value for name, score in own.items()} | by_language.values
-    if report.nll is not None:
-        values["loss"] = report.nll
-    signatures = {name: plain_signature(own[name].signature) for name in ("bleu", "chrf", "ter")}
-    return Scores(values, signatures | by_language.signatures)
+    """The metrics of ``metrics.json`` as an evaluation has measured them."""
+    values = {name: report.scores[name].value for name in ("bleu", "chrf", "ter", "exact_match")}
+    signatures = {name: plain_signature(report.scores[name].signature) for name in ("bleu", "chrf", "ter")}
+    return with_languages(Scores(values, signatures), report.hypotheses, text, report.nll)

@@ -1,48 +1,57 @@
-"""The search curve: quality, time and search errors of several searches with one model."""
+"""Search curve: quality, time and search errors of several searches with one model."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from softsearch.evaluation.measure import Evaluator
+from softsearch.evaluation.metrics import bleu_metric
 from softsearch.evaluation.schema import SearchPoint
-from softsearch.search.interface import Hypothesis
+from softsearch.runtime.system import System
+from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.search.options import SearchOptions
 
 _TOLERANCE = 1e-4  # nats; the same translation in another batch differs by less
 
 
-class SearchResult(NamedTuple):
-    """One search on the whole test set, with the best hypothesis of each sentence."""
+def search_curve(
+    evaluator: Evaluator, system: System, searches: Mapping[str, SearchStrategy], options: SearchOptions
+) -> tuple[list[SearchPoint], list[str]]:
+    """A point for each search, by its name in the report, and a warning where exact search has given up.
 
-    name: str
-    hypotheses: list[Hypothesis]
-    seconds: float
-    bleu: float
+    ``options`` have the length penalty of the scores.
+    """
+    text, points, warnings = evaluator.text, [], []
+    bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
+    results = {name: evaluator.translate(system, strategy) for name, strategy in searches.items()}
+    errors = search_errors([result.hypotheses for result in results.values()])
+    for (name, (hypotheses, texts, seconds)), error_share in zip(results.items(), errors, strict=True):
+        scores = [options.score(h.log_prob, len(h.tokens) + (not h.truncated)) for h in hypotheses]
+        points.append(
+            SearchPoint(
+                name=name,
+                bleu=float(bleu.corpus_score(texts, [text.references]).score),
+                mean_log_prob=float(np.mean([h.log_prob for h in hypotheses])),
+                mean_score=float(np.mean(scores)),
+                seconds=seconds,
+                empty=float(np.mean([not h.tokens for h in hypotheses])),
+                search_errors=error_share,
+            )
+        )
+        if unproven := sum(hypothesis.optimal is False for hypothesis in hypotheses):
+            share = f"{unproven:,} of {len(hypotheses):,} sentences"
+            warnings.append(f"{system.name}: {name} search did not come to an end for {share}; there may be better")
+    return points, warnings
 
 
-def search_points(results: Sequence[SearchResult], options: SearchOptions) -> list[SearchPoint]:
-    """Compares searches with one model by their translations.
+def search_errors(searches: Sequence[Sequence[Hypothesis]]) -> list[float] | list[None]:
+    """The share of search errors of each search, given its best hypothesis of each sentence; None for one search alone.
 
     A translation is a search error if another of the searches found one that the model gives a higher log probability
     (Stahlberg & Byrne 2019, arXiv:1908.10090, section 3; with exact search among them these are all errors, else the
     known ones). What was cut at the length limit, and so has no probability, is an error if any other is whole.
-    ``options`` have the length penalty of the scores.
     """
-    log_probs = np.array([[-np.inf if h.truncated else h.log_prob for h in result.hypotheses] for result in results])
-    best = log_probs.max(axis=0)
-    points = []
-    for result, own in zip(results, log_probs, strict=True):
-        scores = [options.score(h.log_prob, len(h.tokens) + (not h.truncated)) for h in result.hypotheses]
-        points.append(
-            SearchPoint(
-                name=result.name,
-                bleu=result.bleu,
-                mean_log_prob=float(np.mean([h.log_prob for h in result.hypotheses])),
-                mean_score=float(np.mean(scores)),
-                seconds=result.seconds,
-                empty=float(np.mean([not h.tokens for h in result.hypotheses])),
-                search_errors=float(np.mean(own < best - _TOLERANCE)) if len(results) > 1 else None,
-            )
-        )
-    return points
+    if len(searches) < 2:
+        return [None] * len(searches)
+    log_probs = np.array([[-np.inf if h.truncated else h.log_prob for h in hypotheses] for hypotheses in searches])
+    return (log_probs < log_probs.max(axis=0) - _TOLERANCE).mean(axis=1).tolist()

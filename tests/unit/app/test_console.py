@@ -14,7 +14,6 @@ from softsearch.app.sweep.study import open_study
 from softsearch.app.sweep.sweep import Worker
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare
-from softsearch.evaluation.inference import Evaluation
 from softsearch.evaluation.metrics import Scores
 from softsearch.text.tokenizer import TokenizerTrainer
 from tests.unit.app.compare.test_run_folders import trained
@@ -48,7 +47,7 @@ def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(folder, "test", Evaluation([], Scores({NAME: 1.0}, {"bleu": NAME})), {})
+    report(folder, "test", [], Scores({NAME: 1.0}, {"bleu": NAME}), {})
     printed = capsys.readouterr().out
     assert f" test/{NAME} " in printed
     assert f"bleu: {NAME}" in printed

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from softsearch.evaluation.inference import evaluate, evaluating, translate_sources
 from softsearch.evaluation.metrics import corpus_scores
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
@@ -14,6 +15,7 @@ from tests.contract.models import TGT_VOCAB, small_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
 REFERENCES = ["fed", "abc g", "d", "cab"]
+TEXT = HeldOutText("t", SOURCES, REFERENCES, "lc_tok", "en", "de")
 
 
 @pytest.fixture(scope="module")
@@ -47,34 +49,31 @@ def test_the_loss_is_the_mean_over_target_tokens(model: Seq2Seq, tokenizer: Sent
         logits = model(torch.tensor([[*tokenizer.encode(source), EOS]]), torch.tensor([[BOS, *ids[:-1]]]))[0]
         total += float(functional.cross_entropy(logits, torch.tensor(ids), reduction="sum"))
         tokens += len(ids)
-    lines = (SOURCES, REFERENCES)
-    tested = evaluate(model.train(), (tokenizer, tokenizer), Greedy(), lines, text_form="lc_tok", tgt_lang="de")
-    assert tested.scores.values["loss"] == pytest.approx(total / tokens, rel=1e-5)
+    _, scores = evaluate(model.train(), (tokenizer, tokenizer), Greedy(), TEXT)
+    assert scores.values["loss"] == pytest.approx(total / tokens, rel=1e-5)
 
 
 def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
-    tested = evaluate(model, (tokenizer, tokenizer), Greedy(), (SOURCES, REFERENCES), text_form="lc_tok", tgt_lang="de")
-    assert set(tested.scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
-    assert len(tested.hypotheses) == len(SOURCES)
+    hypotheses, scores = evaluate(model, (tokenizer, tokenizer), Greedy(), TEXT)
+    assert set(scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
+    assert len(hypotheses) == len(SOURCES)
 
 
 def test_each_language_that_tags_ask_for_is_scored(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
-    sources = ["<2de> abc", "<2fr> abc def", "<2de> fed"]
-    found = evaluate(
-        model, (tokenizer, tokenizer), Greedy(), (sources, REFERENCES[:3]), text_form="lc_tok", tgt_lang="de+fr"
-    )
+    text = HeldOutText("t", ["<2de> abc", "<2fr> abc def", "<2de> fed"], REFERENCES[:3], "lc_tok", "en", "de+fr")
+    hypotheses, scores = evaluate(model, (tokenizer, tokenizer), Greedy(), text)
     names = {"bleu", "chrf", "ter", "exact_match"}
-    assert set(found.scores.values) == {"loss"} | {f"{lang}{name}" for name in names for lang in ("", "de/", "fr/")}
+    assert set(scores.values) == {"loss"} | {f"{lang}{name}" for name in names for lang in ("", "de/", "fr/")}
     places = {"de": [0, 2], "fr": [1]}
     for lang, chosen in places.items():
         alone = corpus_scores(
-            [found.hypotheses[i] for i in chosen],
+            [hypotheses[i] for i in chosen],
             [REFERENCES[i] for i in chosen],
             text_form="lc_tok",
             tgt_lang=lang,
         )
-        assert {name: found.scores.values[f"{lang}/{name}"] for name in names} == alone.values
-        assert found.scores.signatures[f"{lang}/bleu"] == alone.signatures["bleu"]
+        assert {name: scores.values[f"{lang}/{name}"] for name in names} == alone.values
+        assert scores.signatures[f"{lang}/bleu"] == alone.signatures["bleu"]
 
 
 def test_the_mode_is_restored_after_an_error(model: Seq2Seq) -> None:

@@ -10,7 +10,10 @@ import torch
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.inference import evaluate
-from softsearch.evaluation.measure import Evaluator, Measurement
+from softsearch.evaluation.measure import Evaluator
+from softsearch.evaluation.metrics import report_metrics
+from softsearch.evaluation.schema import SystemReport
+from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchState, TorchStepFunction
 from softsearch.runtime.system import System
@@ -18,7 +21,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
-from softsearch.search.interface import SearchStrategy, StepFunction
+from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
 from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
@@ -35,7 +38,7 @@ BEAM = BeamSearch(beam=3, length_penalty=0.5, max_length_offset=4)
 
 def measure(
     one: System, strategy: SearchStrategy, test_set: HeldOutText, dictionary: dict[str, str] | None = None
-) -> Measurement:
+) -> tuple[SystemReport, list[Hypothesis], list[str]]:
     return Evaluator(text=test_set, dictionary=dictionary).measure(one, strategy, "in words")
 
 
@@ -63,22 +66,21 @@ def system(step_fn: StepFunction | None = None) -> System:
 
 def test_it_says_what_evaluation_says_and_more() -> None:
     one = system()
-    report = measure(one, GREEDY, text("plain")).report
+    report, _, _ = measure(one, GREEDY, text("plain"))
     assert isinstance(one.step_fn, TorchStepFunction)
-    expected = evaluate(
-        one.step_fn.model, one.tokenizers, GREEDY, (SOURCES, REFERENCES), text_form="plain", tgt_lang="de"
-    )
-    assert report.hypotheses == expected.hypotheses
-    assert report.nll == pytest.approx(expected.scores.values["loss"])
+    hypotheses, scores = evaluate(one.step_fn.model, one.tokenizers, GREEDY, text("plain"))
+    assert report.hypotheses == hypotheses
+    assert report.nll == pytest.approx(scores.values["loss"])
     for name in ("bleu", "chrf", "ter", "exact_match"):
-        assert report.scores[name].value == pytest.approx(expected.scores.values[name])
+        assert report.scores[name].value == pytest.approx(scores.values[name])
+    assert report_metrics(report, text("plain")) == scores
     assert sum(r.sentences for r in report.by_length) == len(SOURCES) == len(report.sentence_chrf)
     assert report.sentences_per_second > 0 < report.tokens_per_second
     assert report.search == "in words"
 
 
 def test_plain_text_is_scored_lower_cased_and_tokenised_too() -> None:
-    report = measure(system(), GREEDY, text("plain")).report
+    report, _, _ = measure(system(), GREEDY, text("plain"))
     by_hand = [
         [" ".join(sacrebleu.metrics.BLEU(tokenize="13a").tokenizer(line.lower()).split()) for line in side]
         for side in (report.hypotheses, REFERENCES)
@@ -86,12 +88,12 @@ def test_plain_text_is_scored_lower_cased_and_tokenised_too() -> None:
     expected = sacrebleu.corpus_bleu(by_hand[0], [by_hand[1]], tokenize="none", force=True).score
     assert report.scores["bleu_lc"].value == pytest.approx(expected)
     assert "case:lc" in report.scores["bleu_lc"].signature
-    assert "bleu_lc" not in measure(system(), GREEDY, text("lc_tok")).report.scores
+    assert "bleu_lc" not in measure(system(), GREEDY, text("lc_tok"))[0].scores
 
 
 def test_sentences_without_unknown_words_are_those_of_both_sides() -> None:
     # A is unknown in the first reference, x in the second source and z in the third reference.
-    assert measure(system(), GREEDY, text("lc_tok")).report.no_unk_sentences == 2
+    assert measure(system(), GREEDY, text("lc_tok"))[0].no_unk_sentences == 2
 
 
 @pytest.mark.parametrize("search", [GREEDY, BEAM])
@@ -103,7 +105,7 @@ def test_sentences_without_unknown_words_are_translated_without_unknown_words(se
         model.decoder.get_parameter("output_projection.bias")[UNK] += 3
     one, references = system(TorchStepFunction(model)), ["A", "b c d e", "z", "a b c d", "f h h h h"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
-    report = measure(one, search, test_set).report
+    report, _, _ = measure(one, search, test_set)
     assert all("\u2047" in hypothesis for hypothesis in report.hypotheses)
     found = replace(search, banned=(UNK,))(one.step_fn, [TOKENIZER.encode(line) for line in SOURCES[3:]])
     texts = [TOKENIZER.decode(n_best[0].tokens) for n_best in found]
@@ -130,33 +132,33 @@ def test_subwords_that_wrote_no_unknown_word_are_not_translated_again() -> None:
         step_fn = Counting(model)
         one = replace(system(step_fn), tokenizers=(characters, characters))
         test_set = HeldOutText("t", ["a", "b", "x", "c", "a b"], ["a", "b", "c", "b", "c"], "lc_tok", "en", "de")
-        measured = measure(one, GREEDY, test_set)
-        assert "bleu_no_unk" in measured.report.scores
-        assert any(UNK in hypothesis.tokens for hypothesis in measured.hypotheses) == (again > 0)
+        report, hypotheses, _ = measure(one, GREEDY, test_set)
+        assert "bleu_no_unk" in report.scores
+        assert any(UNK in hypothesis.tokens for hypothesis in hypotheses) == (again > 0)
         assert step_fn.started == 2 * len(SOURCES) + again  # translated and scored
 
 
 def test_where_all_words_are_known_there_is_no_such_column() -> None:
     known = HeldOutText("t", ["a b"], ["c d"], "lc_tok", "en", "de")
-    report = measure(system(), GREEDY, known).report
+    report, _, _ = measure(system(), GREEDY, known)
     assert "bleu_no_unk" not in report.scores
     assert report.no_unk_sentences is None
 
 
 def test_any_step_function_is_scored_as_a_model_is() -> None:
     one = system()
-    alone = measure(one, GREEDY, text("plain")).report
+    alone, _, _ = measure(one, GREEDY, text("plain"))
     twins = system(Ensemble([one.step_fn, one.step_fn]))
-    both = measure(twins, GREEDY, text("plain")).report
+    both, _, _ = measure(twins, GREEDY, text("plain"))
     assert both.hypotheses == alone.hypotheses
     assert both.nll == pytest.approx(alone.nll, rel=1e-5)
 
 
 def test_a_curve_of_searches() -> None:
     one, plain = system(), text("lc_tok")
-    report = measure(one, BEAM, plain).report
+    report, _, _ = measure(one, BEAM, plain)
     searches = {"greedy": Greedy(max_length_offset=4), "beam 1": replace(BEAM, beam=1), "beam 3": BEAM, "exact": EXACT}
-    points, warnings = Evaluator(text=plain).search_curve(one, searches, BEAM)
+    points, warnings = search_curve(Evaluator(text=plain), one, searches, BEAM)
     assert warnings == []
     assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
     assert points[0].bleu == points[1].bleu
@@ -166,8 +168,9 @@ def test_a_curve_of_searches() -> None:
     assert np.isclose(points[0].mean_log_prob, points[1].mean_log_prob)
 
 
-def without_loss(measured: Measurement) -> list[str]:
-    return [warning for warning in measured.warnings if "-log p" in warning]
+def loss(one: System, test_set: HeldOutText) -> tuple[float | None, list[str]]:
+    report, _, warnings = measure(one, GREEDY, test_set)
+    return report.nll, [warning for warning in warnings if "-log p" in warning]
 
 
 def test_the_loss_is_that_of_the_shortlist() -> None:
@@ -176,35 +179,34 @@ def test_the_loss_is_that_of_the_shortlist() -> None:
     known = HeldOutText("t", ["a b c", "d"], ["b c", "a"], "lc_tok", "en", "de")
     frequent = np.array(TOKENIZER.encode("a b c"))
 
-    def measured(shortlist: Shortlist | None, test_set: HeldOutText) -> Measurement:
-        return measure(system(TorchStepFunction(model, shortlist)), GREEDY, test_set)
+    def measured(shortlist: Shortlist | None, test_set: HeldOutText) -> tuple[float | None, list[str]]:
+        return loss(system(TorchStepFunction(model, shortlist)), test_set)
 
-    found = measured(Shortlist(frequent, no_translations), known)
+    restricted, warnings = measured(Shortlist(frequent, no_translations), known)
     pairs = score_pairs(
         Shortlisted(TorchStepFunction(model), Shortlist(frequent, no_translations)),
         [TOKENIZER.encode(line) for line in known.sources],
         [TOKENIZER.encode(line) for line in known.references],
         batch_tokens=100,
     )
-    assert found.report.nll == pytest.approx(-sum(pair.log_prob for pair in pairs) / 5, rel=1e-5)
-    assert without_loss(found) == []
-    full = measured(None, known)
-    assert full.report.nll is not None
-    assert found.report.nll is not None
-    assert found.report.nll < full.report.nll - 0.1  # it shares out all probability among four words
-    missing = measured(Shortlist(everything[:-1], no_translations), text("lc_tok"))  # m, and unknown words
-    assert missing.report.nll is None
-    (warning,) = without_loss(missing)
+    assert restricted == pytest.approx(-sum(pair.log_prob for pair in pairs) / 5, rel=1e-5)
+    assert warnings == []
+    full, _ = measured(None, known)
+    assert full is not None
+    assert restricted is not None
+    assert restricted < full - 0.1  # all probability goes to four words
+    missing, (warning,) = measured(Shortlist(everything[:-1], no_translations), text("lc_tok"))  # m, unknown words
+    assert missing is None
     assert warning.startswith("one has no -log p of a reference token: it is infinite, because a word of 2 of 5")
 
 
 def test_scores_that_are_no_probabilities_have_no_loss() -> None:
     members = [TorchStepFunction(small_model("rnnsearch", seed=seed)) for seed in (4, 5)]
     for average in AVERAGES:
-        measured = measure(system(Ensemble(members, None, average)), GREEDY, text("lc_tok"))
+        nll, warnings = loss(system(Ensemble(members, None, average)), text("lc_tok"))
         missing = average == "unnormalised_log_probs"
-        assert (measured.report.nll is None) == missing
-        assert [warning.partition(": ")[2] for warning in without_loss(measured)] == [
+        assert (nll is None) == missing
+        assert [warning.partition(": ")[2] for warning in warnings] == [
             "the scores that its models add up are not probabilities"
         ] * missing
 
@@ -217,10 +219,10 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
     references = ["x x x x b", "a x b x b", "x x b x b", "a x x b d", "x e x x x"]
     test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
     dictionary = dict.fromkeys("abcdefghi", "x")
-    report = measure(one, BEAM, test_set, dictionary).report
+    report, _, _ = measure(one, BEAM, test_set, dictionary)
     searches = {"beam": BEAM, "greedy": Greedy(max_length_offset=4)}
     replaced, left = (
-        Evaluator(text=test_set, dictionary=words).search_curve(one, searches, BEAM)[0] for words in (dictionary, None)
+        search_curve(Evaluator(text=test_set, dictionary=words), one, searches, BEAM)[0] for words in (dictionary, None)
     )
     assert replaced[0].bleu == pytest.approx(report.scores["bleu"].value)
     assert all(ours.bleu > theirs.bleu for ours, theirs in zip(replaced, left, strict=True))
@@ -229,7 +231,7 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
 def test_exact_search_that_gives_up_is_no_proof() -> None:
     one, plain = system(), text("lc_tok")
     search = ExactSearch(beam=3, max_length_offset=4, max_nodes=1)
-    _, warnings = Evaluator(text=plain).search_curve(one, {"exact": search}, BEAM)
+    _, warnings = search_curve(Evaluator(text=plain), one, {"exact": search}, BEAM)
     assert warnings[0].startswith("one: exact search did not come to an end for ")
     assert " of 5 sentences" in warnings[0]
 
@@ -246,5 +248,5 @@ def test_the_test_set_is_tokenised_once() -> None:
     one = replace(system(), tokenizers=(tokenizer, tokenizer))
     evaluator = Evaluator(text=plain)
     evaluator.measure(one, GREEDY, "greedy")
-    evaluator.search_curve(one, {"greedy": GREEDY}, BEAM)
+    search_curve(evaluator, one, {"greedy": GREEDY}, BEAM)
     assert tokenizer.lines == len(SOURCES) + len(REFERENCES)

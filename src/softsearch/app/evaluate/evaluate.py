@@ -27,6 +27,7 @@ from softsearch.evaluation.bootstrap import compare
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import corpus_metrics, report_metrics
 from softsearch.evaluation.schema import Report, SystemReport, write_report
+from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.train_test_overlap import find_overlap
@@ -131,7 +132,7 @@ def _measure(
     strategy = build_search(options.search, system.tokenizers)
     report, hypotheses, warnings = evaluator.measure(system, strategy, _describe(system, options))
     if curve:
-        points, unproven = evaluator.search_curve(system, curve, curve_options(options.search))
+        points, unproven = search_curve(evaluator, system, curve, curve_options(options.search))
         report = replace(report, search_curve=points)
         warnings += unproven
     src, references = (

@@ -24,6 +24,7 @@ from softsearch.app.train.parts import build_parts
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.folder import BEST, LAST
@@ -80,13 +81,12 @@ def train(config: DictConfig) -> None:
     model.to(trainer.strategy.root_device)
     split = "test" if "test" in data.prepared.splits else "val"
     source = data.source
-    tested = evaluate(
-        model, tokenizers, search, data.lines(split), text_form=source.text_form, tgt_lang=source.tgt_lang
-    )
+    text = HeldOutText(split, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang)
+    hypotheses, scores = evaluate(model, tokenizers, search, text)
     for logger in loggers:
-        logger.log_metrics({f"{split}/{k}": v for k, v in tested.scores.values.items()}, trainer.global_step)
+        logger.log_metrics({f"{split}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
         logger.finalize("success")
-    report(options.run_dir, split, tested, {"model/parameters": float(parameters), **parts.summary})
+    report(options.run_dir, split, hypotheses, scores, {"model/parameters": float(parameters), **parts.summary})
     if parts.exports_bundle:
         _log_bundle(options, loggers)
     trainer.strategy.barrier()
