@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,22 @@ from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
 from softsearch.errors import InputError
-from softsearch.evaluation.schema import LengthRange, Report, SearchPoint
+from softsearch.evaluation.schema import LengthRange, Report
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.drawing import style, svg
 
-_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".svg": "image/svg+xml"}
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_METRICS = {
+_METRICS = {  # names in the page; a metric that is not listed has its own
     "bleu": "BLEU",
     "chrf": "chrF",
     "ter": "TER",
     "bleu_lc": "BLEU, lower-cased, tokenised",
     "bleu_no_unk": "BLEU, no UNK",
-    "exact_match": "exact match",
 }
 
 
 def write_page(report: Report, folder: Path) -> Path:
-    """Writes ``report.html``, with the pictures of the folder in it, and returns its path.
+    """Writes ``report.html``, with the folder's pictures embedded, and returns its path.
 
     Raises:
         InputError: a picture that the report names is not in the folder.
@@ -53,7 +51,7 @@ def write_page(report: Report, folder: Path) -> Path:
         signatures=_signatures(report),
         counts=counts,
         comparisons={(c.system, c.metric): c for c in report.comparisons},
-        figures={name: _clean(drawing) for name, drawing in _draw_figures(report, counts).items()},
+        figures=_draw_figures(report, counts),
         markers=list(MARKERS.values()),
         style=css,
         script=script,
@@ -67,8 +65,8 @@ def write_page(report: Report, folder: Path) -> Path:
 
 
 def _clean(value: Any) -> Any:
-    """Text for a page: what no HTML file can hold becomes U+FFFD."""
-    return _NOT_TEXT.sub("\ufffd", value) if type(value) is str else value  # Jinja's markup has been here
+    """Text with U+FFFD for the characters that an HTML file cannot hold."""
+    return _NOT_TEXT.sub("\ufffd", value) if type(value) is str else value  # other values: numbers, Jinja's markup
 
 
 def _hash(text: str) -> str:
@@ -77,12 +75,9 @@ def _hash(text: str) -> str:
 
 def _data_url(folder: Path, file: str) -> str:
     path = (folder / file).resolve()
-    if not path.is_relative_to(folder.resolve()) or path.suffix not in _TYPES or not path.is_file():
-        raise InputError(
-            f"the report's picture {file!r}: expected one of {', '.join(_TYPES)} inside {folder}; "
-            "write it there before the page"
-        )
-    return f"data:{_TYPES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    if not path.is_relative_to(folder.resolve()) or path.suffix != ".png" or not path.is_file():
+        raise InputError(f"the report's picture {file!r}: expected a .png inside {folder}; write it before the page")
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _metric(key: str) -> str:
@@ -90,13 +85,14 @@ def _metric(key: str) -> str:
 
 
 def _signatures(report: Report) -> dict[str, list[str]]:
-    """Of each signature, the metrics that were computed so."""
-    pairs = {(key, s.signature): None for system in report.systems for key, s in system.scores.items() if s.signature}
-    return {signature: [_metric(key) for key, other in pairs if other == signature] for _, signature in pairs}
+    """The names of the metrics that share a signature."""
+    scores = [(score.signature, key) for system in report.systems for key, score in system.scores.items()]
+    pairs = dict.fromkeys((signature, _metric(key)) for signature, key in scores if signature)
+    return {signature: [name for other, name in pairs if other == signature] for signature, _ in pairs}
 
 
 def _translations(report: Report) -> dict[str, Any]:
-    """What ``page.js`` reads."""
+    """The data of ``page.js``."""
     return {
         "languages": [report.src_lang, report.tgt_lang],
         "sources": report.sources,
@@ -109,32 +105,28 @@ def _translations(report: Report) -> dict[str, Any]:
 
 
 def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
-    """The figures that the report has values for, by their ids in the page."""
+    """The figures that the report has values for, as SVG, by their ids in the page."""
     by_length = {number: system.by_length for number, system in enumerate(report.systems) if system.by_length}
     curves = {number: system.search_curve for number, system in enumerate(report.systems) if system.search_curve}
-    figures: dict[str, tuple[Figure, dict[int, list[str]]]] = {}
+    figures = {}
+
+    def add(name: str, figure: Figure, values: Mapping[int, Sequence[Any]], note: Callable[[Any], str]) -> None:
+        notes = {n: [f"{report.systems[n].name}, {note(value)}" for value in line] for n, line in values.items()}
+        figures[name] = _clean(svg(figure, name, notes))
+
     with style():
         if by_length:
             bleu = {n: {r.name: (r.bleu.value, r.bleu.low, r.bleu.high) for r in rs} for n, rs in by_length.items()}
+            figure = draw_by_length(bleu, counts, "BLEU")
+            add("bleu-by-length", figure, by_length, _bleu_note)
             ratio = {n: {r.name: (r.length_ratio,) * 3 for r in rs} for n, rs in by_length.items()}
-            notes = {n: [_bleu_note(r) for r in rs] for n, rs in by_length.items()}
-            figures["bleu-by-length"] = draw_by_length(bleu, counts, "BLEU"), notes
-            notes = {n: [f"{r.name} words: {r.length_ratio:.3f}" for r in rs] for n, rs in by_length.items()}
-            figures["length-ratio"] = draw_by_length(ratio, counts, "length ratio", level=1.0), notes
+            figure = draw_by_length(ratio, counts, "length ratio", level=1.0)
+            add("length-ratio", figure, by_length, lambda r: f"{r.name} words: {r.length_ratio:.3f}")
         if curves:
-            notes = {n: [_search_note(point) for point in points] for n, points in curves.items()}
-            figures["search-curve"] = draw_search_curve(curves), notes
-        return {
-            name: svg(
-                figure, name, {n: [f"{report.systems[n].name}, {text}" for text in texts] for n, texts in notes.items()}
-            )
-            for name, (figure, notes) in figures.items()
-        }
+            figure = draw_search_curve(curves)
+            add("search-curve", figure, curves, lambda p: f"{p.name}: {p.bleu:.2f} BLEU in {p.seconds:,.1f} seconds")
+    return figures
 
 
 def _bleu_note(span: LengthRange) -> str:
     return f"{span.name} words: {span.bleu.value:.1f} ({span.bleu.low:.1f} to {span.bleu.high:.1f})"
-
-
-def _search_note(point: SearchPoint) -> str:
-    return f"{point.name}: {point.bleu:.2f} BLEU in {point.seconds:,.1f} seconds"

@@ -1,12 +1,12 @@
 "use strict";
-// The browsable list: order, filter, pages, and the words in which texts differ.
+// The browsable list of translations: order, filter, pages, and marks on the words that differ.
 {
   const PER_PAGE = 20;
   const LARGEST = 4e6; // cells of a table of common words; texts beyond it are compared as sets
   const data = JSON.parse(document.getElementById("data").textContent);
   const { sources, references, systems } = data;
   const control = (id) => document.getElementById(id);
-  const list = control("sentences");
+  const pagers = document.querySelectorAll(".pager");
   const lengths = sources.map((text) => text.split(/\s+/).filter(Boolean).length);
   const searched = sources.map((text, at) =>
     [text, references[at], ...systems.map((system) => system.hypotheses[at])].join("\n").toLowerCase(),
@@ -14,28 +14,26 @@
   let matches = [];
   let page = 0;
 
-  // Scripts without spaces are compared by character, all others by word, punctuation apart.
-  const TOKEN = /\s+|[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}]\p{M}*|[\p{L}\p{M}\p{N}]+|./gsu;
-  const tokens = (text) => text.match(TOKEN) ?? [];
-  const isSpace = (token) => /^\s/.test(token);
+  // Scripts without spaces are compared by character, all others by word, punctuation apart. A word follows its spaces.
+  const TOKEN =
+    /(\s*)([\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Mymr}]\p{M}*|[\p{L}\p{M}\p{N}]+|\S)/gu;
+  const words = (text) => [...text.matchAll(TOKEN)].map((match) => match[2]);
 
-  function common(left, right) {
-    const a = left.filter((token) => !isSpace(token));
-    const b = right.filter((token) => !isSpace(token));
-    const inA = new Array(a.length).fill(false);
-    const inB = new Array(b.length).fill(false);
+  // For the words of each side, whether they are in the longest common subsequence.
+  function common(a, b) {
     if (a.length * b.length > LARGEST) {
       const [setA, setB] = [new Set(a), new Set(b)];
       return [a.map((token) => setB.has(token)), b.map((token) => setA.has(token))];
     }
     const width = b.length + 1;
-    const best = new Uint32Array((a.length + 1) * width); // longest common subsequence of the rests
+    const best = new Uint32Array((a.length + 1) * width); // length of the subsequence of the rests
     for (let i = a.length - 1; i >= 0; i--) {
       for (let j = b.length - 1; j >= 0; j--) {
         const at = i * width + j;
         best[at] = a[i] === b[j] ? best[at + width + 1] + 1 : Math.max(best[at + width], best[at + 1]);
       }
     }
+    const [inA, inB] = [a, b].map((side) => new Array(side.length).fill(false));
     for (let i = 0, j = 0; i < a.length && j < b.length; ) {
       if (a[i] === b[j]) {
         inA[i++] = inB[j++] = true;
@@ -48,28 +46,21 @@
     return [inA, inB];
   }
 
-  // Text whose words that are not `kept` stand in elements of their own, neighbours together.
+  // The text, with words that are not `kept` in elements of their own, neighbours together.
   function marked(text, kept, name, className) {
     const parts = document.createDocumentFragment();
     let run = null;
-    let space = "";
-    let word = 0;
-    for (const token of tokens(text)) {
-      if (isSpace(token)) {
-        space += token;
-        continue;
-      }
-      if (kept[word++]) {
-        parts.append(space + token);
+    [...text.matchAll(TOKEN)].forEach(([both, space, word], index) => {
+      if (kept[index]) {
+        parts.append(both);
         run = null;
       } else if (run) {
-        run.append(space + token);
+        run.append(both);
       } else {
-        run = element(name, token, className);
+        run = element(name, word, className);
         parts.append(space, run);
       }
-      space = "";
-    }
+    });
     return parts;
   }
 
@@ -96,13 +87,13 @@
   function sentence(at) {
     const base = control("compare")?.value ?? "reference";
     const text = base === "reference" ? references[at] : systems[base].hypotheses[at];
-    const baseTokens = tokens(text);
-    const matched = baseTokens.filter((token) => !isSpace(token)).map(() => false);
+    const baseWords = words(text);
+    const matched = new Array(baseWords.length).fill(false);
     const [from, to] = data.languages;
     const shown = systems.map((system, index) => {
       if (String(index) === base) return null;
-      const [inBase, inText] = common(baseTokens, tokens(system.hypotheses[at]));
-      inBase.forEach((is, word) => (matched[word] ||= is));
+      const [inBase, inText] = common(baseWords, words(system.hypotheses[at]));
+      inBase.forEach((is, index) => (matched[index] ||= is));
       return marked(system.hypotheses[at], inText, "mark");
     });
     const underlined = marked(text, matched, "span", "missed");
@@ -112,8 +103,8 @@
     systems.forEach((system, index) => {
       entries.append(...entry(system.name, system.chrf[at], shown[index] ?? underlined, to));
     });
-    const words = lengths[at] === 1 ? "1 word" : `${lengths[at]} words`;
-    const item = element("li", element("h3", `Sentence ${at + 1}, ${words}`), "sentence");
+    const length = lengths[at] === 1 ? "1 word" : `${lengths[at]} words`;
+    const item = element("li", element("h3", `Sentence ${at + 1}, ${length}`), "sentence");
     item.append(entries);
     return item;
   }
@@ -121,8 +112,8 @@
   const pages = () => Math.max(1, Math.ceil(matches.length / PER_PAGE));
 
   function show() {
-    list.replaceChildren(...matches.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map(sentence));
-    for (const pager of document.querySelectorAll(".pager")) {
+    control("sentences").replaceChildren(...matches.slice(page * PER_PAGE, (page + 1) * PER_PAGE).map(sentence));
+    for (const pager of pagers) {
       pager.querySelector(".where").textContent = `Page ${page + 1} of ${pages()}`;
       for (const button of pager.querySelectorAll("button")) {
         const forward = ["next", "last"].includes(button.dataset.go);
@@ -157,11 +148,6 @@
     show();
   }
 
-  function go(where) {
-    page = { first: 0, previous: page - 1, next: page + 1, last: pages() - 1 }[where];
-    show();
-  }
-
   for (const id of ["sort", "differing"]) control(id)?.addEventListener("change", choose);
   control("compare")?.addEventListener("change", show);
   let waiting;
@@ -170,11 +156,13 @@
     waiting = setTimeout(choose, 120);
   });
   document.querySelector(".controls").addEventListener("submit", (event) => event.preventDefault());
-  for (const pager of document.querySelectorAll(".pager")) {
+  for (const pager of pagers) {
     pager.addEventListener("click", (event) => {
-      if (!event.target.dataset.go || event.target.ariaDisabled === "true") return;
-      go(event.target.dataset.go);
-      if (pager !== document.querySelector(".pager")) control("count").scrollIntoView();
+      const where = event.target.dataset.go;
+      if (!where || event.target.ariaDisabled === "true") return;
+      page = { first: 0, previous: page - 1, next: page + 1, last: pages() - 1 }[where];
+      show();
+      if (pager !== pagers[0]) control("count").scrollIntoView();
     });
   }
   choose();
