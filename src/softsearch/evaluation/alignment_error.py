@@ -1,4 +1,4 @@
-"""Alignment error rate against alignments made by people (Och & Ney 2003, Computational Linguistics 29(1))."""
+"""Alignment error rate against gold alignments (Och & Ney 2003, Computational Linguistics 29(1))."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -11,24 +11,24 @@ from softsearch.text.corpus import read_lines
 
 _NAACL = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: (?:0|1|0?\.\d+|1\.0+))?")
 _PHARAOH = re.compile(r"(\d+)([-?])(\d+)")
-_GoldLink = tuple[int, str, int, Link, bool]  # line from 1, its text, sentence from 0, link, whether it is sure
+_GoldLink = tuple[int, str, int, Link, bool]  # line number from 1, text, sentence from 0, link, is sure
 _FORMATS = "a line of links as in '0-0 1?2' (Pharaoh), or 'sentence source target S|P' (NAACL)"
 
 
 class Gold(NamedTuple):
-    """The links of one sentence pair."""
+    """The links of a sentence pair."""
 
     sure: set[Link]
-    possible: set[Link]  # the sure ones too
+    possible: set[Link]  # including the sure ones
 
 
 def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[Gold]) -> float:
     """``1 - (|A and S| + |A and P|) / (|A| + |S|)`` over all sentences together, 0 (best) to 1.
 
-    A are the predicted links, S the sure and P the possible ones of the gold.
+    A are the predicted links, S the sure and P the possible gold links.
 
     Raises:
-        CorpusError: there is no link at all.
+        CorpusError: there are no links at all.
     """
     hits = size = 0
     for pairs, (sure, possible) in zip(predicted, gold, strict=True):
@@ -43,15 +43,15 @@ def alignment_error_rate(predicted: Sequence[Collection[Link]], gold: Sequence[G
 def read_gold(path: Path, lengths: Sequence[tuple[int, int]], *, first: int) -> list[Gold]:
     """Reads gold alignments in the format of the NAACL 2003 shared task (Mihalcea & Pedersen 2003) or of Pharaoh.
 
-    NAACL: ``1 2 3 S``, the numbers of a sentence and of two words, from 1, then ``P`` (possible) or ``S``, the default,
-    then perhaps a confidence. Links with word 0, which say that a word has no partner, are left out. A sentence
-    without lines has no links. Pharaoh: a line for each sentence, ``-`` is sure and ``?`` possible.
+    NAACL: ``1 2 3 S``, the numbers of a sentence and of two words, from 1, then optionally ``S`` (sure, the default) or
+    ``P`` (possible), and a confidence. Links with word 0, which say that a word has no partner, are left out. A
+    sentence without lines has no links. Pharaoh: one line per sentence, ``-`` is sure and ``?`` possible.
 
-    ``lengths`` are the words of the source and of the target of each sentence; ``first`` is the number of the first
-    word in Pharaoh's format, 0 or 1.
+    ``lengths`` are the numbers of words of sources and targets; ``first`` is the number of the first word in Pharaoh's
+    format, 0 or 1.
 
     Raises:
-        CorpusError: the file cannot be read, or a line is not of the format, or of a word that is not there.
+        CorpusError: the file cannot be read, a line has another format, or a link names a word that does not exist.
     """
     lines = list(read_lines(path))
     beginning = next((line.split() for line in lines if line.strip()), [])
@@ -95,7 +95,7 @@ def _naacl_links(path: Path, lines: list[str], sentences: int) -> Iterator[_Gold
             if not text:
                 continue
             raise CorpusError(f"{path}:{number} is {text[:60]!r}, expected 'sentence source target S|P'")
-        sentence, src, tgt = (int(match[group]) for group in (1, 2, 3))
+        sentence, src, tgt = map(int, match.group(1, 2, 3))
         if not 1 <= sentence <= sentences:
             raise CorpusError(
                 f"{path}:{number} is of sentence {sentence}, expected 1 to {sentences}; is it of this test set?"

@@ -1,4 +1,4 @@
-"""Baselines: the systems of an earlier report, to be compared with."""
+"""Baselines: the systems of an earlier report to compare with."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -10,9 +10,9 @@ from softsearch.evaluation.test_set import HeldOutText
 
 
 def read_earlier(against: Path, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
-    """The systems of the report in the folder ``against``, as they were measured then, without their pictures.
+    """The systems of the report in the folder ``against``, without their pictures.
 
-    A system with one of ``names``, those of the new report, gets its folder's name before its own.
+    A system whose name is among ``names``, those of the new report, is prefixed with its folder's name.
 
     Raises:
         ConfigError: the report cannot be read, or is about another test set.
@@ -34,7 +34,7 @@ def read_earlier(against: Path, text: HeldOutText, names: Collection[str]) -> li
 
 
 def compare_signatures(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
-    """Warnings of earlier scores by another metric: with other tokens, another case, another sacreBLEU."""
+    """Warnings about earlier scores of a metric with another signature: tokenisation, case, sacreBLEU's version."""
     warnings = []
     for system in earlier:
         for name in new.scores.keys() & {"bleu", "chrf", "ter"} & system.scores.keys():

@@ -12,17 +12,17 @@ from softsearch.evaluation.schema import Comparison, Score
 
 RESAMPLES = 1000
 _MIN_RESAMPLES = 100
-_MAX_NUMBERS = 1 << 28  # that sacreBLEU resamples at once, 4 bytes each
-_STATISTICS = 18  # of a sentence; chrF has the most
+_MAX_NUMBERS = 1 << 28  # resampled by sacreBLEU at once, 4 bytes each
+_STATISTICS = 18  # per sentence; chrF has the most
 _SEED = 12345  # sacreBLEU's
 
 
 def score_with_interval(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """The corpus score, its 95 % interval and the signature, which names the number of resamples and the seed."""
-    # PairedTest of one system is the plain bootstrap. Metric.corpus_score fails where a resample scores nothing.
+    # PairedTest of one system is the plain bootstrap. Metric.corpus_score would fail if a resample scores nothing.
     signatures, results = _bootstrap({"system": hypotheses}, {"metric": metric}, references)
     ((name, signature),) = signatures.items()
-    result = results[name][0]
+    (result,) = results[name]
     mean, half = float(result.mean), float(result.ci)
     return Score(float(result.score), mean - half, mean + half, str(signature))
 
@@ -36,7 +36,7 @@ def share_with_interval(hits: Sequence[bool]) -> Score:
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """The chrF of each sentence by itself, 0 to 100."""
+    """The chrF of every sentence, 0 to 100."""
     metric = CHRF()
     return [float(metric.sentence_score(h, [r]).score) for h, r in zip(hypotheses, references, strict=True)]
 
@@ -44,18 +44,19 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[
 def compare(
     systems: Mapping[str, Sequence[str]], metrics: Mapping[str, Metric], references: Sequence[str]
 ) -> list[Comparison]:
-    """Tests whether systems differ from the first one, by sacreBLEU's paired bootstrap.
+    """Compares systems with the first one, metric by metric, by sacreBLEU's paired bootstrap.
 
     Returns:
-        For each system except the first, and each metric, the difference (the system minus the first) and the two-sided
-        p-value. Where there is no difference it is 1; sacreBLEU would give its smallest to equal translations.
+        The differences (the system minus the first one) with two-sided p-values. The p-value of no difference is 1;
+        sacreBLEU gives equal translations its smallest.
     """
-    names, baseline, comparisons = list(systems), next(iter(systems)), []
-    if len(names) < 2:
+    baseline, *others = systems
+    if not others:
         return []
     _, results = _bootstrap(systems, metrics, references)
     columns = [column for kind, column in results.items() if kind != "System"]  # in the order of the metrics
-    for index, name in enumerate(names[1:], start=1):
+    comparisons = []
+    for index, name in enumerate(others, start=1):
         for metric, column in zip(metrics, columns, strict=True):
             difference = float(column[index].score - column[0].score)
             p_value = float(column[index].p_value) if difference else 1.0
@@ -64,11 +65,11 @@ def compare(
 
 
 def resamples(sentences: int) -> int:
-    """A thousand, or fewer where sacreBLEU, which makes all at once, would need more than about 1 GiB."""
+    """The number of resamples: 1000, or fewer if sacreBLEU would need more than about 1 GiB to make all at once."""
     return min(RESAMPLES, max(_MIN_RESAMPLES, _MAX_NUMBERS // (_STATISTICS * sentences)))
 
 
 def _bootstrap(systems: Mapping[str, Sequence[str]], metrics: Mapping[str, Metric], references: Sequence[str]) -> Any:
-    """The signatures and the results of sacreBLEU's test, by its own names of the metrics."""
+    """The signatures and the results of sacreBLEU's test, by sacreBLEU's names of the metrics."""
     named: list[tuple[str, Sequence[str]]] = [(name, list(hypotheses)) for name, hypotheses in systems.items()]
     return PairedTest(named, metrics, [list(references)], test_type="bs", n_samples=resamples(len(references)))()

@@ -1,4 +1,4 @@
-"""Inference with a PyTorch model in training: translation with the runtime's search on all processes, and the loss."""
+"""Inference with a model in training: translation by the runtime's search on all processes, scores and loss."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ BATCH_TOKENS = 2048  # the most source tokens, padding included, that are search
 def evaluate(
     model: Seq2Seq, tokenizers: Tokenizers, search: SearchStrategy, text: HeldOutText
 ) -> tuple[list[str], Scores]:
-    """Translates ``text`` and scores the translations; returns these and what ``metrics.json`` has of them."""
+    """Translates ``text``; returns the translations and their scores for ``metrics.json``."""
     src, tgt = text.encode(tokenizers)
     hypotheses = translate_sources(model, tokenizers[1], search, src)
     with evaluating(model):
@@ -34,7 +34,7 @@ def evaluate(
 def translate_sources(
     model: Seq2Seq, tgt_tokenizer: SentencePieceTokenizer, search: SearchStrategy, src: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Translates sources on all processes together; each returns all translations, in order."""
+    """Translates sources, shared out among the processes; returns all translations in order, on every process."""
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     rank, world_size = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
     with evaluating(model):
@@ -51,13 +51,13 @@ def translate_sources(
 
 
 def mean_nll(scores: Sequence[PairScore]) -> float:
-    """Mean -log p of a token of the references, EOS included, in nats; infinite where one has the probability 0."""
+    """Mean -log p of a reference token, EOS included, in nats; infinite if one has the probability 0."""
     return -sum(score.log_prob for score in scores) / sum(len(score.token_log_probs) for score in scores)
 
 
 @contextmanager
 def evaluating(model: Seq2Seq) -> Iterator[None]:
-    """Puts the model into evaluation mode, and afterwards back into the mode that it was in."""
+    """Puts the model into evaluation mode, and restores its mode afterwards."""
     training = model.training
     model.eval()
     try:

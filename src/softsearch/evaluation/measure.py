@@ -22,11 +22,11 @@ from softsearch.search.interface import Hypothesis, SearchStrategy
 from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import UNK
 
-ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # of a name and a total
+ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # takes a name and a total
 
 
 class Translations(NamedTuple):
-    """The best translation of each sentence."""
+    """The best translations of a test set."""
 
     hypotheses: list[Hypothesis]
     texts: list[str]
@@ -38,7 +38,7 @@ class Evaluator:
     """Measures systems on one test set."""
 
     text: HeldOutText
-    dictionary: Mapping[str, str] | None = None  # what replaces unknown words; None leaves them as they are
+    dictionary: Mapping[str, str] | None = None  # replaces unknown words; None leaves them as they are
     progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
     def measure(
@@ -85,7 +85,7 @@ class Evaluator:
     def translate(self, system: System, strategy: SearchStrategy) -> Translations:
         """Translates the sources."""
         src, _ = self.text.encode(system.tokenizers)
-        # A bundle computes each batch on one core; PyTorch shares out the work of one batch itself.
+        # A bundle computes a batch on one core; PyTorch uses all cores for a batch.
         workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
         with self.progress(system.name, len(src)) as advance:
             start = time.perf_counter()
@@ -112,12 +112,12 @@ class Evaluator:
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]
     ) -> tuple[list[str], list[str]] | None:
-        """Translations and references of the sentences without unknown words; None unless these are some, but not all.
+        """Translations and references of the sentences without unknown words; None if these are all or none.
 
         Bahdanau et al. 2015 (arXiv:1409.0473, table 1, note) did not let their models write UNK when they scored these
-        sentences, so they are translated once more without it: all of them, because a beam with UNK has less room for
-        other words, also where its best hypothesis has none. That leaves nothing for ``replace_unknown``. Subwords and
-        characters are never UNK in training: a model over them that wrote none in the test set is not asked again.
+        sentences, so all of them are translated again with UNK banned: a beam with UNK has less room for other words
+        even if its best hypothesis has none. Subwords and characters are never UNK in training, so a model over them
+        that wrote none is not asked again.
         """
         src, tgt = self.text.encode(system.tokenizers)
         indices = [i for i, pair in enumerate(zip(src, tgt, strict=True)) if not any(UNK in ids for ids in pair)]
@@ -131,11 +131,9 @@ class Evaluator:
         return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], text.references
 
     def _nll(self, system: System) -> tuple[float | None, str]:
-        """Mean -log p of a token of the references, EOS included, in nats, with all that the system translates with.
+        """The mean -log p of a reference token, in nats, and ""; or None and the reason.
 
-        Returns:
-            The mean and "", or None and the reason why there is none. Under a shortlist it is nearly always infinite:
-            words that are not on it have the probability 0, and few references do without any of them.
+        With a shortlist it is nearly always infinite: words that are not on it have the probability 0.
         """
         step_fn = system.step_fn
         src, tgt = self.text.encode(system.tokenizers)
@@ -143,9 +141,6 @@ class Evaluator:
             return None, "the scores that its models add up are not probabilities"
         scores = score_pairs(step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
         if impossible := sum(math.isinf(score.log_prob) for score in scores):
-            share = f"{impossible:,} of {len(scores):,} references"
-            return (
-                None,
-                f"it is infinite, because a word of {share} has the probability 0, as one that a shortlist lacks",
-            )
+            of = f"of {impossible:,} of {len(scores):,} references"
+            return None, f"it is infinite, because a word {of} has the probability 0, as one that a shortlist lacks"
         return mean_nll(scores), ""

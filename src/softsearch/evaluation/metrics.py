@@ -1,4 +1,4 @@
-"""Corpus scores by sacreBLEU, each with the signature that says how it was computed."""
+"""Corpus scores by sacreBLEU, with signatures that say how they were computed."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,23 +17,23 @@ _TOKENIZE = {"zh": "zh", "ja": "char"}  # languages without spaces between words
 class Scores(NamedTuple):
     """Corpus scores of one system on one test set."""
 
-    values: dict[str, float]  # bleu, chrf, ter (each 0 to 100; lower is better for ter), exact_match (0 to 1)
+    values: dict[str, float]  # bleu, chrf, ter (0 to 100; lower is better for ter), exact_match (0 to 1)
     signatures: dict[str, str]
 
     def prefixed(self, prefix: str) -> "Scores":
-        """The same with ``prefix/`` before each name."""
+        """The scores with ``prefix/`` before their names."""
         values = {f"{prefix}/{name}": value for name, value in self.values.items()}
         return Scores(values, {f"{prefix}/{name}": text for name, text in self.signatures.items()})
 
 
 def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
-    """BLEU, chrF and TER as in :func:`corpus_scores`; each needs to score something before it has a signature."""
-    metrics: dict[str, Metric] = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
+    """BLEU, chrF and TER as in :func:`corpus_scores`; a metric has no signature before it has scored something."""
+    metrics = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
     return metrics | ({"ter": TER()} if ter else {})
 
 
 def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False) -> BLEU:
-    """BLEU as in :func:`corpus_scores`; older papers lower-case plain text for it."""
+    """BLEU as in :func:`corpus_scores`; older papers score lower-cased text."""
     tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
     return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
 
@@ -41,9 +41,9 @@ def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False) 
 def corpus_scores(
     hypotheses: Sequence[str], references: Sequence[str], *, text_form: TextForm, tgt_lang: str, ter: bool = True
 ) -> Scores:
-    """Scores detokenised translations against one reference each; ``ter`` takes longer than the other metrics.
+    """Scores detokenised translations, with one reference per sentence; TER takes longer than the other metrics.
 
-    BLEU takes ``lc_tok`` text as it is (``tokenize=none``); the target language decides how plain text is tokenised.
+    BLEU takes ``lc_tok`` text as it is (``tokenize=none``) and tokenises plain text by its language.
     """
     values, signatures = {}, {}
     for name, metric in corpus_metrics(text_form=text_form, tgt_lang=tgt_lang, ter=ter).items():

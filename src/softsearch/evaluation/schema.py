@@ -20,14 +20,14 @@ class Score:
     value: float
     low: float
     high: float
-    signature: str = ""  # sacreBLEU's; "" where there is none
+    signature: str = ""  # sacreBLEU's, if it has one
 
 
 @dataclass(frozen=True)
 class LengthRange:
-    """The test sentences of one range of source lengths."""
+    """The scores of a range of source lengths."""
 
-    name: str  # as in "06-10"; words of the source
+    name: str  # as in "06-10", in words
     sentences: int
     bleu: Score
     length_ratio: float  # words of the translations / words of the references
@@ -42,8 +42,8 @@ class SearchPoint:
     mean_log_prob: float  # of a sentence's best hypothesis, nats
     mean_score: float  # after the length penalty
     seconds: float
-    empty: float  # share of the sentences whose best hypothesis has no words
-    search_errors: float | None  # share of the sentences for which another search found a better hypothesis
+    empty: float  # share of translations without a word
+    search_errors: float | None  # share of sentences for which another search found a better hypothesis
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,16 @@ class SystemReport:
     length_ratio: float
     by_length: list[LengthRange]
     hypotheses: list[str]
-    sentence_chrf: list[float]  # 0 to 100, what the browsable list is sorted by
+    sentence_chrf: list[float]  # 0 to 100
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Picture] = field(default_factory=list)
-    # Sentences of bleu_no_unk: no unknown word in source and reference, translated with UNK banned.
-    no_unk_sentences: int | None = None
+    no_unk_sentences: int | None = None  # without unknown words in source and reference; those of bleu_no_unk
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Paired bootstrap of one system against the first one."""
+    """A paired bootstrap test of a system against the first one."""
 
     system: str
     baseline: str
@@ -93,7 +92,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """One or several systems on one test set."""
+    """Systems on one test set."""
 
     test_set: str
     src_lang: str
@@ -115,7 +114,7 @@ def plain_signature(signature: str) -> str:
 
 
 def write_report(report: Report, folder: Path) -> Path:
-    """Writes ``report.json``."""
+    """Writes ``report.json`` and returns its path."""
     path = folder / REPORT
     text = json.dumps(asdict(report), ensure_ascii=False, indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""The test set: sources and references, as text and as token ids."""
+"""Test set: sources and references, as text and as token ids."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from softsearch.data.corpora.base import TextForm
 from softsearch.text.tokenizer import Tokenizers
 
-Ids = list[list[int]]  # of each line, without BOS and EOS
+Ids = list[list[int]]  # line by line, without BOS and EOS
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,15 @@ class HeldOutText:
     text_form: TextForm
     src_lang: str
     tgt_lang: str
-    _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
+    _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(init=False, default_factory=dict)
 
     @property
     def lines(self) -> tuple[list[str], list[str]]:
-        """Both sides."""
+        """Sources and references."""
         return self.sources, self.references
 
     def encode(self, tokenizers: Tokenizers) -> tuple[Ids, Ids]:
-        """Token ids of both sides, computed once for each pair of tokenizers."""
+        """Token ids of both sides, computed once per pair of tokenizers."""
         key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
         if key not in self._encoded:
             src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, self.lines, strict=True))
@@ -37,7 +35,7 @@ class HeldOutText:
         return self._encoded[key]
 
     def select(self, indices: Sequence[int]) -> "HeldOutText":
-        """Some of the sentences, with the token ids that are known already."""
+        """Some of the sentences, with their cached token ids."""
         sources, references = ([side[index] for index in indices] for side in self.lines)
         selected = replace(self, sources=sources, references=references)
         for key, (src, tgt) in self._encoded.items():

@@ -1,4 +1,4 @@
-"""A PyTorch model as a StepFunction: only the k best candidates of each row leave the device."""
+"""PyTorch backend of the search: a StepFunction whose k best candidates per row leave the device."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -50,23 +50,26 @@ class TorchStepFunction:
 
     @torch.inference_mode()
     def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
-        """One step of all rows; with a shortlist, no more candidates than it has words."""
+        """See StepFunction; with a shortlist, no more candidates than it has words."""
         read, words = torch.from_numpy(tokens).to(self.device), state.words
         if words is None:
             output = self.model.decoder.step(read, state.decoder)
             logits = output.logits.float()
         else:
-            # The output layer has the rows of these words alone, so any decoder computes no other logits.
+            # The output layer has only these words' rows, so no decoder computes other logits.
             step = _Step(self.model.decoder)
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
             logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
         size = logits.shape[-1]
-        if words is None and k >= size:  # all of them: to sort them would take several times as long as the rest
-            best, ids = logits.log_softmax(-1), torch.arange(size).expand(logits.shape)
+        if words is None and k >= size:  # all of them; sorting would take several times as long as the rest
+            best, indices = logits.log_softmax(-1), torch.arange(size).expand(logits.shape)
+        elif k == 1:  # greedy search, in half the time of a whole softmax
+            largest, indices = logits.max(-1, keepdim=True)  # [rows, 1]
+            best = -(logits - largest).exp_().sum(-1, keepdim=True).log()
         else:
-            best, indices = _most_probable(logits) if k == 1 else logits.log_softmax(-1).topk(min(k, size))
-            ids = indices if words is None else words.tokens[indices]
+            best, indices = logits.log_softmax(-1).topk(min(k, size))
+        ids = indices if words is None else words.tokens[indices]
         alignments = None if output.alignments is None else output.alignments.float().cpu().numpy()
         return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
 
@@ -90,7 +93,7 @@ class TorchStepFunction:
 
 
 class _Step(nn.Module):
-    """A decoder whose call is its step, for ``functional_call``."""
+    """A module whose call is the decoder's step, for ``functional_call``."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -98,9 +101,3 @@ class _Step(nn.Module):
 
     def forward(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         return self.decoder.step(tokens, state)
-
-
-def _most_probable(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The best token of each row, for greedy search: in half the time of a whole softmax."""
-    best, indices = logits.max(-1, keepdim=True)  # [rows, 1]
-    return -(logits - best).exp_().sum(-1, keepdim=True).log(), indices

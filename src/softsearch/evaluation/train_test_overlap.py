@@ -1,4 +1,4 @@
-"""Overlap of the test set with training data: test sentences that are there too, or nearly."""
+"""Overlap of the test set with the training data: equal sentences and near-duplicates."""
 
 import re
 import unicodedata
@@ -13,9 +13,10 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import Cleaner, read_raw
 
 NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
-# Languages that write no spaces are compared by characters. Thai, Lao and Khmer are found when they are the same.
+# Chinese and Japanese are compared by characters. Thai, Lao and Khmer have no near twins, only equal sentences.
 _HAN_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_HAN_KANA}]|[^\W{_HAN_KANA}]+")
+_Key = tuple[str, ...]  # words of a sentence
 
 
 def find_overlap(
@@ -24,12 +25,12 @@ def find_overlap(
     test: HeldOutText,
     cache_dir: Path,
 ) -> tuple[dict[str, int], list[str]]:
-    """Looks for the test sentences in the training data of each system, by its name; a bundle has none.
+    """Looks for the test sentences in the training data of systems, given by name; a bundle has None.
 
-    ``substitute`` is data of the same kind, read where a system's own files are gone.
+    ``substitute`` is data of the same kind, read if a system's own files are gone.
 
     Returns:
-        Counts by kind, none where nothing could be read, and warnings: of overlap, and of what was not checked.
+        Counts by kind, empty if nothing could be read, and warnings of overlap and of data that was not checked.
     """
     overlap, warnings, read = Overlap(test.sources, test.references), [], []
     different: list[ParallelSource | None] = []
@@ -71,10 +72,10 @@ def _add_training_text(
 
 
 class Overlap:
-    """Compares training text, as it comes, with a test set; memory grows with the test set alone.
+    """Compares a stream of training text with a test set; memory grows with the test set alone.
 
-    Texts are compared without case, punctuation, spaces and differences of Unicode form. Two are near twins if the
-    Dice coefficient of their sets of words and of pairs of neighbouring words is at least ``NEAR``.
+    Case, punctuation, spaces and Unicode forms are ignored. Two texts are near twins if the Dice coefficient of their
+    sets of words and of pairs of neighbouring words is at least ``NEAR``.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:
@@ -89,7 +90,7 @@ class Overlap:
                 self._pairs.update(same[0] & same[1])
 
     def counts(self) -> dict[str, int]:
-        """The number of test sentences found, by kind; near twins count only where there is no equal."""
+        """The number of test sentences found, by kind; near twins of those without an equal."""
         src, tgt = self._sides
         return {
             "source and reference": len(self._pairs),
@@ -106,48 +107,40 @@ class _Side:
     def __init__(self, lines: Sequence[str]) -> None:
         self.same: set[int] = set()
         self.near: set[int] = set()
-        words = [_words(line) for line in lines]
-        self._equal: dict[tuple[str, ...], set[int]] = {}
-        for index, key in enumerate(words):
-            if key:
+        self._equal: dict[_Key, set[int]] = {}
+        for index, line in enumerate(lines):
+            if key := _words(line):
                 self._equal.setdefault(key, set()).add(index)
-        self._keys = list(self._equal)
-        self._features = [_features(key) for key in self._keys]
-        self._rare = self._index()
-        self._open = set(range(len(self._keys)))  # keys without a twin so far
+        self._features = {key: _features(key) for key in self._equal}
+        self._open = set(self._equal)  # keys without a twin so far
+        # Keys by their rarest features: so many that no near twin lacks them all. With n features, i of them shared and
+        # m in the other set, 2i >= t(n + m) and m >= i make i >= tn / (2 - t).
+        frequency = Counter(feature for features in self._features.values() for feature in features)
+        self._rare: dict[str, list[_Key]] = {}
+        for key, features in self._features.items():
+            most_missing = int(len(features) * (1 - NEAR / (2 - NEAR)) + 1e-9)
+            for feature in sorted(features, key=lambda f: (frequency[f], f))[: most_missing + 1]:
+                self._rare.setdefault(feature, []).append(key)
 
     def add(self, line: str) -> set[int]:
-        """Compares a training sentence; returns the test sentences that are the same."""
+        """Compares a training sentence; returns the indices of the equal test sentences."""
         key = _words(line)
         same = self._equal.get(key, set())
         self.same |= same
         features = _features(key)
-        candidates = {number for feature in features for number in self._rare.get(feature, ())}
-        for number in candidates & self._open:
-            test = self._features[number]
+        candidates = {other for feature in features for other in self._rare.get(feature, ())}
+        for other in candidates & self._open:
+            test = self._features[other]
             if 2 * len(test & features) >= NEAR * (len(test) + len(features)):
-                self._open.remove(number)
-                self.near |= self._equal[self._keys[number]]
+                self._open.remove(other)
+                self.near |= self._equal[other]
         return same
 
-    def _index(self) -> dict[str, list[int]]:
-        """The rarest features of each key: so many that no near twin lacks them all.
 
-        With n features, i of them shared and m in the other set, 2i >= t(n + m) and m >= i make i >= tn / (2 - t).
-        """
-        frequency = Counter(feature for features in self._features for feature in features)
-        index: dict[str, list[int]] = {}
-        for number, features in enumerate(self._features):
-            most_missing = int(len(features) * (1 - NEAR / (2 - NEAR)) + 1e-9)
-            for feature in sorted(features, key=lambda f: (frequency[f], f))[: most_missing + 1]:
-                index.setdefault(feature, []).append(number)
-        return index
-
-
-def _words(line: str) -> tuple[str, ...]:
+def _words(line: str) -> _Key:
     words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", line).casefold()))
-    return words or tuple(line.split())  # nothing but signs
+    return words or tuple(line.split())  # only punctuation
 
 
-def _features(words: tuple[str, ...]) -> frozenset[str]:
+def _features(words: _Key) -> frozenset[str]:
     return frozenset(words) | {f"{first} {second}" for first, second in pairwise(words)}

@@ -27,8 +27,8 @@ class Sentence(NamedTuple):
     """One side of a pair to align."""
 
     ids: Sequence[int]
-    text: str | None = None  # has the words behind unknown tokens; None of what a model wrote
-    truncated: bool = False  # a length limit cut it before EOS
+    text: str | None = None  # source of the words behind unknown tokens; None for a model's translation
+    truncated: bool = False  # by a length limit, before EOS
 
     @property
     def written(self) -> Sequence[int]:
@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """A sentence and a translation, in the order of the text, ``</s>`` last where there is one."""
+    """The attention of a sentence pair, in the order of the text, ``</s>`` last."""
 
     src: list[str]
     tgt: list[str]
@@ -45,7 +45,7 @@ class Alignment(NamedTuple):
 
 
 def encode_sentences(tokenizer: SentencePieceTokenizer, lines: Sequence[str]) -> list[Sentence]:
-    """Lines of text as sentences."""
+    """Encodes lines of text."""
     return [Sentence(tokenizer.encode(line), line) for line in lines]
 
 
@@ -57,12 +57,10 @@ def align(
     *,
     units: Units,
 ) -> list[Alignment] | None:
-    """The attention of a model that is made to write ``targets``.
+    """The attention of a model that is made to write ``targets``; None if it has no attention.
 
-    To ``words``, pieces are merged: the weights of the source word's are added, of the target word's the mean is taken.
-
-    Returns:
-        As many as sources; None if the model has no attention.
+    Pieces are merged into ``words``: weights are added over the pieces of a source word and averaged over those of a
+    target word.
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     src_ids, tgt_ids = ([sentence.ids for sentence in side] for side in (sources, targets))
@@ -83,10 +81,7 @@ def align(
 
 
 def links(alignment: Alignment) -> list[Link]:
-    """For each unit of the target the unit of the source with most attention, as in Luong et al. 2015, section 5.5.
-
-    ``</s>`` has no part in it on either side.
-    """
+    """Links target units to the source unit with most attention (Luong et al. 2015, section 5.5), without ``</s>``."""
     columns, rows = (len(side) - (side[-1:] == [_END]) for side in (alignment.src, alignment.tgt))
     if not columns:
         return []
@@ -94,7 +89,7 @@ def links(alignment: Alignment) -> list[Link]:
 
 
 def pharaoh(pairs: Iterable[Link]) -> str:
-    """One line of text: ``0-0 1-2``, source before target, from 0, in the order of the source."""
+    """A line in Pharaoh's format: ``0-0 1-2``, source before target, from 0, in the order of the source."""
     return " ".join(f"{src}-{tgt}" for src, tgt in sorted(pairs))
 
 
@@ -131,10 +126,7 @@ def attention_counts(
 
 
 def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
-    """The index of the first piece of each word: U+2581 begins one.
-
-    With ``whole_words`` every piece is a word, so that ``<unk>`` is one too; else it is part of one.
-    """
+    """The indices of the pieces that begin a word, with U+2581; with ``whole_words``, ``<unk>`` is a word too."""
     return [
         index
         for index, piece in enumerate(pieces)
@@ -143,13 +135,13 @@ def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
 
 
 def _units(tokenizer: SentencePieceTokenizer, sentence: Sentence, units: Units) -> tuple[list[str], list[int]]:
-    """The names of the units, in the order of the text, and the index of the first piece of each."""
+    """The units in the order of the text, and the indices of their first pieces."""
     pieces = tokenizer.pieces(sentence.written)
     if units == "pieces":
         return pieces, list(range(len(pieces)))
     if tokenizer.has_words and sentence.text is not None:
         words = tokenizer.words(sentence.text)
-        return [*(reversed(words) if tokenizer.reverse else words), _END], list(range(len(words) + 1))
+        return [*words[:: -1 if tokenizer.reverse else 1], _END], list(range(len(words) + 1))
     starts = word_starts(pieces, whole_words=tokenizer.has_words)
     words = ["".join(pieces[a:b]).replace(_SPACE, "") for a, b in pairwise([*starts, len(pieces)])]
     return words, starts

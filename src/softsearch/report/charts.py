@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from softsearch.evaluation.schema import SearchPoint
 from softsearch.report.drawing import COLOURS, GROUND, LINE, SOFT, drawable, pixels, style
 
-MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # matplotlib's name: the character of a legend
+MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # matplotlib's names: characters of a legend
 Interval = tuple[float, float, float]  # value, low, high
 
 
 def draw_by_length(
     values: Mapping[int, Mapping[str, Interval]], counts: Mapping[str, int], label: str, *, level: float | None = None
 ) -> Figure:
-    """A line for each system, by its number, over the ranges of source lengths, with a band for its intervals.
+    """Draws a line per system number over the ranges of source lengths, with a band for intervals, inside ``style``.
 
-    ``counts`` are the sentences of each range, in the order of the axis. Call it inside ``style``.
+    ``counts`` are the numbers of sentences by range, in the order of the axis.
     """
     figure, axes = _axes("words of the source", label)
     ranges = list(counts)
@@ -43,13 +43,13 @@ def draw_by_length(
 
 
 def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: str) -> NDArray[np.uint8]:
-    """The chart of one system's scores by range, without intervals, as pixels ``[height, width, 3]``."""
+    """Draws one system's scores by range, without intervals, as pixels ``[height, width, 3]``."""
     with style():
         return pixels(draw_by_length({0: {name: (score,) * 3 for name, score in scores.items()}}, counts, metric))
 
 
 def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
-    """BLEU over the seconds that each search takes, on a logarithmic axis; inside ``style``."""
+    """Draws BLEU over the seconds of a search, on a logarithmic axis, inside ``style``."""
     figure, axes = _axes("seconds for the test set", "BLEU")
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -60,7 +60,7 @@ def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
         _line(axes, number, [point.seconds for point in points], bleu)
         steep = 0.1 * (max(bleu) - min(bleu))
         for index, (point, after) in enumerate(zip(points, [*bleu[1:], bleu[-1]], strict=True)):
-            above = index % 2 == 1 or point.bleu - after > steep  # neighbours take turns; a falling line is below
+            above = index % 2 == 1 or point.bleu - after > steep  # neighbours take turns; below a falling line
             _annotate(axes, drawable(point.name), (point.seconds, point.bleu), number, above=above)
     axes.margins(x=0.09, y=0.15)
     return figure
@@ -73,9 +73,9 @@ def draw_pareto(
     front: Sequence[bool],
     path: Path,
 ) -> None:
-    """Writes a panel for each pair of objectives as PNG; the points on the front of all objectives are numbered.
+    """Writes a PNG with a panel per pair of objectives; the points on the front of all objectives are numbered.
 
-    ``points`` are ``[runs, objectives]``, and ``objectives`` map a name to ``maximize`` or ``minimize``.
+    ``points`` are ``[runs, objectives]``, and ``objectives`` map names to ``maximize`` or ``minimize``.
     """
     names = list(objectives)
     pairs = list(combinations(range(len(names)), 2))

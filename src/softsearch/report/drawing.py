@@ -1,16 +1,15 @@
 """Style, fonts and output formats of all pictures.
 
-Figures are made without pyplot, which would keep each of them until it is closed.
+Figures are made without pyplot, which would keep them until they are closed.
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any
 from xml.etree import ElementTree as ET
 
-import matplotlib as mpl
+import matplotlib.style
 import numpy as np
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -23,16 +22,15 @@ _CHINESE_JAPANESE = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans SC", "So
 _FALLBACKS = (*_CHINESE_JAPANESE, "Arial Unicode MS", "Noto Sans Devanagari", "Noto Sans Thai")
 
 COLOURS = ("#1a56b0", "#c2410c", "#0f766e", "#8b2fb8", "#946200", "#be1856", "#4a7309", "#4b5768")
-SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # of text and axes, of the grid, of what lies behind
-# The same as variables of the page's style sheet, which follow the light or dark scheme.
+SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # text and axes; grid; background
+# Variables of the page's style sheet, which follow the light or dark scheme.
 _VARIABLES = {SOFT: "var(--soft)", LINE: "var(--line)", GROUND: "var(--card)"}
 _VARIABLES |= {colour: f"var(--s{number})" for number, colour in enumerate(COLOURS)}
 
 
-@contextmanager
-def style() -> Iterator[None]:
-    """Draws text as it is: a piece with dollar signs is no formula. A user's matplotlibrc changes nothing."""
-    options: Any = {  # matplotlib types each name
+def style() -> AbstractContextManager[None]:
+    """Draws text literally: a piece with dollar signs is no formula. A user's matplotlibrc has no effect."""
+    options = {
         "font.family": list(_families()),
         "text.parse_math": False,
         "text.usetex": False,
@@ -40,33 +38,29 @@ def style() -> Iterator[None]:
         "savefig.dpi": 120,
         "svg.fonttype": "none",
     }
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update(options)
-        yield
+    return matplotlib.style.context(options, after_reset=True)
 
 
 def drawable(text: str) -> str:
-    """``text`` in one line, with U+FFFD for each character that no font here has."""
+    """``text`` in one line, with U+FFFD for characters that no font here has."""
     return "".join(c if c.isprintable() and ord(c) in _characters() else "\ufffd" for c in text)
 
 
 def pixels(figure: Figure) -> NDArray[np.uint8]:
-    """Draws a figure, inside :func:`style`: ``[height, width, 3]``."""
+    """Draws a figure as ``[height, width, 3]``; call it inside :func:`style`."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
 def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
-    """Draws a figure, inside :func:`style`, as an SVG element for a page.
+    """Draws a figure as an SVG element of a page; call it inside :func:`style`.
 
-    Its colours are variables of the page's style sheet, and it has no inline styles, which the page's policy forbids.
-    ``name`` is unique in the page; ``notes`` are shown when the pointer rests on the markers of the line with the gid
-    ``line-NUMBER``.
+    Its colours are variables of the page's style sheet. It has no inline styles, which the page's policy forbids.
+    ``name`` is unique in the page; ``notes``, by number of the line, are the tooltips of its markers.
     """
     file = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": name}):  # ids that are unique in the page, and the same each time
+    with matplotlib.rc_context({"svg.hashsalt": name}):  # for unique and reproducible ids
         figure.savefig(file, format="svg", transparent=True)
     root = ET.fromstring(file.getvalue())  # noqa: S314 - matplotlib has just written it
     for element in root.iter():

@@ -1,4 +1,4 @@
-"""A report's folder: written whole, file by file complete."""
+"""Report folder: written completely or not at all."""
 
 import re
 import tempfile
@@ -11,13 +11,13 @@ from softsearch.errors import ConfigError
 
 @contextmanager
 def all_or_nothing(folder: Path) -> Iterator[Path]:
-    """Yields an empty folder; what is in it at the end is moved to ``folder``, over what has the same names there.
+    """Yields an empty folder; its contents are moved to ``folder`` at the end and replace files of the same names.
 
-    What fails before all is written, or while it is moved, leaves what was there. Whoever kills the process (SIGKILL, a
-    power cut) in the instants of moving finds some files new and the others, all whole, old or in ``.unfinished-*``.
+    An error while files are written or moved leaves ``folder`` as it was. SIGKILL or a power cut while they are moved
+    leaves some files new, and the others, all whole, old or in ``.unfinished-*``.
 
     Raises:
-        ConfigError: the disk is full or the place is not writable; nothing was changed.
+        ConfigError: the disk is full or the folder is not writable; nothing was changed.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,14 +34,14 @@ def all_or_nothing(folder: Path) -> Iterator[Path]:
 
 
 def _move(new: Path, folder: Path, old: Path) -> None:
-    """Moves all that is in ``new`` to ``folder``, and what has the same names there to ``old``; back, if that fails."""
+    """Moves what is in ``new`` to ``folder``, and files of the same names there to ``old``; on errors, back again."""
     names = sorted(path.name for path in new.iterdir())
     try:
         for name in names:
-            with suppress(FileNotFoundError):  # nothing of that name there, or another process has just moved it
+            with suppress(FileNotFoundError):  # no such file, or another process has just moved it
                 (folder / name).rename(old / name)
             (new / name).rename(folder / name)
-    except BaseException:  # a signal's too
+    except BaseException:  # also of a signal
         for name in names:
             if not (new / name).exists():
                 (folder / name).rename(new / name)
@@ -51,5 +51,5 @@ def _move(new: Path, folder: Path, old: Path) -> None:
 
 
 def file_name(system: str) -> str:
-    """A system's name as part of a file's."""
+    """A system's name as part of a file name."""
     return re.sub(r"[^\w.+-]+", "-", system).strip("-.") or "system"

@@ -16,9 +16,9 @@ _LONGEST = 24  # characters of a label
 def draw_alignments(
     alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str], path: Path
 ) -> None:
-    """Writes a heatmap as PNG: a row for each target piece, a column for each source piece, white is 1.
+    """Writes a heatmap as PNG: rows are target pieces, columns are source pieces, white is 1.
 
-    ``alignments`` are ``[len(tgt_pieces), len(src_pieces)]``, each row a distribution over the source.
+    ``alignments`` are ``[len(tgt_pieces), len(src_pieces)]``; rows are distributions over the source.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with style():

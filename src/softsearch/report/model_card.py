@@ -10,10 +10,10 @@ from softsearch.errors import printable
 
 
 def model_card(name: str, facts: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
-    """Markdown of what the model is, how it was trained, how good it is and how to use it.
+    """Markdown that says what the model is, how it was trained, how good it is and how to use it.
 
-    ``facts`` are the manifest's training section: ``evaluation`` has scores with intervals; without it, the final
-    metrics of training, ``results``, take their place. ``sizes`` are the bytes of each file.
+    ``facts`` are the manifest's training section; its ``evaluation`` has scores with intervals, and without it the
+    final metrics of training, ``results``, are shown. ``sizes`` are the files' bytes.
     """
     environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean
