@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
     """One side of a pair to align."""
 
     ids: Sequence[int]
-    text: str | None = None  # source of the words behind unknown tokens; None for a model's translation
+    text: str | None = None  # has the words behind unknown tokens; None for a model's translation
     truncated: bool = False  # by a length limit, before EOS
 
     @property
@@ -37,7 +37,7 @@ class Sentence(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """The attention of a sentence pair, in the order of the text, ``</s>`` last."""
+    """The attention of a sentence pair, in the order of the text, ``</s>`` last unless truncated."""
 
     src: list[str]
     tgt: list[str]
