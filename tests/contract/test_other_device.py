@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from softsearch.data.batch import Batch, pad
+from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, SampledSoftmax

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from softsearch.data.batch import pad
+from softsearch.data.dataset import pad
 from softsearch.evaluation.inference import mean_nll
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from softsearch.app.config.command import run
 from softsearch.app.start import COMMANDS
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.training.callbacks.exact_resume import ExactResume

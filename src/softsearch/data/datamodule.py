@@ -12,12 +12,10 @@ from lightning import LightningDataModule, Trainer
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
-from softsearch.data.batch import Batch
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.dataset import ParallelDataset
+from softsearch.data.dataset import ROOM, Batch, ParallelDataset, Resampler
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
-from softsearch.data.resampler import ROOM, Resampler
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from softsearch.data.batch import pad
+from softsearch.data.dataset import pad
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput
 from softsearch.search.interface import Candidates
 from softsearch.search.shortlist import Shortlist

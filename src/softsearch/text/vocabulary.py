@@ -16,7 +16,7 @@ LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
 def with_eos(ids: Sequence[int]) -> list[int]:
     """Returns the ids with EOS at the end, as models read and write them.
 
-    Sentences have no EOS anywhere else: it is added where a model reads them, here or in ``softsearch.data.batch.pad``.
+    Sentences have no EOS elsewhere: it is added where a model reads them, here or in ``softsearch.data.dataset.pad``.
     """
     return [*ids, EOS]
 

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from softsearch.data.batch import Batch
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.dataset import Batch
 from softsearch.data.sampler import Batching
 from softsearch.errors import CheckpointError, CorpusError
 from softsearch.text.tokenizer import TokenizerTrainer

@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.optim import SGD, Adadelta, Adam, Optimizer
 from torch.utils.data import DataLoader
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError
 from softsearch.models.init import gaussian
 from softsearch.models.interface import Seq2Seq

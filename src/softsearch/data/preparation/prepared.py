@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.dataset import ParallelDataset, TokenStore
+from softsearch.data.dataset import ParallelDataset, Resampler, TokenStore
 from softsearch.data.preparation.encode import id_type, read_array
-from softsearch.data.resampler import Resampler
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 REPORT = "report.json"

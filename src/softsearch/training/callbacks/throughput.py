@@ -9,7 +9,7 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.text.vocabulary import PAD
 
 

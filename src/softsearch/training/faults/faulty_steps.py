@@ -8,7 +8,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.errors import SoftsearchError
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import PAD

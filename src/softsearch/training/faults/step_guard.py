@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 
 _EXHAUSTED = ("DefaultCPUAllocator", "not enough memory")  # in the errors on the CPU, which have no class
 _SHORT = 8  # tokens

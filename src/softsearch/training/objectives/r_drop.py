@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import LOGITS, ROWS, CrossEntropy, Loss
 from softsearch.ranges import NotNegative

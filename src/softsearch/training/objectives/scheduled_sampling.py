@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.ranges import NotNegative, Positive, Range, Rate

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.text.vocabulary import PAD

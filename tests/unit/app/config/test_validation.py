@@ -149,7 +149,7 @@ def test_what_people_write_may_name_anything(tmp_path: Path, monkeypatch: pytest
     check({"_target_": "builtins.dict", "a": 1}, "x")  # nobody knows its arguments
 
 
-@pytest.mark.parametrize("target", ["softsearch.data.batch.Nothing", "nothing.Batching", "Batching"])
+@pytest.mark.parametrize("target", ["softsearch.data.dataset.Nothing", "nothing.Batching", "Batching"])
 def test_a_target_that_does_not_exist_is_named(target: str) -> None:
     with pytest.raises(ConfigError, match=rf"x\._target_ is '{target}', which cannot be imported"):
         check({"_target_": target}, "x")

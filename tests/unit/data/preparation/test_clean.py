@@ -1,4 +1,4 @@
-"""Cleaned pairs in files, with and without repetitions."""
+"""Cleaned pairs in files, and repetitions, searched for a part of the hashes at a time."""
 
 from collections import Counter
 from contextlib import ExitStack
@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from softsearch.data.preparation import clean as clean_module
-from softsearch.data.preparation.clean import CleanChunk, CleanedCorpus
+from softsearch.data.preparation.clean import CleanChunk, CleanedCorpus, count_shared, mark_repeated
 
 
 def chunk(number: int, first: int, pairs: list[str]) -> CleanChunk:
@@ -63,3 +65,25 @@ def test_a_sample_is_spread_evenly(corpus: CleanedCorpus, most: int) -> None:
     rest = iter(everything)
     assert all(line in rest for line in sample)  # in order
     assert sample == everything or len(set(sample) & set(everything[:4])) == pytest.approx(most * 4 / 7, abs=1.5)
+
+
+HASHES = st.lists(st.integers(0, 20) | st.integers(2**64 - 5, 2**64 - 1), max_size=60)
+
+
+@given(HASHES, st.integers(1, 70))
+def test_the_first_of_equal_ones_is_kept(values: list[int], at_once: int) -> None:
+    hashes, dropped = np.array(values, dtype=np.uint64), np.zeros(len(values), dtype=np.bool_)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_module, "AT_ONCE", at_once)
+        mark_repeated(hashes, dropped)
+    assert dropped.tolist() == [value in values[:i] for i, value in enumerate(values)]
+
+
+@given(HASHES, st.lists(st.integers(0, 30), min_size=1, max_size=9), st.integers(1, 70))
+def test_shared_ones_are_counted_as_often_as_they_are_asked_for(
+    values: list[int], others: list[int], at_once: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clean_module, "AT_ONCE", at_once)
+        found = count_shared(np.array(values, dtype=np.uint64), np.array(others, dtype=np.uint64))
+    assert found == sum(other in values for other in others)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.faults.step_guard import Fault, StepGuard, StepRecord, describe, out_of_memory, stand_in
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import Dropout
 from softsearch.text.vocabulary import BOS, EOS, PAD

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softsearch.data.batch import Batch
+from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import BOS, EOS
