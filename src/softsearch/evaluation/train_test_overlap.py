@@ -10,7 +10,8 @@ from pathlib import Path
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import CorpusError
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.text.corpus import Cleaner, read_raw
+from softsearch.text.corpus import read_raw
+from softsearch.text.filters import Cleaner
 
 NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
 # Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, equal sentences are found, near twins rarely.

@@ -1,19 +1,30 @@
-"""Optional filters that drop training pairs."""
+"""Filters and cleaning of parallel text: lines are decoded, pairs kept or dropped, and both counted."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+import logging
+import re
+from codecs import BOM_UTF8
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
 
+from softsearch.errors import CorpusError
 from softsearch.ranges import Range
+from softsearch.text.corpus import LineError, RawPairs, decode_line, is_blank, read_raw
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
+_MAX_CHARS = 10_000  # of a line of training text
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Filters of the training side, which counts what they drop; validation and test keep every line.
+    """Optional filters of training pairs, which are counted; validation and test keep every line.
 
     Args:
-        on_error: whether a line that is not UTF-8 is an error, or ``skip`` drops its pair.
+        on_error: ``raise`` an error at a line that is not UTF-8, or ``skip`` its pair.
         identical: drop pairs whose source and target are the same text.
-        max_ratio: drop pairs whose longer side has more than this many characters for each one of the shorter.
+        max_ratio: drop pairs whose longer side has more than this many times the characters of the shorter.
         duplicates: drop pairs that have come before, in the same corpus or an earlier one.
     """
 
@@ -23,8 +34,185 @@ class Filters:
     duplicates: bool = False
 
     def reason(self, src: str, tgt: str) -> Literal["", "untranslated", "unequal"]:
-        """Why a pair whose sides both have text is dropped; "" if it is kept."""
+        """Returns why a pair with text on both sides is dropped; "" if it is kept."""
         if self.identical and src == tgt:
             return "untranslated"
         shorter, longer = sorted((len(src), len(tgt)))
         return "unequal" if self.max_ratio is not None and longer > shorter * self.max_ratio else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusReport:
+    """Counts of pairs; a finding on either side or on both counts once."""
+
+    src: Path
+    tgt: Path
+    lines: int
+    kept: int
+    empty: int = 0  # one side or both; dropped, unless empty lines are kept
+    over_long: int = 0  # dropped
+    invalid: int = 0  # not UTF-8; dropped, and only with on_error="skip"
+    untranslated: int = 0  # dropped by Filters.identical
+    unequal: int = 0  # dropped by Filters.max_ratio
+    repeated: int = 0  # dropped by Filters.duplicates
+    cleaned: int = 0  # a byte order mark or the carriage return of a line's end was removed
+    lone_cr: int = 0  # kept: a carriage return inside became a space
+    control: int = 0  # kept as they are: control characters or line separators inside
+    identical: int = 0  # kept: source and target are the same text
+
+    def findings(self) -> dict[str, int]:
+        """Returns the counts that are not zero by their descriptions."""
+        counts = {
+            "with an empty side": self.empty,
+            "over-long": self.over_long,
+            "not UTF-8": self.invalid,
+            "dropped for the same text on both sides": self.untranslated,
+            "dropped for unequal lengths": self.unequal,
+            "dropped for having come before": self.repeated,
+            "with a byte order mark or carriage returns removed": self.cleaned,
+            "with a carriage return inside, now a space": self.lone_cr,
+            "with control characters": self.control,
+            "with the same text on both sides": self.identical,
+        }
+        return {what: count for what, count in counts.items() if count}
+
+    def summary(self) -> str:
+        """Returns one line: the files, the pairs kept and the findings."""
+        findings = "".join(f"; {count} {what}" for what, count in self.findings().items())
+        return f"{self.src} | {self.tgt}: {self.kept} of {self.lines} pairs kept{findings}"
+
+    def check(self) -> None:
+        """Warns if the two sides seem to be the same.
+
+        Raises:
+            CorpusError: no pair is left.
+        """
+        if not self.kept:
+            raise CorpusError(
+                f"no usable pair in {self.summary()}; expected text on both sides that data.filters let pass, look at "
+                "the files and the filters"
+            )
+        if self.src.samefile(self.tgt):
+            _log.warning("source and target are the same file, %s; check the two paths", self.src)
+        elif (self.identical + self.untranslated) * 2 > self.kept + self.untranslated:
+            _log.warning("source and target are mostly the same text, check the two paths: %s", self.summary())
+
+
+class CleanPairs(NamedTuple):
+    """The text of the kept pairs."""
+
+    src: list[str]
+    tgt: list[str]
+    numbers: list[int]  # line of each pair in both files, from 1
+    counts: Counter[str]  # by the names of CorpusReport's counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaner:
+    """Decodes raw lines, drops pairs (never single lines), and counts findings.
+
+    Chunks are independent: they may be cleaned in different processes.
+    """
+
+    src: Path  # for messages, as tgt
+    tgt: Path
+    keep_empty: bool = False  # keep every line, as a test set must: nothing is dropped, unreadable lines are errors
+    filters: Filters = field(default_factory=Filters)
+
+    def __call__(self, raw: RawPairs) -> CleanPairs:
+        """Returns the text of the kept pairs.
+
+        Raises:
+            CorpusError: a line cannot be read, and dropping its pair is not allowed.
+        """
+        clean = CleanPairs([], [], [], Counter(lines=len(raw.src)))
+        for number, (src_line, tgt_line) in enumerate(zip(raw.src, raw.tgt, strict=True), start=raw.number):
+            src, tgt = _decode(src_line, self.src, number), _decode(tgt_line, self.tgt, number)
+            reason = self._reason(src, tgt)
+            clean.counts.update(_findings(src, tgt, reason))
+            if self.keep_empty or not reason:
+                clean.src.append(src.text)
+                clean.tgt.append(tgt.text)
+                clean.numbers.append(number)
+        if self.keep_empty:
+            del clean.counts["over_long"]  # longer than _MAX_CHARS, and kept
+        return clean
+
+    def _reason(self, src: "_Line", tgt: "_Line") -> str:
+        """Returns why a pair is dropped; "" if it is kept."""
+        errors = [line.error for line in (src, tgt) if line.error]
+        for error in errors:
+            if self.keep_empty or (error.problem == "invalid" and self.filters.on_error == "raise"):
+                raise error
+        if errors:
+            return errors[0].problem
+        if is_blank(src.text) or is_blank(tgt.text):
+            return "empty"
+        if max(len(src.text), len(tgt.text)) > _MAX_CHARS:
+            return "over_long"
+        return "" if self.keep_empty else self.filters.reason(src.text, tgt.text)
+
+
+class ParallelCorpus(NamedTuple):
+    """Aligned lines: ``src[i]`` and ``tgt[i]`` are a pair, from line ``numbers[i]`` (from 1) of both files."""
+
+    src: list[str]
+    tgt: list[str]
+    numbers: list[int]
+    report: CorpusReport
+
+
+def read_parallel(
+    src: Path,
+    tgt: Path,
+    *,
+    keep_empty: bool = False,
+    on_error: Literal["raise", "skip"] = "raise",
+) -> ParallelCorpus:
+    """Reads two files whose n-th lines translate each other.
+
+    Pairs are dropped, never single lines: those with a blank side, with a side over 10,000 characters and, with
+    ``on_error="skip"``, with a side that is not UTF-8. The report counts them. With ``keep_empty`` nothing is dropped,
+    as a test set needs it, and what cannot be read is an error.
+
+    Raises:
+        CorpusError: a file cannot be read, the line counts differ, or no pair is left.
+    """
+    clean = Cleaner(src=src, tgt=tgt, keep_empty=keep_empty, filters=Filters(on_error=on_error))
+    kept = CleanPairs([], [], [], Counter())
+    for chunk in map(clean, read_raw(src, tgt)):
+        kept.src.extend(chunk.src)
+        kept.tgt.extend(chunk.tgt)
+        kept.numbers.extend(chunk.numbers)
+        kept.counts.update(chunk.counts)
+    report = CorpusReport(src=src, tgt=tgt, kept=len(kept.src), **kept.counts)
+    report.check()
+    return ParallelCorpus(kept.src, kept.tgt, kept.numbers, report)
+
+
+class _Line(NamedTuple):
+    text: str
+    cleaned: bool = False
+    lone_cr: bool = False
+    error: LineError | None = None
+
+
+def _decode(raw: bytes, path: Path, number: int) -> _Line:
+    try:
+        text = decode_line(raw, str(path), number)
+    except LineError as error:
+        return _Line("", error=error)
+    cleaned = raw.endswith(b"\r") or (number == 1 and raw.startswith(BOM_UTF8))
+    return _Line(text.replace("\r", " "), cleaned=cleaned, lone_cr="\r" in text)
+
+
+def _findings(src: _Line, tgt: _Line, reason: str) -> list[str]:
+    """Returns the names of the counts that a pair adds one to."""
+    holds = {
+        reason: bool(reason),
+        "cleaned": src.cleaned or tgt.cleaned,
+        "lone_cr": src.lone_cr or tgt.lone_cr,
+        "control": _CONTROL.search(src.text) or _CONTROL.search(tgt.text),
+        "identical": not reason and src.text == tgt.text,
+    }
+    return [name for name, value in holds.items() if value]

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softsearch.errors import CorpusError
-from softsearch.text.corpus import MAX_LINE_BYTES, Cleaner, is_blank, read_lines, read_parallel, read_raw
-from softsearch.text.corpus_report import CorpusReport
-from softsearch.text.filters import Filters
+from softsearch.text.corpus import MAX_LINE_BYTES, is_blank, read_lines, read_raw
+from softsearch.text.filters import Cleaner, CorpusReport, Filters, read_parallel
 
 
 def write(folder: Path, name: str, content: bytes) -> Path:
@@ -136,7 +135,7 @@ def test_pairs_are_dropped_and_counted_never_lines(tmp_path: Path) -> None:
         (b"three", b" \t\xc2\xa0"),
         (b"", b""),
         (b"\x00\xe2\x80\x8b", b"null"),
-        (b"x" * 51, b"lang"),
+        (b"x" * 10_001, b"lang"),
         (b"y" * (MAX_LINE_BYTES + 1), b"lang"),
         (b"a\rb\r", b"a b"),
         (b"a\xe2\x80\xa8b", b"c"),
@@ -144,7 +143,7 @@ def test_pairs_are_dropped_and_counted_never_lines(tmp_path: Path) -> None:
     ]
     src = write(tmp_path, "a.en", b"\xef\xbb\xbf" + b"\n".join(row[0] for row in rows))
     tgt = write(tmp_path, "a.de", b"\n".join(row[1] for row in rows))
-    corpus = read_parallel(src, tgt, max_chars=50)
+    corpus = read_parallel(src, tgt)
     assert corpus.src == ["one", "a b", "a\u2028b", "same"]
     assert corpus.tgt == ["eins", "a b", "c", "same"]
     report = corpus.report
@@ -238,9 +237,9 @@ def test_invalid_line_raises_or_drops_its_pair(tmp_path: Path) -> None:
 
 
 def test_keep_empty_keeps_every_line(tmp_path: Path) -> None:
-    src, tgt = write(tmp_path, "a.en", b"one\n\n" + b"x" * 99), write(tmp_path, "a.de", b"\nzwei\nlang")
-    corpus = read_parallel(src, tgt, keep_empty=True, max_chars=50)
-    assert (corpus.src, corpus.tgt) == (["one", "", "x" * 99], ["", "zwei", "lang"])
+    src, tgt = write(tmp_path, "a.en", b"one\n\n" + b"x" * 10_001), write(tmp_path, "a.de", b"\nzwei\nlang")
+    corpus = read_parallel(src, tgt, keep_empty=True)
+    assert (corpus.src, corpus.tgt) == (["one", "", "x" * 10_001], ["", "zwei", "lang"])
     assert (corpus.report.kept, corpus.report.empty, corpus.report.over_long) == (3, 2, 0)
 
 
@@ -272,7 +271,7 @@ def test_memory_is_bounded_on_a_huge_line(tmp_path: Path, pack: str) -> None:
     program = f"""
         import gzip, resource
         from pathlib import Path
-        from softsearch.text.corpus import read_parallel
+        from softsearch.text.filters import read_parallel
         src, tgt = Path({str(tmp_path)!r}, "a.en"), Path({str(tmp_path)!r}, "a.de")
         pack = {pack}
         with src.open("wb") as file:

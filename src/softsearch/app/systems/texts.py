@@ -13,7 +13,7 @@ from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System
-from softsearch.text.corpus import read_parallel
+from softsearch.text.filters import read_parallel
 from softsearch.text.tokenizer import Tokenizers
 
 

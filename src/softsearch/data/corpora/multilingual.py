@@ -12,8 +12,7 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, Split, TextFo
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
-from softsearch.text.corpus import read_parallel
-from softsearch.text.filters import Filters
+from softsearch.text.filters import Filters, read_parallel
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
 
 _FORMAT = 1

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.data.preparation.encode import read_array
-from softsearch.text.corpus import Cleaner, RawPairs
+from softsearch.text.corpus import RawPairs
+from softsearch.text.filters import Cleaner
 
 _CHUNK_PAIRS = 4096
 AT_ONCE = 1 << 21  # hashes in memory at a time

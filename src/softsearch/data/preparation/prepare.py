@@ -25,8 +25,8 @@ from softsearch.data.preparation.clean import (
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
-from softsearch.text.corpus import Cleaner, RawPairs, read_raw
-from softsearch.text.corpus_report import CorpusReport
+from softsearch.text.corpus import RawPairs, read_raw
+from softsearch.text.filters import Cleaner, CorpusReport
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 
 FORMAT = 3

@@ -16,7 +16,7 @@ import pytest
 from softsearch.data.corpora import multi30k
 from softsearch.data.corpora.multi30k import UPSTREAM, Multi30k
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.text.corpus import read_parallel
+from softsearch.text.filters import read_parallel
 
 SHA256 = dict(line.split() for line in multi30k._REGISTRY.read_text().splitlines()[1:])
 

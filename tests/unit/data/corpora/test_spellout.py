@@ -11,7 +11,7 @@ import pytest
 
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.text.corpus import read_parallel
+from softsearch.text.filters import read_parallel
 
 SMALL = {"train_size": 300, "val_size": 40, "test_size": 40}
 
