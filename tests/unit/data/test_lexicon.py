@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softsearch.data import lexicon as lexicon_module
-from softsearch.data.lexicon import Lexicon, shortlist_tables, train_lexicon
+from softsearch.data.lexicon import shortlist_tables, train_lexicon
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import EOS
 
@@ -16,9 +16,8 @@ SRC = [np.array(ids) for ids in ([DAS, HAUS], [DAS, BUCH], [EIN, BUCH])]
 TGT = [np.array(ids) for ids in ([THE, HOUSE], [THE, BOOK], [A, BOOK])]
 
 
-def table(lexicon: Lexicon) -> dict[tuple[int, int], float]:
-    pairs = zip(lexicon.src.tolist(), lexicon.tgt.tolist(), lexicon.probs.tolist(), strict=True)
-    return {(x, y): probability for x, y, probability in pairs}
+def table(lexicon: tuple[np.ndarray, np.ndarray, np.ndarray]) -> dict[tuple[int, int], float]:
+    return {(x, y): prob for x, y, prob in zip(*(column.tolist() for column in lexicon), strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -60,9 +59,11 @@ def test_equals_the_plain_loop_in_chunks_with_repeated_words(monkeypatch: pytest
     assert table(found) == pytest.approx(by_loops(src, tgt, 4))
 
 
-def test_the_best_translations_come_first() -> None:
-    lexicon = Lexicon(src=np.array([4, 4, 4, 6]), tgt=np.array([5, 6, 9, 8]), probs=np.array([0.2, 0.5, 0.3, 1.0]))
-    assert lexicon.best(2, 7)[4:].tolist() == [[6, 9], [-1, -1], [8, -1]]
+def test_the_best_translations_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    lexicon = np.array([4, 4, 4, 6]), np.array([5, 6, 9, 8]), np.array([0.2, 0.5, 0.3, 1.0])
+    monkeypatch.setattr(lexicon_module, "train_lexicon", lambda *_: lexicon)
+    _, best = shortlist_tables(SRC, TGT, src_vocab_size=7, frequent=1, translations=2)
+    assert best[4:].tolist() == [[6, 9], [-1, -1], [8, -1]]
 
 
 def test_a_shortlist_of_a_text() -> None:
