@@ -1,5 +1,6 @@
 """Pretrained embeddings in the text format of word2vec and fastText, read line by line and strictly."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
 _SPACE = "\u2581"  # begins a piece that begins a word
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> str:
@@ -74,21 +76,16 @@ def _check_width(found: int, expected: int, where: str) -> None:
         )
 
 
-def _parse(values: str, where: str) -> NDArray[np.float32]:
-    fields = values.split(" ")
-    try:
-        numbers = np.array(fields, dtype=np.float64)
-    except ValueError:
-        numbers = np.array([_number(field) for field in fields])
-    finite = np.abs(numbers) <= np.finfo(np.float32).max  # false for NaN too
-    if not finite.all():
-        bad = int(finite.argmin())
-        raise CorpusError(f"{where}: value {bad + 1} is {fields[bad]!r}, expected a finite number; repair the line")
-    return numbers.astype(np.float32)
-
-
-def _number(field: str) -> float:
-    try:
-        return float(field)
-    except ValueError:
-        return float("nan")
+def _parse(values: str, where: str) -> list[float]:
+    numbers: list[float] = []
+    for field in values.split(" "):
+        try:
+            number = float(field)
+        except ValueError:
+            number = math.nan
+        if not abs(number) <= _LARGEST:  # or NaN
+            raise CorpusError(
+                f"{where}: value {len(numbers) + 1} is {field!r}, expected a finite number; repair the line"
+            )
+        numbers.append(number)
+    return numbers

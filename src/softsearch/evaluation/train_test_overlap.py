@@ -65,7 +65,7 @@ def _add_training_text(
         source = substitute
         files = source.train_files(cache_dir)
     for src, tgt in files:
-        clean = Cleaner(src=src, tgt=tgt, filters=source.dropped)
+        clean = Cleaner(src=src, tgt=tgt, filters=source.filters)
         for chunk in map(clean, read_raw(src, tgt)):
             overlap.add(chunk.src, chunk.tgt)
 

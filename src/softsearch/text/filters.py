@@ -4,7 +4,7 @@ import logging
 import re
 from codecs import BOM_UTF8
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -39,6 +39,9 @@ class Filters:
             return "untranslated"
         shorter, longer = sorted((len(src), len(tgt)))
         return "unequal" if self.max_ratio is not None and longer > shorter * self.max_ratio else ""
+
+
+NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +120,7 @@ class Cleaner:
     src: Path  # for messages, as tgt
     tgt: Path
     keep_empty: bool = False  # keep every line, as a test set must: nothing is dropped, unreadable lines are errors
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters = NO_FILTERS
 
     def __call__(self, raw: RawPairs) -> CleanPairs:
         """Returns the text of the kept pairs.

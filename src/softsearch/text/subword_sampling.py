@@ -16,7 +16,7 @@ from typing import Any
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 
-_WORD = re.compile("\u2581?[^\u2581]*")  # pieces never cross the space before a word
+_WORD = re.compile("\u2581[^\u2581]*|[^\u2581]+")  # pieces never cross the space before a word
 _CACHED_WORDS = 1 << 16
 
 
@@ -25,10 +25,9 @@ class SubwordSampler:
 
     BPE: at each step each possible merge is dropped with probability ``alpha``, and the best of the others is made,
     until there is none (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
-    P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). Language tags stay whole, and text with unknown
-    characters, which ids cannot name, keeps its segmentation.
-
-    In BPE a larger ``alpha`` varies the segmentation more, in unigram less.
+    P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). So a larger ``alpha`` varies the segmentation more
+    in BPE and less in unigram. Language tags stay whole, and text with unknown characters, which ids cannot name, keeps
+    its segmentation.
     """
 
     def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:
@@ -44,19 +43,16 @@ class SubwordSampler:
         """Returns the ids of the same text in a segmentation drawn with ``rng``."""
         if UNK in ids:
             return list(ids)
-        words = _WORD.findall("".join(self.tokenizer.pieces(ids)))
-        pieces = [piece for word in words if word for piece in self._segment(word, rng)]
+        pieces: list[str] = []
+        for word in _WORD.findall("".join(self.tokenizer.pieces(ids))):
+            tag = word in self._ids and LANGUAGE_TAG.fullmatch(word[1:])
+            pieces.extend([word] if tag else self._draw(word, rng))
         drawn = [self._ids[piece] for piece in pieces]
         return drawn[::-1] if self.tokenizer.reverse else drawn
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments, for worker processes."""
         return type(self), (self.tokenizer, self.kind, self.alpha)
-
-    def _segment(self, word: str, rng: random.Random) -> list[str]:
-        if word in self._ids and LANGUAGE_TAG.fullmatch(word[1:]):
-            return [word]
-        return self._draw(word, rng)
 
     def _with_dropout(self, word: str, rng: random.Random) -> list[str]:
         symbols = list(word)
@@ -71,7 +67,7 @@ class SubwordSampler:
             symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
 
     def _from_lattice(self, word: str, rng: random.Random) -> list[str]:
-        """Forward filtering, cached for each word, and backward sampling (Kudo 2018, section 3.3)."""
+        """Forward filtering, cached by word, and backward sampling (Kudo 2018, section 3.3)."""
         lattice = self._lattice(word)
         pieces, end = [], len(word)
         while end:
@@ -82,7 +78,7 @@ class SubwordSampler:
         return pieces[::-1]
 
     def _new_lattice(self, word: str) -> list[tuple[list[int], list[float]]]:
-        """For each end, the possible starts of the piece before it and their cumulative weights."""
+        """Returns for every end the possible starts of the piece before it, and their cumulative weights."""
         totals = [0.0]  # log of the sum over all segmentations of word[:end]
         lattice: list[tuple[list[int], list[float]]] = [([], [])]
         for end in range(1, len(word) + 1):

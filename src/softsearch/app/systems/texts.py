@@ -47,7 +47,7 @@ def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[st
     Raises:
         CorpusError: a file cannot be read.
     """
-    corpora = [read_parallel(*files, on_error=source.dropped.on_error) for files in source.train_files(cache_dir)]
+    corpora = [read_parallel(*files, on_error=source.filters.on_error) for files in source.train_files(cache_dir)]
     return [pair for corpus in corpora for pair in zip(corpus.src, corpus.tgt, strict=True)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from softsearch.errors import CorpusError
-from softsearch.text.filters import Filters
+from softsearch.text.filters import NO_FILTERS, Filters
 
 Split = Literal["train", "val", "test"]
 TextForm = Literal["plain", "lc_tok"]
@@ -46,9 +46,9 @@ class ParallelSource(ABC):
         return "plain"
 
     @property
-    def dropped(self) -> Filters:
+    def filters(self) -> Filters:
         """The filters of training pairs."""
-        return Filters()
+        return NO_FILTERS
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
         """How often a pair of each training corpus is seen in an epoch; ``sizes`` are their numbers of pairs."""

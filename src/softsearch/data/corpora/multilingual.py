@@ -12,7 +12,7 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, Split, TextFo
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
-from softsearch.text.filters import Filters, read_parallel
+from softsearch.text.filters import NO_FILTERS, read_parallel
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
 
 _FORMAT = 1
@@ -77,7 +77,7 @@ class Multilingual(ParallelSource):
 def _check(key: str, source: object) -> None:
     if not isinstance(source, ParallelSource) or source.tags:
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
-    if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != Filters()):
+    if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != NO_FILTERS):
         raise ConfigError(
             f"{key} has several training corpora or filters, expected one corpus as it is; give each corpus a name of "
             "its own in data.pairs, and filter it beforehand"

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import Positive, Range
-from softsearch.text.filters import Filters
+from softsearch.text.filters import NO_FILTERS, Filters
 
 _PACKED = (".gz", ".xz")
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Parallel(ParallelSource):
     src_lang: str = ""
     tgt_lang: str = ""
     text_form: TextForm = "plain"
-    filters: Filters = field(default_factory=Filters)
+    filters: Filters = NO_FILTERS
     weights: Sequence[Positive] | None = None
     temperature: Annotated[float, Range(1)] | None = None
 
@@ -71,11 +71,6 @@ class Parallel(ParallelSource):
                 f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
                 f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
             )
-
-    @property
-    def dropped(self) -> Filters:
-        """See ParallelSource."""
-        return self.filters
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
         """See ParallelSource."""

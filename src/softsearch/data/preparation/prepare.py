@@ -78,7 +78,7 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
 def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer) -> str:
     options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}  # done while training
     corpora = {split: len(pairs) for split, pairs in files.items()}
-    identity = [FORMAT, options, corpora, source.reversed_sides, source.tags, asdict(source.dropped)]
+    identity = [FORMAT, options, corpora, source.reversed_sides, source.tags, asdict(source.filters)]
     digest = hashlib.sha256(json.dumps(identity).encode())
     for path in (path for pairs in files.values() for pair in pairs for path in pair):
         digest.update(bytes.fromhex(text_sha256(path)))
@@ -103,7 +103,7 @@ class _Preparation:
                 split: CleanedCorpus(corpus_folder / split, len(pairs), stack) for split, pairs in self.files.items()
             }
             counts = self._clean(cleaned)
-        if self.source.dropped.duplicates:
+        if self.source.filters.duplicates:
             cleaned["train"].drop_repeated()
         report = {
             "corpora": {split: self._reports(split, corpus, counts) for split, corpus in cleaned.items()},
@@ -116,7 +116,7 @@ class _Preparation:
     def _clean(self, cleaned: Mapping[str, CleanedCorpus]) -> dict[Corpus, Counter[str]]:
         """Reads and cleans all corpora; returns the findings in each."""
         cleaners = {
-            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.dropped)
+            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.filters)
             for split, pairs in self.files.items()
             for number, (src, tgt) in enumerate(pairs)
         }
