@@ -14,8 +14,7 @@ from softsearch.search.interface import Hypothesis, StepFunction
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.scoring import PairScore, forced_alignments, score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
-from softsearch.text.id_mapping import check_writes_alike, id_mapping
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, check_writes_alike, id_mapping
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 

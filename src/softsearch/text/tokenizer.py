@@ -13,7 +13,7 @@ import hashlib
 import io
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -31,7 +31,6 @@ _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
 _SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so the names hold what no line can: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}
-_UNK_SURFACE = {"word": " \u2047"}  # a word comes with the space before it, smaller units do not
 _log = logging.getLogger(__name__)
 
 
@@ -72,7 +71,7 @@ class SentencePieceTokenizer:
         return self._processor.decode(self._turned(plain)).lstrip(" ")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Returns the name of each id, in the order of the text; U+2581 in it stands for a space.
+        """Returns the names of ids, in the order of the text; U+2581 in them stands for a space.
 
         Raises:
             InputError: an id is outside the vocabulary.
@@ -87,12 +86,12 @@ class SentencePieceTokenizer:
         return all(piece.startswith(_SPACE) for piece in self.vocabulary())
 
     def words(self, text: str) -> list[str]:
-        """Returns the word of each id of ``encode(text)``, UNK included; for tokenizers of words."""
+        """Returns the words of the ids of ``encode(text)``, UNK included; for tokenizers of words."""
         words = _words(text)
         return words[::-1] if self.reverse else words
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
-        """Returns the id and the score (log probability, or rank of the merge) of each piece of text."""
+        """Returns the ids and scores (log probability, or rank of the merge) of the pieces of text, by id."""
         names = {token: self._processor.id_to_piece(token) for token in range(len(SPECIALS), self.vocab_size)}
         return {name: (token, self._processor.get_score(token)) for token, name in names.items()}
 
@@ -109,8 +108,8 @@ class SentencePieceTokenizer:
         """Pickles the model's bytes, for worker processes."""
         return partial(type(self), reverse=self.reverse), (self.model,)
 
-    def _turned(self, ids: Sequence[int]) -> list[int]:
-        return list(reversed(ids)) if self.reverse else list(ids)
+    def _turned(self, ids: list[int]) -> list[int]:
+        return ids[::-1] if self.reverse else ids
 
     def _inside(self, ids: Sequence[int]) -> list[int]:
         tokens = [int(token) for token in ids]
@@ -121,6 +120,7 @@ class SentencePieceTokenizer:
 
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]  # of the source and the target
+IdMapping = Callable[[Sequence[int]], list[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,14 +130,14 @@ class TokenizerTrainer:
     Args:
         kind: the unit: words, characters, or subwords by BPE or unigram.
         vocab_size: the most entries, the four special ones included; a corpus that supports fewer gets fewer.
-        src_vocab_size: the same for the source, where it is to have another size than the target; not with ``joint``.
+        src_vocab_size: the most entries of the source, if different from the target's; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
         sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.subword_sampling.SubwordSampler`) in training;
-            0 is none. BPE varies more with a larger one (0.1 is usual), unigram with a smaller (0.2 makes the sentences
-            of Multi30k a third longer, 0.5 a twentieth).
+            0 turns it off. A larger one varies BPE more (0.1 is usual) and unigram less (0.2 makes the sentences of
+            Multi30k a third longer, 0.5 a twentieth).
 
     Raises:
-        ConfigError: the options do not go together, or the kind has one segmentation only.
+        ConfigError: the options do not go together, or ``kind`` has one segmentation only.
     """
 
     kind: Kind = "bpe"
@@ -182,8 +182,8 @@ def train_tokenizer(
 ) -> SentencePieceTokenizer:
     """Trains a tokenizer; the same lines and options give the same bytes, on any number of cores.
 
-    Text is taken as it is: no Unicode normalisation, every character of the corpus in the vocabulary. Blank lines do
-    nothing. Where the corpus supports fewer entries than ``vocab_size``, that many are trained and a warning is logged.
+    Text is taken as it is: no Unicode normalisation, every character of the corpus in the vocabulary. Blank lines are
+    ignored. Where the corpus supports fewer entries than ``vocab_size``, that many are trained and a warning is logged.
     Each of the ``tags`` is one piece, with the space before it, wherever it begins a word. ``key`` is the option that
     ``vocab_size`` comes from, for messages.
 
@@ -206,7 +206,7 @@ def train_tokenizer(
             bos_id=BOS,
             eos_id=EOS,
             **_SPECIAL_PIECES,
-            unk_surface=_UNK_SURFACE.get(kind, "\u2047"),
+            unk_surface=" \u2047" if kind == "word" else "\u2047",  # a word comes with the space before it
             user_defined_symbols=[_SPACE + tag for tag in tags],
             normalization_rule_name="identity",
             character_coverage=1.0,
@@ -229,6 +229,43 @@ def train_tokenizer(
     return tokenizer
 
 
+def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> bool:
+    """Returns whether ids are the same pieces of text in both vocabularies, in either direction of writing."""
+    return one.model == other.model or list(one.vocabulary()) == list(other.vocabulary())  # in the order of ids
+
+
+def id_mapping(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> IdMapping | None:
+    """Returns a function from ids of ``one`` to ids of ``other``, without BOS and EOS; None where they are the same.
+
+    With the same pieces the ids are at most reversed. Otherwise they are decoded and encoded again: what is unknown to
+    ``one`` is unknown to ``other`` too.
+    """
+    if not same_pieces(one, other):
+        return lambda ids: other.encode(one.decode(ids))
+    return None if one.reverse == other.reverse else lambda ids: list(ids)[::-1]
+
+
+def check_writes_alike(
+    one: SentencePieceTokenizer, other: SentencePieceTokenizer, names: tuple[object, object]
+) -> None:
+    """Checks that models with these target tokenizers can form an ensemble; ``names`` are for messages.
+
+    Raises:
+        ConfigError: their pieces or their directions differ.
+    """
+    both = f"{names[0]} and {names[1]}"
+    if not same_pieces(one, other):
+        raise ConfigError(
+            f"{both} have different target vocabularies ({one.vocab_size} and {other.vocab_size} pieces), expected the "
+            "same pieces; train them on the same data with the same tokenizer, or let one rerank what the other finds"
+        )
+    if one.reverse != other.reverse:
+        raise ConfigError(
+            f"{both} write in different directions, expected the same data.target_direction; use models of one "
+            "direction, or let one rerank what the other finds"
+        )
+
+
 def _words(text: str) -> list[str]:
     return [word for word in text.replace(_SPACE, " ").split(" ") if word]
 
@@ -245,11 +282,10 @@ def _training_error(message: str, kind: str, key: str, vocab_size: int) -> Confi
 
 
 def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    processor = sentencepiece.SentencePieceProcessor()
     try:
         if not model:
             raise RuntimeError("it is empty")
-        processor.LoadFromSerializedProto(model)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError as error:
         raise BundleError(
             f"the tokenizer is no SentencePiece model ({len(model)} bytes: {str(error).strip()}); "
@@ -272,7 +308,7 @@ def _parse(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def _without_surrogates(text: str) -> str:
-    """Checks what SentencePiece would answer with a type error."""
+    """Returns the text; refuses lone surrogates, which SentencePiece would answer with a type error."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
