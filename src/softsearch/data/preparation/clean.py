@@ -1,9 +1,13 @@
-"""Cleaning: pairs to keep, written to files so that memory does not grow with the corpus."""
+"""Cleaning: pairs to keep, without repeated ones, written to files so that memory does not grow with the corpus.
+
+Repeated pairs are found by hashes of 64 bits: among n different pairs, about n^2 / 2^65 are mistaken for others, which
+is 3 in a million corpora of 10 million pairs, and 3 in a hundred of a billion.
+"""
 
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import compress, islice, pairwise
 from pathlib import Path
@@ -21,8 +25,8 @@ AT_ONCE = 1 << 21  # hashes in memory at a time
 _log = logging.getLogger(__name__)
 
 Corpus = tuple[str, int]  # the split, and the number among its corpora
-Hashes = NDArray[np.uint64]
 Words = tuple[set[bytes], set[bytes]]  # distinct ones of the source and of the target
+Hashes = NDArray[np.uint64]
 
 
 class CleanChunk(NamedTuple):
@@ -37,7 +41,11 @@ class CleanChunk(NamedTuple):
 
 
 def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs]) -> CleanChunk:
-    """Cleans a chunk, in any process; starts at once, without PyTorch; raises CorpusError as :class:`Cleaner` does."""
+    """Cleans a chunk, in any process, which starts quickly, without PyTorch.
+
+    Raises:
+        CorpusError: a line cannot be read, and dropping its pair is not allowed.
+    """
     corpus, raw = item
     clean = cleaners[corpus](raw)
     src, tgt = ([f"{line}\n".encode() for line in side] for side in (clean.src, clean.tgt))
@@ -51,6 +59,11 @@ class CleanedCorpus:
     """The cleaned pairs of a split, its corpora one after the other, in the files of a new folder.
 
     They are written until ``stack`` is closed, and read after it.
+
+    Attributes:
+        written: pairs of each corpus, repeated ones included.
+        counts: findings in each corpus.
+        words: words at the start of each corpus.
     """
 
     def __init__(self, folder: Path, corpora: int, stack: ExitStack) -> None:
@@ -58,6 +71,8 @@ class CleanedCorpus:
         self._folder = folder
         self._files = [stack.enter_context((folder / name).open("wb")) for name in ("src", "tgt", "numbers", "hashes")]
         self.written = [0] * corpora
+        self.counts: list[Counter[str]] = [Counter() for _ in range(corpora)]
+        self.words: list[Words] = []
         self._dropped: NDArray[np.bool_] | None = None
 
     def append(self, chunk: CleanChunk) -> None:
@@ -65,21 +80,28 @@ class CleanedCorpus:
         contents = chunk.src, chunk.tgt, chunk.numbers.tobytes(), chunk.hashes.tobytes()
         for file, content in zip(self._files, contents, strict=True):
             file.write(content)
-        self.written[chunk.corpus[1]] += len(chunk.numbers)
-
-    def hashes(self) -> Hashes:
-        """The hash of each pair, repeated ones included."""
-        return read_array(self._folder / "hashes", np.uint64)
+        number = chunk.corpus[1]
+        self.written[number] += len(chunk.numbers)
+        self.counts[number].update(chunk.counts)
+        if number == len(self.words):
+            self.words.append((set(chunk.src.split()), set(chunk.tgt.split())))
 
     def drop_repeated(self) -> None:
         """Leaves out pairs that have come before."""
-        hashes = self.hashes()
+        hashes = self._hashes()
         if len(hashes):
             self._dropped = np.memmap(self._folder / "dropped", np.bool_, "w+", shape=hashes.shape)  # all false
             mark_repeated(hashes, self._dropped)
 
+    def count_training_pairs(self, split: str, training: "CleanedCorpus") -> int:
+        """Returns how many pairs are training pairs too, repeated ones included, and warns of them."""
+        shared = count_shared(training._hashes(), self._hashes())
+        if shared:
+            _log.warning("%d of the %d pairs of %s are in the training data too", shared, sum(self.sizes()), split)
+        return shared
+
     def sizes(self) -> list[int]:
-        """The number of pairs left in each corpus."""
+        """Returns the number of pairs left in each corpus."""
         if self._dropped is None:
             return list(self.written)
         begins = np.cumsum([0, *self.written])
@@ -100,35 +122,37 @@ class CleanedCorpus:
 
     def sample(self, side: Literal[0, 1], most: int) -> Iterator[str]:
         """Yields the lines of a side: all, or ``most`` at equal distances."""
-        total, index = sum(self.sizes()), 0
-        for chunk in self.chunks():
-            for line in chunk[side]:
-                if total <= most or index * most // total < (index + 1) * most // total:
-                    yield line.rstrip(b"\n").decode()
-                index += 1
+        total = sum(self.sizes())
+        for index, line in enumerate(line for chunk in self.chunks() for line in chunk[side]):
+            if total <= most or index * most // total < (index + 1) * most // total:
+                yield line.rstrip(b"\n").decode()
+
+    def _hashes(self) -> Hashes:
+        return read_array(self._folder / "hashes", np.uint64)
 
 
-def warn_of_swapped_sides(words: Mapping[Corpus, Words]) -> None:
+def warn_of_swapped_sides(words: Mapping[str, Sequence[Words]]) -> None:
     """Warns of corpora of which both sides have more words in common with the other side of the training corpus.
 
-    ``words`` are those at the start of each corpus. Languages without spaces have few to compare and are not noticed.
+    ``words`` are those at the start of the corpora of every split. Languages without spaces have few to compare and are
+    not noticed.
     """
-    src, tgt = words["train", 0]
-    for (split, number), (other_src, other_tgt) in words.items():
-        if len(other_src & tgt) > len(other_src & src) and len(other_tgt & src) > len(other_tgt & tgt):
-            _log.warning(
-                "source and target of data.%s%s look swapped: their words are those of the other side of the training "
-                "data; check the order of its files",
-                split,
-                f"[{number}]" if number else "",
-            )
+    src, tgt = words["train"][0]
+    for split, corpora in words.items():
+        for number, (other_src, other_tgt) in enumerate(corpora):
+            if len(other_src & tgt) > len(other_src & src) and len(other_tgt & src) > len(other_tgt & tgt):
+                _log.warning(
+                    "source and target of data.%s%s look swapped: their words are those of the other side of the "
+                    "training data; check the order of its files",
+                    split,
+                    f"[{number}]" if number else "",
+                )
 
 
 def mark_repeated(hashes: Hashes, dropped: NDArray[np.bool_]) -> None:
     """Sets ``dropped`` for every pair whose hash occurs earlier; both arrays may be files.
 
-    Reads all hashes once for each 2 million of them, and each time compares those with another remainder, which are
-    about so many.
+    Reads all hashes once for every 2 million of them. Each pass compares those with one remainder, about 2 million.
     """
     parts = -(-len(hashes) // AT_ONCE)
     for part in range(parts):
@@ -140,12 +164,11 @@ def mark_repeated(hashes: Hashes, dropped: NDArray[np.bool_]) -> None:
 
 
 def count_shared(hashes: Hashes, others: Hashes) -> int:
-    """How many of ``others``, a small array, occur in ``hashes``."""
+    """Returns how many of ``others``, a small array, occur in ``hashes``."""
     distinct, inverse = np.unique(others, return_inverse=True)
     shared = np.zeros(len(distinct), dtype=np.bool_)
     for _, chunk in _chunks(hashes):
-        indices = np.searchsorted(distinct, chunk).clip(max=len(distinct) - 1)
-        shared[indices[distinct[indices] == chunk]] = True
+        shared |= np.isin(distinct, chunk)
     return int(shared[inverse].sum())
 
 

@@ -5,8 +5,7 @@ import json
 import logging
 import shutil
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -16,16 +15,13 @@ from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import (
     CleanedCorpus,
-    Corpus,
-    Words,
     clean_pairs,
-    count_shared,
     warn_of_swapped_sides,
 )
 from softsearch.data.preparation.encode import TokenWriter, encode_lines
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
-from softsearch.text.corpus import RawPairs, read_raw
+from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner, CorpusReport
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 
@@ -98,66 +94,55 @@ class _Preparation:
     def run(self, trainer: TokenizerTrainer) -> None:
         corpus_folder = self.folder / "corpus"
         corpus_folder.mkdir()
-        with ExitStack() as stack:
-            cleaned = {
-                split: CleanedCorpus(corpus_folder / split, len(pairs), stack) for split, pairs in self.files.items()
-            }
-            counts = self._clean(cleaned)
+        cleaned = self._clean(corpus_folder)
+        training = cleaned["train"]
         if self.source.filters.duplicates:
-            cleaned["train"].drop_repeated()
-        report = {
-            "corpora": {split: self._reports(split, corpus, counts) for split, corpus in cleaned.items()},
-            "also_in_training": _count_shared(cleaned),
-            "tokens": self._encode(cleaned, self._tokenizers(trainer, cleaned["train"])),
+            training.drop_repeated()
+        report: dict[str, object] = {
+            "corpora": {split: self._reports(split, corpus) for split, corpus in cleaned.items()},
+            "also_in_training": {
+                split: corpus.count_training_pairs(split, training)
+                for split, corpus in cleaned.items()
+                if split != "train"
+            },
         }
-        shutil.rmtree(corpus_folder)
-        (self.folder / REPORT).write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
-
-    def _clean(self, cleaned: Mapping[str, CleanedCorpus]) -> dict[Corpus, Counter[str]]:
-        """Reads and cleans all corpora; returns the findings in each."""
-        cleaners = {
-            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.filters)
-            for split, pairs in self.files.items()
-            for number, (src, tgt) in enumerate(pairs)
-        }
-        counts: dict[Corpus, Counter[str]] = {corpus: Counter() for corpus in cleaners}
-        words: dict[Corpus, Words] = {}
-
-        def raw() -> Iterator[tuple[Corpus, RawPairs]]:
-            for corpus, cleaner in cleaners.items():
-                for pairs in read_raw(cleaner.src, cleaner.tgt):
-                    yield corpus, pairs
-
-        for chunk in ordered_map(partial(clean_pairs, cleaners), raw(), self.processes):
-            cleaned[chunk.corpus[0]].append(chunk)
-            counts[chunk.corpus].update(chunk.counts)
-            if chunk.corpus not in words:
-                words[chunk.corpus] = set(chunk.src.split()), set(chunk.tgt.split())
-            self.progress("reading", sum(count["lines"] for count in counts.values()), None)
-        warn_of_swapped_sides(words)
-        return counts
-
-    def _reports(
-        self, split: str, corpus: CleanedCorpus, counts: Mapping[Corpus, Counter[str]]
-    ) -> list[dict[str, object]]:
-        """The findings in each corpus of a split; raises CorpusError where no pair is left."""
-        reports = []
-        for number, ((src, tgt), kept) in enumerate(zip(self.files[split], corpus.sizes(), strict=True)):
-            repeated = corpus.written[number] - kept
-            report = CorpusReport(src=src, tgt=tgt, kept=kept, repeated=repeated, **counts[split, number])
-            log.info("%s: %s", split, report.summary())
-            report.check()
-            reports.append({**asdict(report), "findings": report.findings()})
-        return reports
-
-    def _tokenizers(self, trainer: TokenizerTrainer, training: CleanedCorpus) -> Tokenizers:
-        """Trains the tokenizers and writes their models."""
         self.progress("training the tokenizer", 0, None)
         most = max(SAMPLE, SAMPLE_PER_ENTRY * trainer.vocab_size)
         src, tgt = trainer.train(training.sample(0, most), training.sample(1, most), self.source.tags)
         (self.folder / "src.model").write_bytes(src.model)
         (self.folder / "tgt.model").write_bytes(tgt.model)
-        return _read_tokenizers(self.folder, self.source)
+        report["tokens"] = self._encode(cleaned, _read_tokenizers(self.folder, self.source))
+        shutil.rmtree(corpus_folder)
+        (self.folder / REPORT).write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
+
+    def _clean(self, folder: Path) -> dict[str, CleanedCorpus]:
+        """Reads and cleans all corpora."""
+        cleaners = {
+            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.filters)
+            for split, pairs in self.files.items()
+            for number, (src, tgt) in enumerate(pairs)
+        }
+        raw = ((corpus, pairs) for corpus, cleaner in cleaners.items() for pairs in read_raw(cleaner.src, cleaner.tgt))
+        lines = 0
+        with ExitStack() as stack:
+            cleaned = {split: CleanedCorpus(folder / split, len(pairs), stack) for split, pairs in self.files.items()}
+            for chunk in ordered_map(partial(clean_pairs, cleaners), raw, self.processes):
+                cleaned[chunk.corpus[0]].append(chunk)
+                lines += chunk.counts["lines"]
+                self.progress("reading", lines, None)
+        warn_of_swapped_sides({split: corpus.words for split, corpus in cleaned.items()})
+        return cleaned
+
+    def _reports(self, split: str, cleaned: CleanedCorpus) -> list[dict[str, object]]:
+        """Returns the findings in the corpora of a split; raises CorpusError where no pair is left."""
+        reports = []
+        corpora = zip(self.files[split], cleaned.sizes(), cleaned.written, cleaned.counts, strict=True)
+        for (src, tgt), kept, written, counts in corpora:
+            report = CorpusReport(src=src, tgt=tgt, kept=kept, repeated=written - kept, **counts)
+            log.info("%s: %s", split, report.summary())
+            report.check()
+            reports.append({**asdict(report), "findings": report.findings()})
+        return reports
 
     def _encode(self, cleaned: Mapping[str, CleanedCorpus], tokenizers: Tokenizers) -> dict[str, list[int]]:
         """Writes the token ids and line numbers of all splits; returns the number of tokens of their sides."""
@@ -176,18 +161,6 @@ class _Preparation:
                 done += len(numbers)
                 self.progress("encoding", done, total)
         return {split: [writer.tokens for writer in sides] for split, sides in writers.items()}
-
-
-def _count_shared(cleaned: Mapping[str, CleanedCorpus]) -> dict[str, int]:
-    """The number of pairs of validation and test that are training pairs too, with a warning."""
-    shared = {}
-    for split, corpus in cleaned.items():
-        if split != "train":
-            shared[split] = count_shared(cleaned["train"].hashes(), corpus.hashes())
-            if shared[split]:
-                pairs = sum(corpus.sizes())
-                log.warning("%d of the %d pairs of %s are in the training data too", shared[split], pairs, split)
-    return shared
 
 
 class _LogProgress:
