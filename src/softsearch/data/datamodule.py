@@ -1,4 +1,4 @@
-"""The one LightningDataModule: prepares any parallel source, serves token-budget batches, and resumes anywhere."""
+"""LightningDataModule of any parallel source: prepares it, serves token-budget batches, and resumes anywhere."""
 
 import logging
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ParallelDataModule(LightningDataModule):
-    """Prepares a parallel corpus in ``cache_dir`` and serves it in batches; ``seed`` decides on the training order."""
+    """Prepares a parallel corpus in ``cache_dir`` and serves it in batches; ``seed`` determines the training order."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ParallelDataModule(LightningDataModule):
         return prepare(self.source, self.tokenizer_trainer, self.cache_dir)
 
     def lines(self, split: str) -> tuple[list[str], list[str]]:
-        """The source and target text of ``split``, line by line as in the files.
+        """Returns the source and target text of ``split``, line by line as in the files.
 
         Raises:
             CorpusError: the data has no such split.
@@ -68,7 +68,7 @@ class ParallelDataModule(LightningDataModule):
         return list(read_lines(src)), list(read_lines(tgt))
 
     def check(self, world_size: int) -> None:
-        """Checks that every process will have training and validation batches, before the others are started.
+        """Checks, before other processes are started, that all will have training and validation batches.
 
         Raises:
             CorpusError: there are fewer sentences than processes, or one does not fit into a batch.
@@ -83,7 +83,7 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def train_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the remaining training batches.
+        """Returns this rank's share of the remaining training batches.
 
         Raises:
             ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``.
@@ -116,7 +116,7 @@ class ParallelDataModule(LightningDataModule):
         return self._loader(dataset, sampler)
 
     def val_dataloader(self) -> DataLoader[Batch]:
-        """This rank's share of the validation batches."""
+        """Returns this rank's share of the validation batches."""
         dataset = self.prepared.dataset("val")
         trainer = self.trainer
         assert trainer is not None
@@ -125,7 +125,7 @@ class ParallelDataModule(LightningDataModule):
         return self._loader(dataset, [batch.tolist() for batch in batches[trainer.global_rank :: trainer.world_size]])
 
     def state_dict(self) -> dict[str, Any]:
-        """The position in training, the data and the number of processes."""
+        """Returns the position in training, the data and the number of processes."""
         return {
             "batches_trained": self.batches_trained,
             "epoch_batches": self.epoch_batches,
@@ -158,7 +158,7 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def _train_batches(self, src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]) -> list[Indices]:
-        """Batches of the pairs within ``batching.max_length``, with room for longer segmentations."""
+        """Returns batches of the pairs within ``batching.max_length``, with room for longer segmentations."""
         chosen = self._chosen(np.maximum(src_lengths, tgt_lengths))
         batching = self.batching
         if batching.max_length is not None:
@@ -168,7 +168,7 @@ class ParallelDataModule(LightningDataModule):
         return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
 
     def _chosen(self, longest: NDArray[np.int32]) -> Indices:
-        """The indices of the training pairs within ``batching.max_length``.
+        """Returns the indices of the training pairs within ``batching.max_length``.
 
         Args:
             longest: [pairs] length of the longer side.
@@ -192,7 +192,7 @@ class ParallelDataModule(LightningDataModule):
         return chosen
 
     def _resampler(self) -> Resampler | None:
-        """Draws new segmentations of the training side at each epoch, if the tokenizer is sampled."""
+        """Returns what draws new segmentations of the training side in every epoch; None without sampling."""
         trainer = self.tokenizer_trainer
         if not trainer.sampling:
             return None
@@ -205,16 +205,12 @@ class ParallelDataModule(LightningDataModule):
     def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
         # Lightning rebuilds neither a list nor our own sampler for several processes.
         return DataLoader(
-            dataset,  # type: ignore[arg-type]  # returns whole batches, through __getitems__
+            dataset,  # type: ignore[arg-type]  # returns whole batches by __getitems__
             batch_sampler=batches,
-            collate_fn=_identity,
+            collate_fn=Batch._make,  # it is one already, and stays so
             num_workers=self.batching.num_workers,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
         )
-
-
-def _identity(batch: Any) -> Any:
-    return batch
 
 
 def _check_interval(trainer: Trainer, batches: int) -> None:

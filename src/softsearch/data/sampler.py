@@ -1,4 +1,4 @@
-"""Token-budget batches, and their order: a pure function of (seed, batches trained), so that any run can be resumed."""
+"""Token-budget batches, and their order: a pure function of seed and batches trained, so that any run can resume."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Batching:
         tokens: most tokens on either side of a batch, padding included.
         sentences: most sentences in a batch; no limit by default.
         max_length: most tokens on a side of a training pair, EOS included; longer pairs are left out and counted.
-        num_workers: processes that collate batches; 0 does it in the training process, which is enough for most runs.
+        num_workers: processes that make batches; 0 makes them in the training process, which is enough for most runs.
     """
 
     tokens: AtLeastOne = 4096
@@ -57,7 +57,7 @@ class Batching:
 
 
 def _snake(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> Indices:
-    """Sentences by target length, then by source length: ascending for even target lengths, descending for odd."""
+    """Sorts by target length, then by source length: ascending for even target lengths, descending for odd."""
     small = max(int(src_lengths.max(initial=0)), int(tgt_lengths.max(initial=0))) < 2**15
     dtype = np.int16 if small else np.int64  # 16 bits are sorted by counting: ten times as fast
     src, tgt = src_lengths.astype(dtype), tgt_lengths.astype(dtype)
@@ -67,7 +67,7 @@ def _snake(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -
 
 
 def padding_efficiency(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> float:
-    """Share of real tokens among all tokens of one side of the padded batches."""
+    """Returns the share of real tokens among all tokens of one side of the padded batches."""
     sizes = np.array([len(batch) for batch in batches])
     sorted_lengths = lengths[np.concatenate(batches)]
     widest = np.maximum.reduceat(sorted_lengths, np.cumsum(sizes) - sizes)
@@ -98,13 +98,13 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
 class BucketBatchSampler:
     """Yields this rank's remaining batches of the running epoch, as lists of draws.
 
-    A draw is ``epoch * sentences + index``, so that each epoch of a pair can have another segmentation.
+    A draw is ``epoch * sentences + index``, so that a pair can have another segmentation in every epoch.
 
-    Each epoch has the same batch shapes in a new order; sentences of equal lengths trade places. The ranks take
-    neighbouring batches at the same time, whose sizes are similar, so that none waits long for another.
+    Epochs have the same batch shapes in different orders; sentences of equal lengths trade places. At the same time the
+    ranks take neighbouring batches, whose sizes are similar, so that none waits long for another.
 
     Args:
-        batches: of :meth:`Batching.cut`, in order of length.
+        batches: batches from :meth:`Batching.cut`, in order of length.
         position: returns the number of batches that this rank has trained in the whole run.
     """
 
@@ -129,11 +129,11 @@ class BucketBatchSampler:
         self.position, self.seed, self.rank, self.world_size = position, seed, rank, world_size
 
     def __len__(self) -> int:
-        """Batches in an epoch of a rank, the same on all ranks and in all epochs."""
+        """Number of batches of a rank in an epoch, the same on all ranks and in all epochs."""
         return len(self.batches) // self.world_size
 
     def plan(self, epoch: int) -> list[Indices]:
-        """The batches of all ranks in an epoch; rank r takes every ``world_size``-th from r on."""
+        """Returns the batches of all ranks in an epoch; rank r takes every ``world_size``-th from r on."""
         rng = np.random.default_rng((self.seed, epoch))
         shuffled = np.empty_like(self.order)
         for groups in self._blocks():
@@ -145,13 +145,13 @@ class BucketBatchSampler:
         return [batches[turn * self.world_size + rank] for turn in turns for rank in range(self.world_size)]
 
     def __iter__(self) -> Iterator[list[int]]:
-        """The rest of the running epoch."""
+        """Yields the rest of the running epoch."""
         epoch, start = divmod(self.position(), len(self))
         for batch in self.plan(epoch)[self.rank :: self.world_size][start:]:
             yield (batch.astype(np.int64) + epoch * self.sentences).tolist()
 
     def _blocks(self) -> Iterator[NDArray[np.int64]]:
-        """The bounds of neighbouring groups, about a million sentences at a time, to bound the memory for sorting."""
+        """Yields bounds of neighbouring groups, about a million sentences at a time, to sort in little memory."""
         ends = np.searchsorted(self.groups, np.arange(_AT_ONCE, len(self.order), _AT_ONCE))
         for first, last in pairwise(np.unique([0, *ends, len(self.groups) - 1])):
             yield self.groups[first : last + 1]

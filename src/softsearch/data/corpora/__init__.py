@@ -1,1 +1,1 @@
-"""Where parallel text comes from: a generator, a pinned download, the user's own files."""
+"""Sources of parallel text: a generator, a pinned download, the user's own files."""

@@ -21,8 +21,8 @@ class ParallelSource(ABC):
     """Parallel text in files, by split.
 
     Args:
-        reverse_source: the model reads the source from its end to its start (Sutskever et al. 2014, section 3.3).
-        target_direction: with ``r2l`` the model writes the target from its end to its start.
+        reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
+        target_direction: ``r2l`` writes the target from its end to its start.
     """
 
     src_lang: str
@@ -51,21 +51,21 @@ class ParallelSource(ABC):
         return NO_FILTERS
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """How often a pair of each training corpus is seen in an epoch; ``sizes`` are their numbers of pairs."""
+        """Returns how often the pairs of each training corpus are seen in an epoch; ``sizes`` are numbers of pairs."""
         return [1.0] * len(sizes)
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
-        """Returns the files of each training corpus; raises as :meth:`files`."""
+        """Returns the files of every training corpus; raises as :meth:`files`."""
         return [self.files(cache_dir)["train"]]
 
     @abstractmethod
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the source and the target file of each split, generated or downloaded if need be.
+        """Returns the source and the target file of every split, generated or downloaded if need be.
 
         Of several training corpora this is the first; :meth:`train_files` has them all.
 
         Args:
-            cache_dir: folder for generated and downloaded files, which are used again with the same options.
+            cache_dir: folder for generated and downloaded files, which are reused with the same options.
 
         Raises:
             CorpusError: a file is missing or cannot be written.
@@ -73,10 +73,10 @@ class ParallelSource(ABC):
 
 
 def text_sha256(path: Path) -> str:
-    """The SHA-256 of a file of text.
+    """Returns the SHA-256 of a text file.
 
     Raises:
-        CorpusError: it cannot be read.
+        CorpusError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:

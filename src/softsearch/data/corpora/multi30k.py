@@ -12,7 +12,7 @@ from softsearch.errors import ConfigError, CorpusError
 
 UPSTREAM = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/"
 _REGISTRY = Path(__file__).with_name("multi30k_sha256.txt")
-_SECONDS = 30  # until a download is given up
+_SECONDS = 30  # timeout of a download
 
 Language = Literal["cs", "de", "en", "fr"]
 TestSet = Literal["test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr"]
@@ -52,7 +52,7 @@ class Multi30k(ParallelSource):
         return "lc_tok" if self.variant == "lc_tok" else "plain"
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the files in ``root``, or else those in ``cache_dir``, downloaded if need be.
+        """Returns the files in ``root``, or those in ``cache_dir``, downloaded if need be.
 
         Raises:
             CorpusError: ``root`` lacks a file, or a file cannot be downloaded or is not the pinned one.

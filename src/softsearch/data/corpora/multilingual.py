@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 class Multilingual(ParallelSource):
     """Several corpora, whose source lines begin with the tag of their target language: ``<2de> a man``.
 
-    A tag is one piece of the vocabulary, and lines to translate begin with it too (arXiv:1611.04558, section 3).
+    A tag is one piece of the vocabulary, and lines to translate begin with one too (arXiv:1611.04558, section 3).
     ``src_lang`` and ``tgt_lang`` name all languages, for tables.
 
     Raises:
@@ -107,6 +107,6 @@ def _digest(path: Path) -> str:
 
 @lru_cache
 def _digest_once(path: Path, size: int, mtime_ns: int) -> str:
-    """The SHA-256 of a file, read again only when it has changed: each validation asks for the files anew."""
+    """Returns the SHA-256 of a file, read again only when it has changed, because every validation asks for it."""
     del size, mtime_ns
     return text_sha256(path)

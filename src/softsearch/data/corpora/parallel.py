@@ -22,16 +22,16 @@ class Parallel(ParallelSource):
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
         src_lang: the source language; by default the suffix of the source training file (``news.en.gz`` is ``en``).
-        tgt_lang: likewise.
+        tgt_lang: the target language, likewise.
         text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
-        weights: how often a pair of each corpus is seen in an epoch: with 2.5 half of the pairs twice and the others
+        weights: how often the pairs of each corpus are seen in an epoch: with 2.5 half of them twice and the others
             three times, with 0.5 half of them never.
-        temperature: instead of weights. A corpus of n pairs gets a share of each epoch in proportion to n^(1/T)
-            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2). The largest corpus is seen once; the higher T, the
-            more often pairs of small corpora are repeated, with 1 not at all.
+        temperature: T, instead of weights: a corpus of n pairs gets a share of an epoch in proportion to n^(1/T)
+            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2). The largest corpus is seen once; a higher T
+            repeats small corpora more often, 1 does not repeat them.
 
     Raises:
-        ConfigError: a value does not name two files, the weights do not fit, or a language is unknown.
+        ConfigError: a value does not name two files, the weights do not fit, or a language is not given.
     """
 
     train: Sequence[str | Path] | Sequence[Sequence[str | Path]]
@@ -98,15 +98,12 @@ class Parallel(ParallelSource):
         return {split: _existing(split, pair) for split, pair in pairs.items()}
 
     def corpora(self) -> list[Sequence[str | Path]]:
-        """The pairs of training files, as given."""
-        given: Sequence[object] = self.train
-        several = (
-            isinstance(given, list | tuple) and bool(given) and all(isinstance(pair, list | tuple) for pair in given)
-        )
+        """Returns the pairs of training files as given."""
+        several = self.train and all(isinstance(pair, list | tuple) for pair in self.train)
         return list(self.train) if several else [self.train]  # type: ignore[arg-type, list-item]
 
     def _named(self) -> list[tuple[str, Sequence[str | Path]]]:
-        """Every pair of files with the key that it stands under."""
+        """Returns every pair of files with its key."""
         test = [] if self.test is None else [("test", self.test)]
         return [*(("train", pair) for pair in self.corpora()), ("val", self.val), *test]
 
