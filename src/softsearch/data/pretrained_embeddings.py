@@ -18,8 +18,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> str:
     """Copies the vectors of ``path`` into the rows of ``matrix`` with their pieces; other rows stay.
 
-    Each line is ``token v1 ... vd``; a first line ``count d`` is optional. A piece takes the vector of the token of its
-    name, else of its name without a leading U+2581. Values of unknown tokens are only counted.
+    Lines are ``token v1 ... vd``; a first line ``count d`` is optional. A piece takes the vector of the token of its
+    name, or else of its name without a leading U+2581. Values of unknown tokens are only counted.
 
     Args:
         matrix: ``[vocab, dim]``, changed in place.
@@ -27,18 +27,18 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
         path: a UTF-8 file, plain, gzip or xz.
 
     Returns:
-        How many pieces were found, in one line.
+        One line that says how many pieces have a vector.
 
     Raises:
-        CorpusError: the file cannot be read or is cut off, has vectors of another width, a value that is no finite
-            number, a token of the vocabulary twice, or none of them.
+        CorpusError: the file cannot be read or is cut off, has vectors of another width, a value that is not a finite
+            number, a token of the vocabulary twice, or none of the vocabulary.
     """
     dim = matrix.shape[1]
     rows = dict(list(enumerate(pieces))[len(SPECIALS) :])
     exact = {piece: row for row, piece in rows.items()}
     stripped = {piece[1:]: row for row, piece in rows.items() if piece.startswith(_SPACE) and len(piece) > 1}
     lines: dict[str, int] = {}  # token of the vocabulary -> its line
-    is_exact: dict[int, bool] = {}  # row with a vector -> whether it is that of its own name
+    is_exact: dict[int, bool] = {}  # row with a vector -> whether the vector has exactly its name
     number, header = 0, None
     for number, line in enumerate(read_lines(path), start=1):
         token, _, values = line.rstrip(" ").partition(" ")

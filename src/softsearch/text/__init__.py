@@ -1,1 +1,1 @@
-"""Text as the lab and the runtime read it: strict parallel files, tokenizers, special tokens."""
+"""Text in the lab and the runtime: strict parallel files, cleaning, tokenizers, special tokens."""

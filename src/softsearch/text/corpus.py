@@ -44,7 +44,7 @@ class RawPairs(NamedTuple):
 
 
 def is_blank(text: str) -> bool:
-    """Whether the text is empty or all white space, control and format characters."""
+    """Returns whether the text has nothing but white space, control and format characters."""
     return all(unicodedata.category(char) in ("Cc", "Cf", "Zs", "Zl", "Zp") for char in text)
 
 
@@ -146,7 +146,7 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
 
 
 def refuse_utf16(first: bytes, name: str) -> None:
-    """Checks the first line of a file: UTF-16 has its mark, or every second byte and no other is 0.
+    """Checks the first line of a file: UTF-16 has its mark, or every second byte, and only these, is 0.
 
     Raises:
         CorpusError: the file is UTF-16.

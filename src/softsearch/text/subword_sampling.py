@@ -1,7 +1,7 @@
 """Subword sampling: BPE-dropout and subword regularisation over the pieces of a SentencePiece model.
 
-SentencePiece samples too, but not reproducibly: 0.2.3 mixes its seed with a number of the process, and 0.2.0 and 0.2.1
-ignore a seed in a thread that has drawn before.
+SentencePiece samples too, but not reproducibly: 0.2.3 mixes its seed with a number of the process, 0.2.0 and 0.2.1
+ignore a seed in a thread that has sampled before.
 """
 
 import math
@@ -23,7 +23,7 @@ _CACHED_WORDS = 1 << 16
 class SubwordSampler:
     """Draws other segmentations of tokenized text.
 
-    BPE: at each step each possible merge is dropped with probability ``alpha``, and the best of the others is made,
+    BPE: at every step each possible merge is dropped with probability ``alpha`` and the best of the others is made,
     until there is none (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
     P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). So a larger ``alpha`` varies the segmentation more
     in BPE and less in unigram. Language tags stay whole, and text with unknown characters, which ids cannot name, keeps

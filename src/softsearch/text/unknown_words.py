@@ -11,13 +11,13 @@ from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 
 
 class UnknownWords:
-    """Replaces each <unk> of a translation, for models over words.
+    """Replaces every <unk> of a translation, for models over words.
 
-    As Jean et al. 2015 (arXiv:1412.2007, section 3.3), after Luong et al. 2015 (arXiv:1410.8206): the source word with
-    the most attention at <unk> is translated by the dictionary, or copied where the dictionary lacks it.
+    The source word with the most attention at <unk> is translated by the dictionary, or copied where the dictionary
+    lacks it (Jean et al. 2015, arXiv:1412.2007, section 3.3, after Luong et al. 2015, arXiv:1410.8206).
 
     Raises:
-        ConfigError: a tokenizer is not of words.
+        ConfigError: a tokenizer has smaller units than words.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class UnknownWords:
         self.src_tokenizer, self.tgt_tokenizer, self.dictionary = src_tokenizer, tgt_tokenizer, dictionary
 
     def __call__(self, src_text: str, tokens: Sequence[int], alignments: NDArray[np.floating] | None) -> str:
-        """The text of the translation ``tokens`` of the text ``src_text``.
+        """Returns the text of ``tokens``, a translation of ``src_text``.
 
-        ``alignments`` is the attention at each token, ``[len(tokens), src_len]`` or more rows. Tokens and the source in
-        the alignments are in the model's order, and the source has EOS at its end.
+        ``alignments`` is the attention at every token, ``[len(tokens), src_len]`` or more rows. Tokens and the source
+        are in the model's order, and the source ends with EOS.
 
         Raises:
             InputError: there is an <unk> and no alignments.
@@ -60,10 +60,10 @@ class UnknownWords:
 
 
 def most_attended(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
-    """The index in ``words`` with the largest weight in each row; EOS and language tags are no words.
+    """Returns the index in ``words`` with the largest weight in every row; EOS and language tags do not count.
 
-    ``words`` are in the model's order, ``alignments`` ``[tgt_len, len(words) + 1]``, EOS last; returns ``[tgt_len]``,
-    or None where the source has no word.
+    ``words`` are in the model's order, ``alignments`` are ``[tgt_len, len(words) + 1]``, EOS last; the result is
+    ``[tgt_len]``, or None where the source has no word.
     """
     indices = np.array([i for i, word in enumerate(words) if not LANGUAGE_TAG.fullmatch(word)], dtype=np.int64)
     return indices[alignments[:, indices].argmax(axis=1)] if indices.size else None

@@ -1,4 +1,4 @@
-"""The special tokens, the same in every vocabulary, model, bundle and search, and the tags of languages."""
+"""Special tokens, the same in every vocabulary, model, bundle and search, and tags of languages."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ BOS = 2
 EOS = 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
-# At the start of a source line, the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
+# Tag at the start of a source line: the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
 LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
 
 

@@ -1,4 +1,4 @@
-"""Word dictionaries in text files: ``source<TAB>target<TAB>count``, one source word on a line."""
+"""Word dictionaries in text files: lines of ``source<TAB>target<TAB>count``, one per source word."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,9 @@ class Entry(NamedTuple):
 
 
 def best_translations(counts: Counts) -> list[Entry]:
-    """The translation that each source word was aligned with most often; the most frequent entries first.
+    """Returns the translation that every source word was aligned with most often, the most frequent entries first.
 
-    Of equally frequent ones, the target word with fewer alignments altogether is taken, as the more specific one.
+    Of equally frequent ones it takes the target word with fewer alignments in all, which is the more specific one.
     """
     totals: Counter[str] = Counter()
     choices: dict[str, list[Entry]] = defaultdict(list)
@@ -43,7 +43,7 @@ def write_dictionary(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def read_dictionary(path: Path) -> dict[str, str]:
-    """Reads a dictionary: the translation, of one word or several, of each source word.
+    """Returns the translation, one word or several, of every source word in a file.
 
     Raises:
         CorpusError: the file cannot be read, or a line is wrong.

@@ -53,7 +53,7 @@ class Parallel(ParallelSource):
                 )
         for key, path in zip(("src_lang", "tgt_lang"), self.corpora()[0], strict=True):
             language = getattr(self, key) or _language_suffix(path)
-            if not isinstance(language, str) or not language:
+            if not language:
                 raise ConfigError(
                     f"data.{key} is {getattr(self, key)!r} and the training file has no suffix for it; "
                     f"set data.{key}=CODE"

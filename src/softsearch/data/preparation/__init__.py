@@ -1,1 +1,1 @@
-"""From text files to token ids on disk."""
+"""Preparation of text files as token ids on disk."""

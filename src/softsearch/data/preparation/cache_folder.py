@@ -1,4 +1,4 @@
-"""Cache folders: made by one process while others wait, whole or absent, and checked when opened."""
+"""Cache folders: made by one process while others wait, complete or absent, and checked when opened."""
 
 import fcntl
 import hashlib
@@ -18,17 +18,17 @@ import numpy as np
 from softsearch.errors import CorpusError
 
 INDEX = "files.json"
-OLD = 86_400.0  # seconds without a change after which another host's unfinished folder is abandoned
+OLD = 86_400.0  # seconds without a change after which another host's unfinished folder counts as abandoned
 _WHOLE = 64 << 20  # bytes up to which a file is hashed as a whole
-_BLOCK, _BLOCKS = 64 << 10, 64  # of a larger file: bytes of a block, and how many blocks are hashed
+_BLOCK, _BLOCKS = 64 << 10, 64  # of a larger file: bytes of a block, and the number of blocks hashed
 log = logging.getLogger(__name__)
 
 
 def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Makes ``folder`` with ``write`` unless it is there and undamaged; a damaged one is made again, with a warning.
+    """Makes ``folder`` with ``write`` unless it exists undamaged; a damaged one is made again, with a warning.
 
     Its name must identify its content. Of several processes one makes it and the others wait. On a file system without
-    locks each of them makes it, and the first to finish wins.
+    locks all of them make it, and the first to finish wins.
 
     Raises:
         CorpusError: the disk is full or the folder is not writable.
@@ -39,7 +39,7 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _lock(folder) as locked:
             problem = damage(folder)
-            if problem is None:  # another process has made it meanwhile
+            if problem is None:  # made by another process meanwhile
                 return
             if folder.exists():
                 log.warning("%s is damaged and is made again: %s", folder, problem)
@@ -59,11 +59,11 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """What is wrong with a folder made by :func:`make_folder`; None if nothing is.
+    """Returns what is wrong with a folder made by :func:`make_folder`; None if nothing is.
 
-    Missing, additional and resized files are found, and every change in files of up to 64 MiB. Of larger files 64
-    blocks of 64 KiB at equal distances are read, the first and the last bytes among them. Hidden files, which file
-    systems and file browsers leave behind, are ignored.
+    Detects missing, additional and resized files, and every change in files of up to 64 MiB. Of larger files it reads
+    64 blocks of 64 KiB at equal distances, the first and the last bytes among them. Hidden files, which file systems
+    and file browsers leave behind, are ignored.
     """
     try:
         expected = json.loads((folder / INDEX).read_text(encoding="utf-8"))
@@ -85,7 +85,7 @@ def damage(folder: Path) -> str | None:
 
 
 def _describe_files(folder: Path) -> dict[str, str]:
-    """The sizes and digests of the files, by name."""
+    """Returns the sizes and digests of the files by name."""
     files = sorted(path for path in folder.iterdir() if path.name != INDEX and not path.name.startswith("."))
     return {path.name: _describe(path) for path in files}
 
@@ -107,7 +107,7 @@ def _describe(path: Path) -> str:
 def _lock(folder: Path) -> Iterator[bool]:
     """Waits until no other process makes ``folder``; yields False where the file system has no locks.
 
-    The kernel holds the lock, so that it ends with the process, however that ends; the lock's file stays.
+    The kernel holds the lock, so it ends with the process, however that ends; the lock's file stays.
     """
     locked = True
     with folder.with_name(f".{folder.name}.lock").open("ab") as file:  # network file systems want it open for writing
@@ -128,9 +128,9 @@ def _lock(folder: Path) -> Iterator[bool]:
 
 
 def _remove_leftovers(parent: Path, own: str | None) -> None:
-    """Removes the unfinished folders of killed processes.
+    """Removes the unfinished folders of killed processes: those with the prefix ``own``, and old ones.
 
-    On this host only the holder of the lock can be at work, so those with the prefix ``own`` go, and others when old.
+    On this host only the holder of the lock can be writing.
     """
     for path in parent.glob(".unfinished-*"):
         if (own and path.name.startswith(own)) or time.time() - _last_change(path) > OLD:
@@ -141,12 +141,12 @@ def _remove_leftovers(parent: Path, own: str | None) -> None:
 def _last_change(folder: Path) -> float:
     try:
         return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
-    except FileNotFoundError:  # its owner is at work
+    except FileNotFoundError:  # its owner is writing
         return time.time()
 
 
 def _publish(new: Path, folder: Path, old: Path) -> None:
-    """Renames the finished folder to its name; if another process was faster, its equal copy stays."""
+    """Renames the finished folder to its name, unless another process was faster: then its equal copy stays."""
     if damage(folder) is None:
         return
     try:

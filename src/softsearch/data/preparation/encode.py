@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from softsearch.text.tokenizer import Tokenizers
 
 Number = TypeVar("Number", bound=np.generic)
-Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the length of each sentence
+Tokens = tuple[NDArray[np.integer], NDArray[np.int32]]  # all ids in one row, and the lengths of the sentences
 
 
 def encode_lines(
     tokenizers: Tokenizers, chunk: tuple[str, list[bytes], list[bytes], NDArray[np.int64]]
 ) -> tuple[str, Tokens, Tokens, NDArray[np.int64]]:
-    """The split, both sides' lines and their numbers -> the split, both sides' ids and the numbers.
+    """Encodes a split, both sides' lines and their numbers to the split, both sides' ids and the numbers.
 
-    For any process; starts at once, without PyTorch.
+    For any process, which starts quickly, without PyTorch.
     """
     split, *sides, numbers = chunk
     src, tgt = (
@@ -31,12 +31,12 @@ def encode_lines(
 
 
 def id_type(vocab_size: int) -> type[np.integer]:
-    """The smallest NumPy type that holds all ids."""
+    """Returns the smallest NumPy type that holds all ids."""
     return np.uint16 if vocab_size <= 2**16 else np.int32
 
 
 def flat(sentences: Sequence[Sequence[int]], vocab_size: int) -> Tokens:
-    """All ids in one row, and the length of each sentence."""
+    """Returns all ids in one row, and the lengths of the sentences."""
     lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
     return np.fromiter(chain.from_iterable(sentences), id_type(vocab_size), int(lengths.sum())), lengths
 

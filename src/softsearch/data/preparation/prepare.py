@@ -1,4 +1,4 @@
-"""From text files to token ids on disk: once for each content, never half-written, with bounded memory."""
+"""Preparation of text files as token ids on disk: once per content, never half-written, with bounded memory."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ FORMAT = 3
 # Least number of pairs to train tokenizers on; large vocabularies need more.
 SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
 Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
-Progress = Callable[[str, int, int | None], None]  # the task, pairs done, all pairs if known
+Progress = Callable[[str, int, int | None], None]  # the task, pairs done, and all pairs where that is given
 log = logging.getLogger(__name__)
 
 
@@ -44,9 +44,9 @@ def prepare(
     """Trains the tokenizers on the training side and encodes all splits, unless that has been done before.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
-    side and those that the source's filters refuse. Safe to call from several processes: one prepares and the others
+    side and those that the source's filters drop. Safe to call from several processes: one prepares and the others
     wait. Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged.
-    The result does not depend on ``processes``. By default, the log has a line of progress every 10 seconds.
+    The result does not depend on ``processes``. By default, progress is logged every 10 seconds.
 
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.
@@ -72,7 +72,9 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
 
 
 def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer) -> str:
-    options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}  # done while training
+    options = {
+        name: value for name, value in asdict(trainer).items() if name != "sampling"
+    }  # done in training
     corpora = {split: len(pairs) for split, pairs in files.items()}
     identity = [FORMAT, options, corpora, source.reversed_sides, source.tags, asdict(source.filters)]
     digest = hashlib.sha256(json.dumps(identity).encode())

@@ -1,4 +1,4 @@
-"""A folder of prepared data, and the mix of its training corpora."""
+"""Prepared data: the datasets of a folder, and the mix of its training corpora."""
 
 import hashlib
 import json
@@ -21,8 +21,8 @@ class PreparedData:
     """A folder of prepared data.
 
     Args:
-        folder: named after the content that it was made of.
-        repeats: how often a pair of each training corpus is seen in an epoch.
+        folder: folder, named after the content that it was made from.
+        repeats: how often the pairs of each training corpus are seen in an epoch.
     """
 
     folder: Path
@@ -32,27 +32,27 @@ class PreparedData:
 
     @property
     def fingerprint(self) -> str:
-        """Changes with the text, the tokenizer's options, the mix of corpora and the format."""
+        """Hash of the text, the tokenizer's options, the mix of corpora and the format."""
         if not self._mixed:
             return self.folder.name
         return f"{self.folder.name}-{hashlib.sha256(json.dumps(self.repeats).encode()).hexdigest()[:8]}"
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """``train``, ``val`` and perhaps ``test``."""
+        """``train``, ``val`` and, if there is one, ``test``."""
         return tuple(self.report()["corpora"])
 
     def report(self) -> dict[str, Any]:
-        """What was found in the text."""
+        """Returns the findings in the text."""
         report: dict[str, Any] = json.loads((self.folder / REPORT).read_text(encoding="utf-8"))
         return report
 
     def kept_pairs(self, split: str) -> list[int]:
-        """The number of pairs of each corpus of ``split``."""
+        """Returns the number of pairs of every corpus of ``split``."""
         return [corpus["kept"] for corpus in self.report()["corpora"][split]]
 
     def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:
-        """The pairs of ``split``, in new segmentations at each epoch if there is a ``resampler``."""
+        """Returns the pairs of ``split``, with a ``resampler`` in new segmentations in every epoch."""
         rows = self._rows(split)
         src, tgt = (
             TokenStore(self.folder / f"{split}.{side}", id_type(tokenizer.vocab_size), rows)
@@ -61,7 +61,7 @@ class PreparedData:
         return ParallelDataset(src, tgt, resampler)
 
     def place(self, split: str, index: int) -> tuple[int, int]:
-        """The corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""
+        """Returns the corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""
         rows = self._rows(split)
         row = index if rows is None else int(rows[index])
         ends = np.cumsum(self.kept_pairs(split))
@@ -73,12 +73,12 @@ class PreparedData:
         return any(repeat != 1 for repeat in self.repeats)
 
     def _rows(self, split: str) -> NDArray[np.integer] | None:
-        """The rows of an epoch; None for each row of the files once."""
+        """Returns the rows of an epoch; None where that is every row of the files once."""
         if split != "train" or not self._mixed:
             return None
         parts, begin = [], 0
         for size, repeat in zip(self.kept_pairs("train"), self.repeats, strict=True):
-            # Index k of an epoch has the pair k / repeat: what is left out or repeated lies at equal distances.
+            # Index k of an epoch is the pair k / repeat: pairs left out or repeated are at equal distances.
             indices = np.arange(max(1, int(size * repeat)))
             parts.append(begin + np.minimum(indices / repeat, size - 1).astype(np.int64))
             begin += size

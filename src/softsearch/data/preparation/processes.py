@@ -1,4 +1,4 @@
-"""A process pool that maps a function over many items, in order and with bounded memory."""
+"""Process pool that maps a function over many items, in order and with bounded memory."""
 
 import signal
 from collections import deque
@@ -12,15 +12,15 @@ from softsearch.errors import CorpusError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_WAITING = 4  # items under way for each process
-_task: list[Callable[[Any], Any]] = []  # of a worker process
+_WAITING = 4  # items in progress per process
+_task: list[Callable[[Any], Any]] = []  # the task of a worker process
 
 
 def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes: int) -> Iterator[Result]:
-    """Yields ``task(item)`` for each item in order, whatever the number of processes.
+    """Yields ``task(item)`` for every item in order, whatever the number of processes.
 
-    Unlike ``Executor.map``, it does not read ``items`` far ahead. ``task`` is sent to each process once, so it may be
-    large; with one process the work is done here.
+    Unlike ``Executor.map``, it does not read ``items`` far ahead. ``task`` is sent to a process once, so it may be
+    large; with one process the work is done in this one.
 
     Raises:
         CorpusError: a process was killed.
@@ -29,7 +29,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
         yield from map(task, items)
         return
     waiting: deque[Any] = deque()
-    # Not forked: this process may have threads of PyTorch or a logger, and a copy of it would wait for them.
+    # Not forked: this process may have threads of PyTorch or a logger, whose locks a copy would wait for in vain.
     context = get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_start, initargs=(task,)) as pool:
         try:
@@ -49,7 +49,7 @@ def ordered_map(task: Callable[[Item], Result], items: Iterable[Item], processes
 
 
 def _start(task: Callable[[Any], Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first process ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first ends the others
     _task.append(task)
 
 
