@@ -72,9 +72,7 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
 
 
 def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer) -> str:
-    options = {
-        name: value for name, value in asdict(trainer).items() if name != "sampling"
-    }  # done in training
+    options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}  # done in training
     corpora = {split: len(pairs) for split, pairs in files.items()}
     identity = [FORMAT, options, corpora, source.reversed_sides, source.tags, asdict(source.filters)]
     digest = hashlib.sha256(json.dumps(identity).encode())
