@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lightning import LightningDataModule, Trainer
+from lightning import LightningDataModule
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
@@ -103,7 +103,13 @@ class ParallelDataModule(LightningDataModule):
             world_size=trainer.world_size,
         )
         self.epoch_batches = len(sampler)
-        _check_interval(trainer, len(sampler))
+        interval = trainer.val_check_interval
+        if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > len(sampler):
+            raise ConfigError(
+                f"trainer.val_check_interval is {interval}, but an epoch has {len(sampler)} batches, and with "
+                f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted in each; set that "
+                "to null, or the interval to 1.0 for the end of an epoch"
+            )
         if self._epochs_trained is not None:
             self.batches_trained, self._epochs_trained = self._epochs_trained * len(sampler), None
         log.info(
@@ -183,7 +189,7 @@ class ParallelDataModule(LightningDataModule):
             raise CorpusError(f"no training pair is within batching.max_length={self.batching.max_length}; raise it")
         worst = chosen[longest[chosen].argmax()]
         if longest[worst] > self.batching.tokens:
-            corpus, line = self.prepared.place("train", int(worst))
+            corpus, line = self.prepared.locate("train", int(worst))
             raise CorpusError(
                 f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line} has {longest[worst]} tokens, more than "
                 f"batching.tokens={self.batching.tokens}; raise batching.tokens, or leave such pairs out with "
@@ -210,14 +216,4 @@ class ParallelDataModule(LightningDataModule):
             collate_fn=Batch._make,  # it is one already, and stays so
             num_workers=self.batching.num_workers,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
-        )
-
-
-def _check_interval(trainer: Trainer, batches: int) -> None:
-    interval = trainer.val_check_interval
-    if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > batches:
-        raise ConfigError(
-            f"trainer.val_check_interval is {interval}, but an epoch has {batches} batches, and with "
-            f"trainer.check_val_every_n_epoch={trainer.check_val_every_n_epoch} they are counted in each; set that to "
-            "null, or the interval to 1.0 for the end of an epoch"
         )

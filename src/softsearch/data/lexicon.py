@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = Sequence[NDArray[np.integer]]  # the token ids of the sentences, without specials
-ITERATIONS = 5
 CHUNK = 10_000  # sentence pairs at a time
 
 
@@ -30,7 +29,7 @@ def shortlist_tables(
 
 
 def train_lexicon(
-    src: Ids, tgt: Ids, iterations: int = ITERATIONS
+    src: Ids, tgt: Ids, iterations: int = 5
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Returns co-occurring source and target tokens x and y, sorted, and t(y | x), which sums to 1 over the y of an x.
 

@@ -49,8 +49,10 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
         _check_width(values.count(" ") + bool(values), dim, f"{path}:{number}")
         matches = [(table[token], table is exact) for table in (exact, stripped) if token in table]
         if matches and lines.setdefault(token, number) != number:
-            raise CorpusError(f"{path}:{number} is the second vector of {token!r}, the first is on line "
-                              f"{lines[token]}; expected one for each token, remove one")  # fmt: skip
+            raise CorpusError(
+                f"{path}:{number} is the second vector of {token!r}, the first is on line {lines[token]}; expected one "
+                "for each token, remove one"
+            )
         for row, own_name in matches:
             if own_name or row not in is_exact:
                 matrix[row] = _parse(values, f"{path}:{number}")
@@ -68,11 +70,11 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
     return summary
 
 
-def _check_width(found: int, expected: int, where: str) -> None:
-    if found != expected:
+def _check_width(width: int, dim: int, where: str) -> None:
+    if width != dim:
         raise CorpusError(
-            f"{where} has {found} values, expected a token and model.embeddings.dim={expected} values, one space "
-            "between them; take other vectors or change model.embeddings.dim"
+            f"{where} has {width} values, expected a token and model.embeddings.dim={dim} values, one space between "
+            "them; take other vectors or change model.embeddings.dim"
         )
 
 

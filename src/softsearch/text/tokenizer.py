@@ -97,12 +97,9 @@ class SentencePieceTokenizer:
 
     def text_order(self, ids: Sequence[int]) -> list[int]:
         """Returns the indices of ``ids`` in the order of the text, as in :meth:`pieces`; PAD, BOS, EOS stay."""
-        order = list(range(len(ids)))
-        if self.reverse:
-            plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
-            for index, other in zip(plain, reversed(plain), strict=True):
-                order[index] = other
-        return order
+        plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
+        turned = dict(zip(plain, self._turned(plain), strict=True))
+        return [turned.get(index, index) for index in range(len(ids))]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the model's bytes, for worker processes."""

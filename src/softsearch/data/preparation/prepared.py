@@ -60,7 +60,7 @@ class PreparedData:
         )
         return ParallelDataset(src, tgt, resampler)
 
-    def place(self, split: str, index: int) -> tuple[int, int]:
+    def locate(self, split: str, index: int) -> tuple[int, int]:
         """Returns the corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""
         rows = self._rows(split)
         row = index if rows is None else int(rows[index])

@@ -94,7 +94,7 @@ def test_training_drops_empty_pairs_and_the_rest_stays_aligned(tmp_path: Path, c
             path.write_text(text)
     prepared = prepare(source, TRAINER, cache)
     assert [len(prepared.dataset(split)) for split in ("train", "val")] == [2, 3]
-    assert [prepared.place("train", i) for i in range(2)] == [(0, 1), (0, 3)]
+    assert [prepared.locate("train", i) for i in range(2)] == [(0, 1), (0, 3)]
 
 
 def test_the_same_content_is_prepared_once(
@@ -192,8 +192,8 @@ def test_several_corpora_follow_each_other(tmp_path: Path, cache: Path) -> None:
     text = [line for src, _ in source.train_files(cache) for line in src.read_text(encoding="utf-8").splitlines()]
     dataset = prepared.dataset("train")
     assert [prepared.src_tokenizer.decode(dataset.src[i].tolist()) for i in range(len(dataset))] == text
-    assert [prepared.place("train", i) for i in range(8)] == [*((0, n) for n in range(1, 7)), (1, 1), (1, 2)]
-    assert prepared.place("val", 2) == (0, 3)
+    assert [prepared.locate("train", i) for i in range(8)] == [*((0, n) for n in range(1, 7)), (1, 1), (1, 2)]
+    assert prepared.locate("val", 2) == (0, 3)
 
 
 MIXES = [
@@ -217,7 +217,7 @@ def test_weights_and_temperature_repeat_pairs(
         (everything.src[i].tolist(), everything.tgt[i].tolist()) for i in expected
     ]
     assert found.src.lengths().tolist() == everything.src.lengths()[expected].tolist()
-    assert [prepared.place("train", i) for i in range(len(found))] == [plain.place("train", i) for i in expected]
+    assert [prepared.locate("train", i) for i in range(len(found))] == [plain.locate("train", i) for i in expected]
     assert len(prepared.dataset("val")) == 3
 
 
@@ -244,7 +244,7 @@ def test_filters_drop_count_and_make_another_corpus(tmp_path: Path, cache: Path)
     dataset = prepared.dataset("train")
     decode = prepared.src_tokenizer.decode
     assert [decode(dataset.src[i].tolist()) for i in range(len(dataset))] == ["a", "no", "new"]
-    assert [prepared.place("train", i) for i in range(3)] == [(0, 1), (0, 6), (1, 2)]
+    assert [prepared.locate("train", i) for i in range(3)] == [(0, 1), (0, 6), (1, 2)]
     reports = prepared.report()["corpora"]["train"]
     figures = ("lines", "kept", "empty", "invalid", "untranslated", "unequal", "repeated")
     assert [[report[figure] for figure in figures] for report in reports] == [
