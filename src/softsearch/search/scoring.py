@@ -1,5 +1,6 @@
 """Forced decoding: the log probabilities and the alignments of given translations."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import InputError
 from softsearch.search.batching import plan_batches
-from softsearch.search.interface import Sentences, State, StepFunction, full_log_probs
+from softsearch.search.interface import Candidates, Sentences, State, StepFunction, full_log_probs
 from softsearch.text.vocabulary import BOS, EOS
 
 _FIRST_K = 64  # candidates fetched for every row; most tokens are among them, and sorting all is ten times as slow
@@ -39,49 +40,17 @@ def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_
                 f"translation {index} has the token {outside[0]}, expected ids below {step_fn.vocab_size}; "
                 "encode it with the model's own tokenizer"
             )
-    scores: list[PairScore] = [PairScore(0.0, ())] * len(src)
-    for batch in _batches(src, tgt, batch_tokens):
-        rows = _score_batch(step_fn, [src[i] for i in batch], [tgt[i] for i in batch])
-        for index, row in zip(batch, rows, strict=True):
-            token_log_probs = tuple(row[: len(tgt[index]) + 1].tolist())
-            scores[index] = PairScore(float(sum(token_log_probs)), token_log_probs)
-    return scores
-
-
-def _score_batch(step_fn: StepFunction, src: Sentences, tgt: Sentences) -> NDArray[np.float64]:
-    """The log probabilities of the tokens of ``tgt`` and of EOS, ``[sentences, longest + 1]``, 0 after EOS."""
-    ends, targets = np.array([len(tokens) for tokens in tgt]), _targets(tgt)
-    scores = np.zeros(targets.shape)
-    live = np.arange(len(tgt))
-    read = np.full(len(tgt), BOS, dtype=np.int64)
-    state = step_fn.start(src)
-    for position in range(targets.shape[1]):
-        wanted = targets[live, position]
-        scores[live, position], state = _step(step_fn, read, state, wanted)
-        if np.isnan(scores[live, position]).any():
+    scores: list[list[float]] = [[] for _ in tgt]
+    for step in _force(step_fn, src, tgt, batch_tokens, k=min(_FIRST_K, step_fn.vocab_size)):
+        log_probs = _log_probs(step_fn, step)
+        if np.isnan(log_probs).any():
             raise InputError(
-                f"the model's log probabilities at target position {position} are NaN, expected numbers: the model's "
-                "weights are broken; use another checkpoint"
+                f"the model's log probabilities at target position {step.position} are NaN, expected numbers: the "
+                "model's weights are broken; use another checkpoint"
             )
-        going = np.flatnonzero(ends[live] > position)
-        if 0 < going.size < live.size:
-            state = step_fn.keep(state, going)
-        live, read = live[going], wanted[going]
-    return scores
-
-
-def _step(
-    step_fn: StepFunction, tokens: NDArray[np.int64], state: State, wanted: NDArray[np.int64]
-) -> tuple[NDArray[np.float32], State]:
-    """Reads one token of each sentence; returns the log probabilities of the ``wanted`` next ones and the state."""
-    candidates, after = step_fn.step(tokens, state, min(_FIRST_K, step_fn.vocab_size))
-    is_wanted = candidates.tokens == wanted[:, None]  # [sentences, k]
-    log_probs = np.take_along_axis(candidates.log_probs, is_wanted.argmax(axis=1)[:, None], axis=1)[:, 0]
-    missing = np.flatnonzero(~is_wanted.any(axis=1))
-    if missing.size:
-        everything, _, _ = full_log_probs(step_fn, tokens[missing], step_fn.keep(state, missing))
-        log_probs[missing] = everything[np.arange(missing.size), wanted[missing]]
-    return log_probs, after
+        for index, log_prob in zip(step.pairs, log_probs.tolist(), strict=True):
+            scores[index].append(log_prob)
+    return [PairScore(sum(log_probs), tuple(log_probs)) for log_probs in scores]
 
 
 def forced_alignments(
@@ -92,37 +61,47 @@ def forced_alignments(
     Returns for each sentence ``[len(tgt) + 1, src_len]``, the last row EOS's, each row a distribution over the source;
     None if the model has no alignments.
     """
-    matrices: list[NDArray[np.float32]] = [np.empty((0, 0), dtype=np.float32)] * len(src)
-    for batch in _batches(src, tgt, batch_tokens):
-        aligned = _align_batch(step_fn, [src[i] for i in batch], [tgt[i] for i in batch])
-        if aligned is None:
+    rows: list[list[NDArray[np.float32]]] = [[] for _ in tgt]
+    for step in _force(step_fn, src, tgt, batch_tokens, k=1):
+        if step.candidates.alignments is None:
             return None
-        for index, matrix in zip(batch, aligned, strict=True):
-            matrices[index] = matrix
-    return matrices
+        for index, alignment in zip(step.pairs, step.candidates.alignments, strict=True):
+            rows[index].append(alignment[: len(src[index]) + 1])
+    return [np.stack(alignments) for alignments in rows]
 
 
-def _align_batch(step_fn: StepFunction, src: Sentences, tgt: Sentences) -> list[NDArray[np.float32]] | None:
-    rows, targets = [], _targets(tgt)
-    state = step_fn.start(src)
-    read = np.full(len(src), BOS, dtype=np.int64)
-    for position in range(targets.shape[1]):
-        candidates, state = step_fn.step(read, state, 1)
-        if candidates.alignments is None:
-            return None
-        rows.append(candidates.alignments)
-        read = targets[:, position]
-    together = np.stack(rows, axis=1)  # [sentences, longest target, longest source]
-    return [matrix[: len(t) + 1, : len(s) + 1] for matrix, s, t in zip(together, src, tgt, strict=True)]
+class _Step(NamedTuple):
+    """One step of the sentences of a batch that are not at their end; axis 0 = these sentences."""
+
+    pairs: NDArray[np.int64]  # their indices
+    position: int  # of the token that is to be written
+    read: NDArray[np.int64]  # the token before it
+    state: State  # before reading
+    candidates: Candidates
+    wanted: NDArray[np.int64]  # the token to be written
 
 
-def _batches(src: Sentences, tgt: Sentences, batch_tokens: int) -> list[list[int]]:
-    return plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens)
+def _force(step_fn: StepFunction, src: Sentences, tgt: Sentences, batch_tokens: int, *, k: int) -> Iterator[_Step]:
+    """Makes the model write ``tgt`` and EOS; a sentence that has been written is not stepped again."""
+    for batch in plan_batches([max(map(len, pair)) + 1 for pair in zip(src, tgt, strict=True)], batch_tokens):
+        live, lengths = np.array(batch), np.array([len(tgt[index]) for index in batch])
+        state, read = step_fn.start([src[index] for index in batch]), np.full(len(batch), BOS, dtype=np.int64)
+        for position in range(lengths.max() + 1):
+            wanted = np.array([tgt[i][position] if position < len(tgt[i]) else EOS for i in live])
+            candidates, after = step_fn.step(read, state, k)
+            yield _Step(live, position, read, state, candidates, wanted)
+            going = np.flatnonzero(lengths > position)
+            state = step_fn.keep(after, going) if 0 < going.size < live.size else after
+            live, lengths, read = live[going], lengths[going], wanted[going]
 
 
-def _targets(tgt: Sentences) -> NDArray[np.int64]:
-    """The tokens to write, ``[sentences, longest + 1]``, filled up with EOS."""
-    targets = np.full((len(tgt), max(map(len, tgt)) + 1), EOS, dtype=np.int64)
-    for row, tokens in zip(targets, tgt, strict=True):
-        row[: len(tokens)] = tokens
-    return targets
+def _log_probs(step_fn: StepFunction, step: _Step) -> NDArray[np.float32]:
+    """The log probabilities of the wanted tokens, which may not be among the candidates."""
+    candidates = step.candidates
+    is_wanted = candidates.tokens == step.wanted[:, None]  # [sentences, k]
+    log_probs = np.take_along_axis(candidates.log_probs, is_wanted.argmax(axis=1)[:, None], axis=1)[:, 0]
+    missing = np.flatnonzero(~is_wanted.any(axis=1))
+    if missing.size:
+        everything, _, _ = full_log_probs(step_fn, step.read[missing], step_fn.keep(step.state, missing))
+        log_probs[missing] = everything[np.arange(missing.size), step.wanted[missing]]
+    return log_probs
