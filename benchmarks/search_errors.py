@@ -1,8 +1,8 @@
 """How often beam search misses the translation that a model holds to be the most probable, and what it costs to know.
 
 Searches the sentences of a file exactly (Stahlberg & Byrne 2019, arXiv:1908.10090) and writes a line for each: its
-number, the prefixes of translations that were looked at, beam search's and the best log probability, and remarks:
-``error`` (beam search's is not the best), ``empty`` (the best has no words), ``unproven`` (--nodes were used up).
+number, beam search's and the best log probability, and remarks: ``error`` (beam search's is not the best), ``empty``
+(the best has no words), ``unproven`` (--nodes were used up).
 """
 
 import argparse
@@ -15,17 +15,14 @@ import numpy as np
 import torch
 
 from softsearch.app.systems.open import open_any
-from softsearch.search.exact import ExactResult, ExactSearch
+from softsearch.search.exact import ExactSearch
+from softsearch.search.interface import Hypothesis
 from softsearch.text.corpus import read_lines
 
 
-def remarks(explored: ExactResult) -> list[str]:
+def remarks(beam: Hypothesis, best: Hypothesis) -> list[str]:
     """What there is to say of a sentence."""
-    found = {
-        "error": explored.best.tokens != explored.beam.tokens,
-        "empty": not explored.best.tokens,
-        "unproven": not explored.complete,
-    }
+    found = {"error": best.tokens != beam.tokens, "empty": not best.tokens, "unproven": not best.optimal}
     return [name for name, holds in found.items() if holds]
 
 
@@ -50,17 +47,17 @@ def main() -> None:
     order = sorted(range(len(src)), key=lambda index: len(src[index]))  # those of like length are searched together
     search = ExactSearch(beam=options.beam, max_nodes=options.nodes, min_length_factor=options.min_length)
     started = time.process_time()
-    by_length = search.explore(system.step_fn, [src[index] for index in order])
+    by_length = [src[index] for index in order]
+    exact = search(system.step_fn, by_length)
     seconds = time.process_time() - started
-    explored = [by_length[place] for place in np.argsort(order)]
-    for number, one in enumerate(explored, start=1):
-        print(number, one.nodes, f"{one.beam.log_prob:.4f}", f"{one.best.log_prob:.4f}", *remarks(one), sep="\t")
-    counts = {name: sum(name in remarks(one) for one in explored) for name in ("error", "empty", "unproven")}
-    nodes = np.array([one.nodes for one in explored])
+    beam = search.options(system.step_fn, by_length)
+    lines = [(*beam[i], *exact[i], remarks(*beam[i], *exact[i])) for i in np.argsort(order)]
+    for number, (first, best, said) in enumerate(lines, start=1):
+        print(number, f"{first.log_prob:.4f}", f"{best.log_prob:.4f}", *said, sep="\t")
+    counts = {name: sum(name in said for _, _, said in lines) for name in ("error", "empty", "unproven")}
     print(
         f"{len(src)} sentences, beam {options.beam}: {counts['error'] / len(src):.1%} search errors, "
-        f"{counts['empty'] / len(src):.1%} empty, {counts['unproven']} unproven; "
-        f"{nodes.sum():,} prefixes (median {np.median(nodes):,.0f}, most {nodes.max():,}), {seconds:.1f} CPU seconds",
+        f"{counts['empty'] / len(src):.1%} empty, {counts['unproven']} unproven; {seconds:.1f} CPU seconds",
         file=sys.stderr,
     )
 

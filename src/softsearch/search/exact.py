@@ -1,6 +1,5 @@
 """Exact search: the translation of the highest log probability under the model (Stahlberg & Byrne 2019)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,21 +9,12 @@ from numpy.typing import NDArray
 from softsearch.search.beam import BeamSearch
 from softsearch.search.constraints import check_candidates
 from softsearch.search.interface import Hypothesis, Sentences, State, StepFunction
-from softsearch.search.options import SearchOptions, check_options, within
+from softsearch.search.options import check_options, within
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence that are expanded together
 _SENTENCES = 16  # that are searched side by side
 _FIRST_K = 64  # children fetched of a node; more are if the last of these is still above the bound
-
-
-class ExactResult(NamedTuple):
-    """The result of exact search for one sentence."""
-
-    best: Hypothesis
-    beam: Hypothesis  # beam search's answer: a search error unless its tokens are those of ``best``
-    complete: bool  # every prefix that might have led to something better was read
-    nodes: int  # prefixes that the model read, except those of beam search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +57,8 @@ class ExactSearch:
     @property
     def options(self) -> BeamSearch:
         """The beam search that gives the first bound."""
-        return BeamSearch(
-            beam=self.beam,
-            length_penalty=0.0,
-            max_length_factor=self.max_length_factor,
-            max_length_offset=self.max_length_offset,
-            min_length_factor=self.min_length_factor,
-            min_length_offset=self.min_length_offset,
-        )
+        shared = {name: value for name, value in vars(self).items() if name != "max_nodes"}
+        return BeamSearch(length_penalty=0.0, **shared)
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
         """Finds one hypothesis for each source; its ``optimal`` says whether it is proven to be the best.
@@ -82,16 +66,8 @@ class ExactSearch:
         Raises:
             InputError: the model returned NaN.
         """
-        return [[result.best] for result in self.explore(step_fn, src)]
-
-    def explore(self, step_fn: StepFunction, src: Sentences) -> list[ExactResult]:
-        """The same, with the details of each search."""
-        beam_results = [n_best[0] for n_best in self.options(step_fn, src)]
-        results: list[ExactResult] = []
-        for begin in range(0, len(src), _SENTENCES):
-            group = slice(begin, begin + _SENTENCES)
-            results += _Tree(step_fn, src[group], beam_results[group], self.options, self.max_nodes).search()
-        return results
+        groups = [src[begin : begin + _SENTENCES] for begin in range(0, len(src), _SENTENCES)]
+        return [[best] for group in groups for best in _Tree(step_fn, group, self).search()]
 
 
 class _OpenNodes(NamedTuple):
@@ -101,8 +77,8 @@ class _OpenNodes(NamedTuple):
     tokens: NDArray[np.int64]
     log_probs: NDArray[np.float64]  # of the node's prefix
 
-    def cut(self, begin: int, end: int) -> "_OpenNodes":
-        return _OpenNodes(self.parents[begin:end], self.tokens[begin:end], self.log_probs[begin:end])
+    def at(self, index: slice | NDArray[np.int64]) -> "_OpenNodes":
+        return _OpenNodes(self.parents[index], self.tokens[index], self.log_probs[index])
 
 
 @dataclass
@@ -118,29 +94,20 @@ class _Level:
 class _Tree:
     """The search of a few sentences side by side; what one does never depends on the others."""
 
-    def __init__(
-        self,
-        step_fn: StepFunction,
-        src: Sentences,
-        beam_results: Sequence[Hypothesis],
-        options: SearchOptions,
-        max_nodes: int,
-    ) -> None:
-        self.step_fn = step_fn
-        self.src = src
-        self.beam_results = beam_results
-        self.max_nodes = max_nodes
+    def __init__(self, step_fn: StepFunction, src: Sentences, search: ExactSearch) -> None:
+        options = search.options
+        self.step_fn, self.src, self.max_nodes = step_fn, src, search.max_nodes
         self.limits = [options.max_length(len(ids)) for ids in src]
         self.least = [options.min_length(len(ids)) for ids in src]
-        self.best = list(beam_results)
+        self.best = [n_best[0] for n_best in options(step_fn, src)]
         # A truncated answer of beam search is no translation and bounds nothing.
-        self.bounds = np.array([-np.inf if result.truncated else result.log_prob for result in beam_results])
+        self.bounds = np.array([-np.inf if best.truncated else best.log_prob for best in self.best])
         self.skipped = np.full(len(src), -np.inf)  # the most probable node that the limit left out
         self.nodes = np.ones(len(src), dtype=np.int64)  # the root
         self.levels: list[_Level] = []
 
-    def search(self) -> list[ExactResult]:
-        """Expands nodes, always of the deepest level that has any, until no sentence has one left."""
+    def search(self) -> list[Hypothesis]:
+        """Expands nodes, always of the deepest level that has any, until none is left; returns the best results."""
         count = len(self.src)
         begin, prefixes = np.full((count, 1), BOS, dtype=np.int64), np.zeros((count, 1, 0), dtype=np.int64)
         self._expand(np.arange(count), self.step_fn.start(self.src), begin, np.zeros((count, 1)), prefixes)
@@ -152,13 +119,8 @@ class _Tree:
             active = np.flatnonzero([block.tokens.size for block in blocks])
             if active.size:
                 self._descend(level, active, [blocks[index] for index in active])
-        return [self._result(sentence) for sentence in range(count)]
-
-    def _result(self, sentence: int) -> ExactResult:
-        complete = bool(self.skipped[sentence] <= self.bounds[sentence])
-        best = self.best[sentence]
-        best = replace(best, optimal=complete and not best.truncated)
-        return ExactResult(best, self.beam_results[sentence], complete, int(self.nodes[sentence]))
+        proven = self.skipped <= self.bounds
+        return [replace(h, optimal=bool(p) and not h.truncated) for h, p in zip(self.best, proven, strict=True)]
 
     def _take(self, level: _Level, index: int) -> _OpenNodes:
         """Removes a sentence's next block of nodes from those that wait, and all that its bound excludes."""
@@ -168,23 +130,17 @@ class _Tree:
         if not size and worth:
             self.skipped[sentence] = max(self.skipped[sentence], waiting.log_probs[0])
         self.nodes[sentence] += size
-        level.waiting[index] = waiting.cut(size, worth if size else 0)
-        return waiting.cut(0, size)
+        level.waiting[index] = waiting.at(slice(size, worth if size else 0))
+        return waiting.at(slice(size))
 
     def _descend(self, level: _Level, active: NDArray[np.int64], blocks: list[_OpenNodes]) -> None:
         """Expands a block of nodes of each of the sentences at the indices ``active`` of a level."""
-        width = max(block.tokens.size for block in blocks)
-        # A sentence with fewer nodes than others repeats its first one, with probability 0.
-        parents, tokens = np.empty((2, len(blocks), width), dtype=np.int64)
-        log_probs = np.full(parents.shape, -np.inf)
-        for row, block in enumerate(blocks):
-            size = block.tokens.size
-            index = np.where(np.arange(width) < size, np.arange(width), 0)
-            parents[row], tokens[row], log_probs[row, :size] = (
-                block.parents[index],
-                block.tokens[index],
-                block.log_probs,
-            )
+        sizes = np.array([block.tokens.size for block in blocks])[:, None]
+        columns = np.arange(sizes.max())
+        # A sentence with fewer nodes than others repeats its last one, with probability 0.
+        repeated = [block.at(row) for block, row in zip(blocks, np.minimum(columns, sizes - 1), strict=True)]
+        parents, tokens, log_probs = (np.stack(parts) for parts in zip(*repeated, strict=True))
+        log_probs[columns >= sizes] = -np.inf
         if active.size < level.sentences.size:
             level.state = self.step_fn.keep(level.state, active)  # the others never need it again
             level.sentences, level.prefixes = level.sentences[active], level.prefixes[active]

@@ -1,7 +1,9 @@
 """Exact search against a brute-force search of the same model, and what it says of itself."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import Candidates
+from softsearch.search.interface import Candidates, Hypothesis
 from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import VOCAB, Found, Row, TableModel, everything, keeps, log_probs_of
 
@@ -29,6 +31,34 @@ def truth(model: TableModel, src: tuple[int, ...], search: ExactSearch) -> Found
 
 def table(seed: int, eos_bias: float = 0.0) -> TableModel:
     return TableModel(seed, eos_bias, has_alignments=False)
+
+
+class Searched(NamedTuple):
+    best: Hypothesis
+    beam: Hypothesis
+    nodes: int  # prefixes that the model read, except those of beam search
+
+
+def explore(search: ExactSearch, model: TableModel, sources: Sequence[tuple[int, ...]]) -> list[Searched]:
+    """Exact search with beam search's answers, and the prefixes that it read of sources that are all different."""
+    beam = search.options(model, sources)
+    read: set[Row] = set()
+    start, row_log_probs = model.start, model.row_log_probs
+
+    def forget_beam_search(src: Sequence[Sequence[int]]) -> list[list[Row]]:
+        read.clear()
+        return start(src)
+
+    def note(row: Row) -> NDArray[np.float32]:
+        read.add(row)
+        return row_log_probs(row)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "start", forget_beam_search)
+        patch.setattr(model, "row_log_probs", note)
+        found = search(model, sources)
+    nodes = Counter(row.src for row in read)
+    return [Searched(best, first, nodes[src]) for src, (best,), (first, *_) in zip(sources, found, beam, strict=True)]
 
 
 class Wide(TableModel):
@@ -61,12 +91,11 @@ class Wide(TableModel):
 def test_it_equals_brute_force(seed: int, eos_bias: float, beam: int, min_length: int) -> None:
     model = table(seed, eos_bias)
     search = ExactSearch(beam=beam, min_length_offset=min_length, **SHORT)
-    for src, explored in zip(SOURCES, search.explore(model, SOURCES), strict=True):
+    for src, explored in zip(SOURCES, explore(search, model, SOURCES), strict=True):
         expected = truth(model, src, search)
         assert (explored.best.tokens, explored.best.truncated) == (expected.tokens, expected.truncated)
         assert explored.best.log_prob == explored.best.score == pytest.approx(expected.log_prob)
         assert explored.best.optimal
-        assert explored.complete
 
 
 def test_it_finds_what_beam_search_misses_and_says_where() -> None:
@@ -75,7 +104,7 @@ def test_it_finds_what_beam_search_misses_and_says_where() -> None:
     for seed in range(30):
         model = table(seed)
         beam = BeamSearch(beam=1, length_penalty=0.0, **SHORT)(model, SOURCES)
-        for explored, (expected,) in zip(search.explore(model, SOURCES), beam, strict=True):
+        for explored, (expected,) in zip(explore(search, model, SOURCES), beam, strict=True):
             assert explored.beam == expected
             if explored.best.tokens == expected.tokens:
                 assert replace(explored.best, optimal=None) == expected
@@ -96,7 +125,8 @@ def test_the_empty_sentence_is_found_where_it_is_best() -> None:
             with np.errstate(divide="ignore"):
                 return np.log(np.array(shares.get(len(row.prefix), (0, 0, 0, 1, 0)), dtype=np.float32))
 
-    (explored,) = ExactSearch(beam=1, max_length_factor=0.0, max_length_offset=6).explore(LikesNothing(), [(4,)])
+    search = ExactSearch(beam=1, max_length_factor=0.0, max_length_offset=6)
+    (explored,) = explore(search, LikesNothing(), [(4,)])
     assert explored.beam.tokens == (4, 4)
     assert explored.best.tokens == ()
     assert explored.best.log_prob == pytest.approx(np.log(0.3))
@@ -111,7 +141,7 @@ def test_nothing_below_the_bound_is_expanded() -> None:
     for seed in range(6):
         model = table(seed, eos_bias=1.0)
         search = ExactSearch(beam=100, **SHORT)  # finds the best, so that the bound is right from the start
-        for src, explored in zip(SOURCES, search.explore(model, SOURCES), strict=True):
+        for src, explored in zip(SOURCES, explore(search, model, SOURCES), strict=True):
             needed, level = 0, list[tuple[tuple[int, ...], float]]([((2,), 0.0)])
             for _ in range(search.options.max_length(len(src))):
                 needed += len(level)
@@ -130,14 +160,13 @@ def test_nothing_below_the_bound_is_expanded() -> None:
 @given(seed=st.integers(0, 10_000), limit=st.integers(1, 40))
 def test_the_limit_on_nodes_is_kept_and_reported(seed: int, limit: int) -> None:
     model = table(seed, eos_bias=-3.0)
-    limited = ExactSearch(beam=1, max_nodes=limit, **SHORT).explore(model, SOURCES)
-    unlimited = ExactSearch(beam=1, **SHORT).explore(model, SOURCES)
+    limited = explore(ExactSearch(beam=1, max_nodes=limit, **SHORT), model, SOURCES)
+    unlimited = explore(ExactSearch(beam=1, **SHORT), model, SOURCES)
     for short, full in zip(limited, unlimited, strict=True):
         assert short.nodes <= limit
         assert full.nodes <= limit or short.nodes == limit
-        assert short.complete or full.nodes > limit
-        assert short.best.optimal == (short.complete and not short.best.truncated)
-        if short.complete:
+        assert short.best.optimal or short.best.truncated or full.nodes > limit
+        if short.best.optimal:
             assert short.best == full.best
         elif not short.best.truncated:
             assert short.best.log_prob <= full.best.log_prob
@@ -155,20 +184,19 @@ class Endless(TableModel):
 
 def test_a_model_that_never_ends_gives_beam_searchs_answer_and_says_so() -> None:
     search = ExactSearch(beam=2, **SHORT)
-    for src, explored in zip(SOURCES, search.explore(Endless(), SOURCES), strict=True):
+    for src, explored in zip(SOURCES, explore(search, Endless(), SOURCES), strict=True):
         limit = search.options.max_length(len(src))
         assert explored.nodes == sum(4**depth for depth in range(limit))
         assert explored.best.truncated
         assert len(explored.best.tokens) == limit
         assert explored.best == replace(explored.beam, optimal=False)
-        assert explored.complete
     # 1 + 4 + 16 + 64 + 256 are 341; 181 are used up between two blocks of 16 of the 64.
     for nodes in (1, 20, 181, 340, 341, 342):
         search = ExactSearch(beam=2, max_nodes=nodes, max_length_factor=0.0, max_length_offset=5)
-        (explored,) = search.explore(Endless(), SOURCES[:1])
-        assert (explored.nodes, explored.complete) == (min(nodes, 341), nodes >= 341)
-    for explored in ExactSearch(max_nodes=50, max_length_offset=12).explore(Endless(), SOURCES):
-        assert (explored.nodes, explored.complete, explored.best.truncated) == (50, False, True)
+        (explored,) = explore(search, Endless(), SOURCES[:1])
+        assert explored.nodes == min(nodes, 341)
+    for explored in explore(ExactSearch(max_nodes=50, max_length_offset=12), Endless(), SOURCES):
+        assert (explored.nodes, explored.best.optimal, explored.best.truncated) == (50, False, True)
 
 
 @settings(max_examples=10, deadline=None)
@@ -176,13 +204,13 @@ def test_a_model_that_never_ends_gives_beam_searchs_answer_and_says_so() -> None
 def test_batch_mates_and_their_order_do_not_matter(seed: int, limit: int, order: list[int]) -> None:
     model = table(seed, eos_bias=-2.0)
     search = ExactSearch(beam=2, max_nodes=limit, **SHORT)
-    alone = [search.explore(model, [src])[0] for src in SOURCES]
-    assert search.explore(model, [SOURCES[index] for index in order]) == [alone[index] for index in order]
+    alone = [explore(search, model, [src])[0] for src in SOURCES]
+    assert explore(search, model, [SOURCES[index] for index in order]) == [alone[index] for index in order]
 
 
 def test_there_may_be_more_sentences_than_are_searched_side_by_side() -> None:
     model, search = table(4, eos_bias=-2.0), ExactSearch(beam=2, **SHORT)
-    assert search.explore(model, SOURCES * 5) == search.explore(model, SOURCES) * 5
+    assert search(model, SOURCES * 5) == search(model, SOURCES) * 5
 
 
 @pytest.mark.parametrize("eos_bias", [-3.0, 2.0])
