@@ -66,7 +66,7 @@ class Evaluator:
             parameters=system.parameters,
             size_bytes=system.size_bytes,
             sentences_per_second=len(hypotheses) / seconds,
-            tokens_per_second=sum(len(h.tokens) + (not h.truncated) for h in hypotheses) / seconds,
+            tokens_per_second=sum(h.length for h in hypotheses) / seconds,
             scores=self._scores(texts, no_unk),
             nll=nll,
             length_ratio=length_ratio(texts, text.references, bleu),

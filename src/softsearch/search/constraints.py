@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper
+from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper, best_candidates
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import EOS
 
@@ -119,9 +119,7 @@ class Banned(StepFunctionWrapper):
         """See StepFunction."""
         candidates, after = self.step_fn.step(tokens, state, min(k + len(self.tokens), self.vocab_size))
         log_probs = np.where(np.isin(candidates.tokens, self.tokens), np.float32(-np.inf), candidates.log_probs)
-        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
-        top, ids = (np.take_along_axis(part, best, axis=1) for part in (log_probs, candidates.tokens))
-        return Candidates(top, ids, candidates.alignments), after
+        return best_candidates(log_probs, candidates.tokens, candidates.alignments, k), after
 
 
 def check_candidates(candidates: Candidates, step: int) -> None:
@@ -160,13 +158,11 @@ def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
 
 
 def _padded(prefixes: Sentences, sentences: int, vocab_size: int) -> NDArray[np.int64]:
-    """The prefixes ``[sentences, longest]``, _FREE behind their ends.
+    """The prefixes ``[sentences, longest]``, _FREE after their ends.
 
     Raises:
-        InputError: there are more or fewer of them than sentences, or one holds EOS or an id of no token.
+        InputError: a prefix holds EOS or an id of no token.
     """
-    if len(prefixes) != sentences:
-        raise InputError(f"{len(prefixes)} target prefixes for {sentences} sources, expected one for each")
     padded = np.full((sentences, max(map(len, prefixes))), _FREE)
     for row, prefix in zip(padded, prefixes, strict=True):
         wrong = [token for token in prefix if token == EOS or not 0 <= token < vocab_size]

@@ -7,7 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper, full_log_probs
+from softsearch.search.interface import (
+    Candidates,
+    Sentences,
+    State,
+    StepFunction,
+    StepFunctionWrapper,
+    best_candidates,
+    full_log_probs,
+    log_sum_exp,
+)
 
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
 AVERAGES: tuple[Average, ...] = ("log_probs", "unnormalised_log_probs", "probs")
@@ -87,9 +96,8 @@ class Ensemble:
         log_probs = mean_log_probs(all_log_probs[:count], self.weights, self.average)
         if self.language_model_weight:
             log_probs = log_probs + self.language_model_weight * all_log_probs[count]
-        best = _best(log_probs, min(k, self.vocab_size))
-        top = np.take_along_axis(log_probs, best, axis=1).astype(np.float32)
-        return Candidates(top, best, _mean_alignments(all_alignments[:count], self.weights)), states
+        alignments = _mean_alignments(all_alignments[:count], self.weights)
+        return best_candidates(log_probs, np.arange(self.vocab_size), alignments, k), states
 
     def select(self, state: tuple[State, ...], rows: NDArray[np.int64]) -> tuple[State, ...]:
         """See StepFunction."""
@@ -128,33 +136,12 @@ def mean_log_probs(
     ``weights`` are positive and sum to 1.
     """
     if average == "probs":
-        top = _finite(np.maximum.reduce(log_probs))
-        return _log(sum(weight * np.exp(part - top) for part, weight in zip(log_probs, weights, strict=True))) + top
-    total = sum(weight * part for part, weight in zip(log_probs, weights, strict=True))
+        return np.asarray(log_sum_exp(np.stack(log_probs) + np.log(weights)[:, None, None], axis=0)[0])
+    total = np.asarray(sum(weight * part for part, weight in zip(log_probs, weights, strict=True)))
     if average == "unnormalised_log_probs":
-        return np.asarray(total)
-    top = _finite(np.max(total, axis=1, keepdims=True))
-    norm = _log(np.exp(total - top).sum(axis=1, keepdims=True)) + top
-    return np.asarray(total - _finite(norm))
-
-
-def _finite(x: NDArray[np.floating]) -> NDArray[np.floating]:
-    """0 in place of -inf, because -inf - -inf is NaN."""
-    return np.where(np.isneginf(x), 0.0, x)
-
-
-def _log(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(divide="ignore"):  # 0 where no token is possible
-        return np.log(x)
-
-
-def _best(log_probs: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """The ids of the ``k`` largest of each row, best first."""
-    if k < log_probs.shape[1]:
-        some = np.sort(np.argpartition(-log_probs, k - 1, axis=1)[:, :k], axis=1)
-        order = np.argsort(-np.take_along_axis(log_probs, some, axis=1), axis=1, kind="stable")
-        return np.take_along_axis(some, order, axis=1)
-    return np.argsort(-log_probs, axis=1, kind="stable")
+        return total
+    norm = log_sum_exp(total, axis=1)
+    return total - np.where(np.isneginf(norm), 0.0, norm)
 
 
 def _mean_alignments(

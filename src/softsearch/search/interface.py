@@ -92,7 +92,7 @@ class Hypothesis:
     @property
     def length(self) -> int:
         """The number of tokens that the model wrote: EOS counts, unless truncated."""
-        return len(self.tokens) + (not self.truncated)
+        return len(self.written)
 
 
 class SearchStrategy(Protocol):
@@ -131,3 +131,27 @@ def full_log_probs(
     log_probs = np.full((len(tokens), step_fn.vocab_size), -np.inf, dtype=np.float32)
     np.put_along_axis(log_probs, candidates.tokens, candidates.log_probs, axis=1)
     return log_probs, candidates.alignments, state
+
+
+def best_candidates(
+    log_probs: NDArray[np.floating], tokens: NDArray[np.int64], alignments: NDArray[np.float32] | None, k: int
+) -> Candidates:
+    """The ``k`` most probable tokens of each row (or all, if there are fewer), best first.
+
+    ``log_probs`` are ``[rows, choices]``, ``tokens`` the same or ``[choices]``. Equal ones keep their order.
+    """
+    some = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
+    if k < log_probs.shape[1]:  # sorting all is slow
+        some = np.sort(np.argpartition(-log_probs, k - 1, axis=1)[:, :k], axis=1)
+    order = np.argsort(-np.take_along_axis(log_probs, some, axis=1), axis=1, kind="stable")
+    best = np.take_along_axis(some, order, axis=1)
+    top = np.take_along_axis(log_probs, best, axis=1).astype(np.float32)
+    return Candidates(top, np.take_along_axis(np.broadcast_to(tokens, log_probs.shape), best, axis=1), alignments)
+
+
+def log_sum_exp(log_probs: NDArray[np.floating], axis: int) -> NDArray[np.floating]:
+    """The log of the sum of probabilities along an axis, which stays with size 1; -inf where all are 0."""
+    top = log_probs.max(axis=axis, keepdims=True)
+    top = np.where(np.isneginf(top), 0.0, top)  # because -inf - -inf is NaN
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(log_probs - top).sum(axis=axis, keepdims=True)) + top)

@@ -6,7 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
-from softsearch.search.interface import Candidates, Sentences, State, StepFunction, StepFunctionWrapper, full_log_probs
+from softsearch.search.interface import (
+    Candidates,
+    Sentences,
+    State,
+    StepFunction,
+    StepFunctionWrapper,
+    best_candidates,
+    full_log_probs,
+    log_sum_exp,
+)
 from softsearch.text.vocabulary import EOS
 
 
@@ -65,10 +74,8 @@ class Shortlisted(StepFunctionWrapper):
         all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, before)
         mask = np.repeat(words.mask, len(tokens) // len(words.mask), axis=0)  # [rows, words]
         log_probs = np.where(mask, all_log_probs[:, words.tokens].astype(np.float64), -np.inf)
-        log_probs -= np.logaddexp.reduce(log_probs, axis=1, keepdims=True)
-        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
-        top = np.take_along_axis(log_probs, best, axis=1).astype(np.float32)
-        return Candidates(top, words.tokens[best], alignments), (after, words)
+        log_probs -= log_sum_exp(log_probs, axis=1)
+        return best_candidates(log_probs, words.tokens, alignments, k), (after, words)
 
     def select(self, state: ShortlistedState, rows: NDArray[np.int64]) -> ShortlistedState:
         """See StepFunction."""

@@ -203,7 +203,6 @@ class WithoutFour(TableModel):
         ([(1, EOS)], "holds token 3, expected ids from 0 to 4 and no EOS"),
         ([(5,)], "holds token 5"),
         ([(-1,)], "holds token -1"),
-        ([(1,), (1,)], "2 target prefixes for 1 sources, expected one for each"),
         ([(1, 4)], "cannot write token 4, which a target prefix has at position 1"),
     ],
 )
@@ -211,6 +210,11 @@ class WithoutFour(TableModel):
 def test_prefixes_that_cannot_be_written_are_refused(search: Any, prefixes: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         search(WithoutFour(), [SOURCES[0]], prefixes=prefixes)
+
+
+def test_there_is_a_prefix_for_each_source() -> None:
+    with pytest.raises(InputError, match="2 target prefixes for 1 sources, expected one for each"):
+        translate_ids(TableModel(), Greedy(), SOURCES[:1], batch_tokens=9, prefixes=[(1,), (1,)])
 
 
 def test_a_ban_outside_the_vocabulary_is_refused() -> None:
