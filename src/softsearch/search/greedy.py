@@ -1,5 +1,6 @@
 """Greedy search: the most probable token at each step; and the loop that it shares with sampling."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,60 +51,42 @@ def write(
     """
     if not src:
         return []
-    batch = _Batch(src, options, Constraints(options, src, prefixes, step_fn.vocab_size, rows=copies), copies)
-    tokens = np.full(len(src) * copies, BOS, dtype=np.int64)
+    constraints = Constraints(options, src, prefixes, step_fn.vocab_size, rows=copies)
+    history = History([len(ids) + 1 for ids in src], alignments=options.alignments)
+    results: list[list[Hypothesis]] = [[] for _ in src]
+    live = np.arange(len(src))
+    log_probs = np.zeros((len(src), copies))  # [live sentences, copies]
+    unfinished = np.ones((len(src), copies), dtype=bool)
+    tokens = np.full((len(src), copies), BOS, dtype=np.int64)
     state = step_fn.start(src)
     if copies > 1:
-        state = step_fn.select(state, np.repeat(np.arange(len(src)), copies))
-    while True:
-        stepped = batch.live.size
-        candidates, state = step_fn.step(tokens, state, batch.constraints.width(k, batch.live, batch.length))
-        going, tokens = batch.advance(candidates, choose)
-        if not going.size:
-            return batch.results
-        if going.size < stepped:
-            state = step_fn.keep(state, going)
-
-
-class _Batch:
-    """The translations of one batch while they are being written."""
-
-    def __init__(self, src: Sentences, options: OutputOptions, constraints: Constraints, copies: int) -> None:
-        self.constraints = constraints
-        self.history = History([len(ids) + 1 for ids in src], alignments=options.alignments)
-        self.results: list[list[Hypothesis]] = [[] for _ in src]
-        self.length = 0
-        self.live = np.arange(len(src))
-        self.log_probs = np.zeros((len(src), copies))  # [live sentences, copies]
-        self.unfinished = np.ones((len(src), copies), dtype=bool)
-
-    def advance(self, candidates: Candidates, choose: Chooser) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Takes one step's candidates.
-
-        Returns the sentences that go on, as indices into those that were stepped, and the next token of their rows.
-        """
-        candidates = self.constraints.apply(candidates, self.live, self.length)
-        choices = choose(candidates, self.live)[:, None]
-        tokens = np.take_along_axis(candidates.tokens, choices, axis=1).reshape(self.unfinished.shape)
-        gained = np.take_along_axis(candidates.log_probs, choices, axis=1).reshape(self.unfinished.shape)
-        if not np.isfinite(gained[self.unfinished]).all():
+        state = step_fn.select(state, np.repeat(live, copies))
+    for length in itertools.count():  # before the step
+        candidates, state = step_fn.step(tokens.reshape(-1), state, constraints.width(k, live, length))
+        candidates = constraints.apply(candidates, live, length)
+        choices = choose(candidates, live)[:, None]
+        tokens = np.take_along_axis(candidates.tokens, choices, axis=1).reshape(unfinished.shape)
+        gained = np.take_along_axis(candidates.log_probs, choices, axis=1).reshape(unfinished.shape)
+        if not np.isfinite(gained[unfinished]).all():
             raise no_token_left()
-        self.length += 1
-        self.log_probs = self.log_probs + np.where(self.unfinished, gained, 0.0)
-        parents = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
-        self.history.add_alignments(self.live, candidates.alignments)
-        self.history.add_choices(self.live, parents, tokens)
-        ended = tokens == EOS
-        done = self.unfinished & (ended | (self.length >= self.constraints.limits[self.live])[:, None])
+        log_probs = log_probs + np.where(unfinished, gained, 0.0)
+        parents = np.broadcast_to(np.arange(copies), tokens.shape)
+        history.add_alignments(live, candidates.alignments)
+        history.add_choices(live, parents, tokens)
+        done = unfinished & ((tokens == EOS) | (length + 1 >= constraints.limits[live])[:, None])
         for index, row in zip(*np.nonzero(done), strict=True):
-            sentence, log_prob = int(self.live[index]), float(self.log_probs[index, row])
-            truncated = not ended[index, row]
-            written, alignments = self.history.trace(sentence, self.length, int(row))
-            own = written if truncated else written[:-1]
+            sentence, log_prob = int(live[index]), float(log_probs[index, row])
+            written, alignments = history.trace(sentence, length + 1, int(row))
+            truncated = written[-1] != EOS
             matrix = np.stack(alignments) if alignments else None
-            self.results[sentence].append(Hypothesis(own, log_prob, log_prob / self.length, matrix, truncated))
-        unfinished = self.unfinished & ~done
+            own = written if truncated else written[:-1]
+            results[sentence].append(Hypothesis(own, log_prob, log_prob / (length + 1), matrix, truncated))
+        unfinished &= ~done
         going = np.flatnonzero(unfinished.any(axis=1))
-        self.constraints.advance(going, parents[going], tokens[going])
-        self.live, self.log_probs, self.unfinished = self.live[going], self.log_probs[going], unfinished[going]
-        return going, tokens[going].reshape(-1)
+        if not going.size:
+            break
+        if going.size < live.size:
+            state = step_fn.keep(state, going)
+        constraints.advance(going, parents[going], tokens[going])
+        live, log_probs, unfinished, tokens = live[going], log_probs[going], unfinished[going], tokens[going]
+    return results

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
@@ -125,24 +124,15 @@ class Rerank:
 def ranked(
     scored: Sequence[ScoredHypothesis], weights: Sequence[float], length_penalty: float
 ) -> list[tuple[int, float]]:
-    """The indices of one source's translations, best first, with their weighted scores; ties keep their order."""
-    if not scored:
-        return []
-    log_probs = np.array([s.log_probs for s in scored])
-    lengths = np.array([s.hypothesis.length for s in scored])
-    scores = weighted_scores(log_probs, lengths, weights, length_penalty)
-    order = sorted(range(len(scored)), key=lambda i: (scored[i].hypothesis.truncated, -scores[i]))
-    return [(i, float(scores[i])) for i in order]
-
-
-def weighted_scores(
-    log_probs: NDArray[np.float64], lengths: NDArray[np.int64], weights: Sequence[float], length_penalty: float
-) -> NDArray[np.float64]:
-    """``sum_i w_i log p_i / length ** length_penalty`` for ``log_probs [translations, models]``.
+    """The indices of one source's translations, best first, with their weighted scores; ties keep their order.
 
     A log probability of -inf makes the score -inf, whatever the sign of its weight, unless the weight is 0.
     """
     used = np.flatnonzero(weights)
-    impossible = np.isneginf(log_probs[:, used])
-    total = np.where(impossible, 0.0, log_probs[:, used]) @ np.asarray(weights, dtype=np.float64)[used]
-    return np.where(impossible.any(axis=1), -np.inf, total / lengths.astype(np.float64) ** length_penalty)
+    log_probs = np.array([s.log_probs for s in scored])[:, used]
+    lengths = np.array([s.hypothesis.length for s in scored], dtype=np.float64)
+    impossible = np.isneginf(log_probs)
+    total = np.where(impossible, 0.0, log_probs) @ np.asarray(weights, dtype=np.float64)[used]
+    scores = np.where(impossible.any(axis=1), -np.inf, total / lengths**length_penalty)
+    order = sorted(range(len(scored)), key=lambda i: (scored[i].hypothesis.truncated, -scores[i]))
+    return [(i, float(scores[i])) for i in order]

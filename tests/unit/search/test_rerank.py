@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
+from softsearch.search.interface import Hypothesis
 from softsearch.search.options import SearchOptions
-from softsearch.search.rerank import Rerank, RescoringModel, weighted_scores
+from softsearch.search.rerank import Rerank, RescoringModel, ScoredHypothesis, ranked
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import Row, TableModel, everything, log_probs_of
 
@@ -128,10 +129,12 @@ def test_what_a_scorer_forbids_comes_last_whatever_the_sign_of_its_weight() -> N
 
 
 def test_the_length_penalty_is_of_the_searching_models_length() -> None:
-    log_probs = np.array([[-4.0, -2.0], [-9.0, -np.inf]])
-    scores = weighted_scores(log_probs, np.array([2, 3]), [1.0, 0.5], 1.0)
-    assert scores.tolist() == [-2.5, -np.inf]
-    assert weighted_scores(log_probs, np.array([2, 3]), [1.0, 0.0], 0.0).tolist() == [-4.0, -9.0]
+    scored = [
+        ScoredHypothesis(Hypothesis((4,) * length, 0.0, 0.0, None, truncated=False), log_probs)
+        for length, log_probs in ((1, (-4.0, -2.0)), (2, (-9.0, -np.inf)))
+    ]
+    assert ranked(scored, [1.0, 0.5], 1.0) == [(0, -2.5), (1, -np.inf)]
+    assert ranked(scored, [1.0, 0.0], 0.0) == [(0, -4.0), (1, -9.0)]
 
 
 @pytest.mark.parametrize(
