@@ -47,11 +47,12 @@ class BeamSearch(SearchOptions, PrefixStrategy):
             # One more than the beam: at most one is EOS, so `beam` others are always among them. Groups need no more:
             # they avoid the tokens of earlier groups, which are fewer than `beam` by a group's size.
             k = batch.constraints.width(self.beam + 1, batch.live, batch.length)
+            stepped = batch.live.size
             candidates, state = step_fn.step(tokens, state, k)
             going, rows, tokens = batch.advance(candidates)
             if not going.size:
                 return batch.results()
-            if going.size < batch.stepped:
+            if going.size < stepped:
                 state = step_fn.keep(state, going)
             state = step_fn.select(state, rows)
 
@@ -82,7 +83,6 @@ class _Batch:
         self.group_size = options.beam // options.groups
         self.src_lengths = [len(ids) + 1 for ids in src]  # with EOS, as attention has them
         self.length = 0
-        self.stepped = len(src)  # sentences that took part in the last step
         self.live = np.arange(len(src))
         self.log_probs = np.zeros((len(src), 1))  # [live sentences, beams]
         self.attended = np.zeros((len(src), 1, max(self.src_lengths)))  # [live sentences, beams, src_len]
@@ -111,7 +111,6 @@ class _Batch:
         going = np.flatnonzero(~done)
         parents, tokens = survivors.parents[going], survivors.tokens[going]
         self.constraints.advance(going, parents, tokens)
-        self.stepped = self.live.size
         self.live, self.log_probs = self.live[going], survivors.log_probs[going]
         if self.options.coverage_penalty:
             self.attended = self.attended[going[:, None], parents]
@@ -167,7 +166,7 @@ class _Batch:
             self._store(sentence, _Ending(self._score(index, row, log_prob), log_prob, self.length, row, False))
             self.ended_count[sentence, group] += 1
             if len(self.ended[sentence]) >= n_best:
-                self.to_beat[sentence] = sorted((e.score for e in self.ended[sentence]), reverse=True)[n_best - 1]
+                self.to_beat[sentence] = sorted(end.score for end in self.ended[sentence])[-n_best]
 
     def _score(self, index: int, row: int, log_prob: float) -> float:
         """The score of a hypothesis of the live sentence ``index`` whose last token ``row`` predicted."""
@@ -179,7 +178,7 @@ class _Batch:
     def _store(self, sentence: int, end: _Ending) -> None:
         """Adds a hypothesis to the sentence's, once."""
         if self.options.groups > 1:
-            tokens, _ = self.history.trace(sentence, end.length - (not end.truncated), end.row)
+            tokens, _ = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
             if tokens in self.distinct[sentence]:
                 return
             self.distinct[sentence].add(tokens)
@@ -193,16 +192,11 @@ class _Batch:
         if not self.options.exact_stop:
             log_probs[self.ended_count[self.live, group] >= self.group_size] = -np.inf
         sentence = np.arange(order.shape[0])[:, None]
-        live = _Choice(log_probs[sentence, order], best.parents[sentence, order], best.tokens[sentence, order])
-        missing = self.group_size - order.shape[1]
-        if missing <= 0:
-            return live
-        fill = ((0, 0), (0, missing))
-        return _Choice(
-            np.pad(live.log_probs, fill, constant_values=-np.inf),
-            np.pad(live.parents, fill),
-            np.pad(live.tokens, fill, constant_values=EOS),
-        )
+        shape = (sentence.size, self.group_size)
+        survivors = _Choice(np.full(shape, -np.inf), np.zeros(shape, dtype=np.int64), np.full(shape, EOS))
+        for filled, part in zip(survivors, (log_probs, best.parents, best.tokens), strict=True):
+            filled[:, : order.shape[1]] = part[sentence, order]
+        return survivors
 
     def _done(self, survivors: _Choice) -> NDArray[np.bool_]:
         limits = self.constraints.limits[self.live]
@@ -212,11 +206,11 @@ class _Batch:
 
     def _truncate(self, survivors: _Choice, done: NDArray[np.bool_]) -> None:
         """Fills the n-best lists of sentences at their limit from the hypotheses that are still live."""
-        for index in np.flatnonzero(done & (self.length >= self.constraints.limits[self.live])):
+        for index in np.flatnonzero(done & (self.length >= self.constraints.limits[self.live])).tolist():
             sentence, ends = int(self.live[index]), []
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])
-                score = self._score(int(index), int(survivors.parents[index, row]), log_prob)
+                score = self._score(index, int(survivors.parents[index, row]), log_prob)
                 ends.append(_Ending(score, log_prob, self.length, int(row), True))
             for end in sorted(ends, key=lambda end: -end.score):
                 if len(self.ended[sentence]) < self.options.n_best:
@@ -230,18 +224,9 @@ class _Batch:
         """
         if not all(self.ended):
             raise no_token_left()
-        return [
-            [
-                self._read(sentence, end)
-                for end in sorted(ended, key=lambda e: (e.truncated, -e.score))[: self.options.n_best]
-            ]
-            for sentence, ended in enumerate(self.ended)
-        ]
+        best = [sorted(ends, key=lambda e: (e.truncated, -e.score))[: self.options.n_best] for ends in self.ended]
+        return [[self._read(sentence, end) for end in n_best] for sentence, n_best in enumerate(best)]
 
     def _read(self, sentence: int, end: _Ending) -> Hypothesis:
-        steps = end.length if end.truncated else end.length - 1
-        tokens, alignments = self.history.trace(sentence, steps, end.row)
-        if self.options.alignments and not end.truncated:
-            alignments.append(self.history.alignment(sentence, end.length - 1, end.row))
-        matrix = np.stack(alignments) if self.options.alignments else None
-        return Hypothesis(tokens, end.log_prob, end.score, matrix, end.truncated)
+        tokens, alignments = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
+        return Hypothesis(tokens, end.log_prob, end.score, alignments, end.truncated)

@@ -76,11 +76,9 @@ def write(
         done = unfinished & ((tokens == EOS) | (length + 1 >= constraints.limits[live])[:, None])
         for index, row in zip(*np.nonzero(done), strict=True):
             sentence, log_prob = int(live[index]), float(log_probs[index, row])
-            written, alignments = history.trace(sentence, length + 1, int(row))
-            truncated = written[-1] != EOS
-            matrix = np.stack(alignments) if alignments else None
-            own = written if truncated else written[:-1]
-            results[sentence].append(Hypothesis(own, log_prob, log_prob / (length + 1), matrix, truncated))
+            ended = bool(tokens[index, row] == EOS)
+            written, alignments = history.trace(sentence, length + 1, int(row), ended=ended)
+            results[sentence].append(Hypothesis(written, log_prob, log_prob / (length + 1), alignments, not ended))
         unfinished &= ~done
         going = np.flatnonzero(unfinished.any(axis=1))
         if not going.size:

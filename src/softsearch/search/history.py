@@ -39,20 +39,23 @@ class History:
         per_sentence = alignments.reshape(len(live), -1, alignments.shape[-1])  # [live, beams, src_len]
         self._alignments.append(self._of_all(live, per_sentence))
 
-    def trace(self, sentence: int, steps: int, row: int) -> tuple[tuple[int, ...], list[NDArray[np.float32]]]:
-        """Follows ``row``, as it stood after ``steps`` steps, back to BOS: its tokens and their alignments."""
+    def trace(
+        self, sentence: int, length: int, row: int, *, ended: bool
+    ) -> tuple[tuple[int, ...], NDArray[np.float32] | None]:
+        """The tokens of a hypothesis without EOS, and the alignments ``[length, src_len]`` if they are kept.
+
+        ``length`` counts EOS if the hypothesis ``ended``; ``row`` then is the one that predicted EOS, else the
+        hypothesis's own after ``length`` steps.
+        """
         tokens: list[int] = []
         alignments: list[NDArray[np.float32]] = []
-        for step in range(steps - 1, -1, -1):
-            tokens.append(int(self._tokens[step][sentence, row]))
-            row = int(self._parents[step][sentence, row])
+        for step in reversed(range(length)):
+            if step < length - ended:
+                tokens.append(int(self._tokens[step][sentence, row]))
+                row = int(self._parents[step][sentence, row])
             if self._keep_alignments:
-                alignments.append(self.alignment(sentence, step, row))
-        return tuple(reversed(tokens)), alignments[::-1]
-
-    def alignment(self, sentence: int, step: int, row: int) -> NDArray[np.float32]:
-        """The attention of ``row`` when it predicted the token of ``step`` (from 0), ``[src_len]``."""
-        return self._alignments[step][sentence, row, : self._src_lengths[sentence]]
+                alignments.append(self._alignments[step][sentence, row, : self._src_lengths[sentence]])
+        return tuple(reversed(tokens)), np.stack(alignments[::-1]) if alignments else None
 
     def _of_all(self, live: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
         """The values of all sentences: those of the live ones, and 0."""
