@@ -13,13 +13,12 @@ from onnx import TensorProto, helper
 from torch import Tensor, nn
 from torch.export import Dim
 
-from softsearch.export.recurrences import ONNX_FUNCTIONS, OnnxRecurrence
+from softsearch.export.recurrences import OPSET, OnnxRecurrence
 from softsearch.models.interface import DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
-OPSET = 20
 Tensors = tuple[Tensor, ...]
 SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, PAST = (
     Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "past")
@@ -145,7 +144,6 @@ def _export(
             output_names=outputs,
             opset_version=OPSET,
             dynamo=True,
-            custom_translation_table=ONNX_FUNCTIONS,
             verbose=False,
         )
     assert program is not None
