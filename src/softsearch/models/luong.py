@@ -1,16 +1,13 @@
 """The decoder of Luong, Pham & Manning 2015 (arXiv:1508.04025): attention after the top layer, and input feeding."""
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import LuongAttention, Score, Window
-from softsearch.models.cells import Cell, Kind
+from softsearch.models.cells import Kind
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import xavier
-from softsearch.models.recurrence import Recurrence
 from softsearch.models.recurrent import RecurrentDecoder
 from softsearch.ranges import Depth, Rate, Size
 
@@ -82,8 +79,7 @@ class LuongDecoder(RecurrentDecoder):
         """See :class:`Decoder`: without input feeding layer by layer, and all steps attend at once."""
         x = self.dropout(self.embedding(tgt_tokens))
         if self.feed_projection is None:
-            for index, (layer, start) in enumerate(self._with_states(state.cache)):
-                x = layer(self.dropout(x) if index else x, None, start).states
+            x = self._top_states(x, state.cache)
             steps = torch.arange(x.shape[1], device=x.device)
             context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
             return self._combine(context, x)
@@ -99,27 +95,18 @@ class LuongDecoder(RecurrentDecoder):
         features, alignments, after = self._advance(self._first_cell.input_projection(x), state)
         return StepOutput(self.output_projection(features), alignments, after)
 
-    @property
-    def _first_cell(self) -> Cell:
-        return cast(Recurrence, self.layers[0]).forward_cell
-
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """One step, from the first layer's product with E y: h~, the alignments and the next state."""
         if self.feed_projection is not None:
             x = x + self.feed_projection(state.cache[-1])
-        cache: list[Tensor] = []
-        h = x
-        for layer, before in self._with_states(state.cache):
-            after = layer.forward_cell(layer.forward_cell.input_projection(self.dropout(h)) if cache else x, before)
-            cache.extend(after)
-            h = after[0]
+        h, cache = self._step_layers(x, state.cache)
         sentences = state.memory.mask.shape[0]  # not len: the exporter would take it for a constant
         query, position = (t.unflatten(0, (sentences, -1)) for t in (h, state.position))  # [sentences, beams, ...]
         context, alignments = self.attention(query, state.memory, position)
         attentional = self._combine(context.flatten(0, 1), h)
         if self.feed_projection is not None:
-            cache.append(attentional)
-        return attentional, alignments.flatten(0, 1), state.next(tuple(cache))
+            cache += (attentional,)
+        return attentional, alignments.flatten(0, 1), state.next(cache)
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
         """h~, the features that the output layer reads."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import Kind, Reset, State
+from softsearch.models.cells import Cell, Kind, Reset, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import (
     Decoder,
@@ -125,21 +125,34 @@ class RecurrentDecoder(Decoder):
         return DecoderState.initial(encoded, (zeros,) * (len(self.layers) * self.num_states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: layer by layer, since nothing of a step's output is fed back."""
-        x = self.dropout(self.embedding(tgt_tokens))
-        for layer, start in self._with_states(state.cache):
-            x = self.dropout(layer(x, None, start).states)
-        return x
+        """See :class:`Decoder`: layer by layer, because nothing of a step's output is fed back."""
+        return self.dropout(self._top_states(self.dropout(self.embedding(tgt_tokens)), state.cache))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        x = self.dropout(self.embedding(tokens))
-        cache: list[Tensor] = []
-        for layer, before in self._with_states(state.cache):
-            after = layer.forward_cell(layer.forward_cell.input_projection(x), before)
-            cache.extend(after)
-            x = self.dropout(after[0])
-        return StepOutput(self.output_projection(x), None, state.next(tuple(cache)))
+        x = self._first_cell.input_projection(self.dropout(self.embedding(tokens)))
+        h, cache = self._step_layers(x, state.cache)
+        return StepOutput(self.output_projection(self.dropout(h)), None, state.next(cache))
+
+    @property
+    def _first_cell(self) -> Cell:
+        return cast(Recurrence, self.layers[0]).forward_cell
+
+    def _top_states(self, x: Tensor, cache: tuple[Tensor, ...]) -> Tensor:
+        """The states of the last layer at all steps, from embeddings ``[batch, tgt_len, embedding_dim]``."""
+        for index, (layer, start) in enumerate(self._with_states(cache)):
+            x = layer(self.dropout(x) if index else x, None, start).states
+        return x
+
+    def _step_layers(self, x: Tensor, cache: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """One step, from the first layer's product with its input: the last layer's h and the states of all layers."""
+        h = x
+        states: State = ()
+        for layer, before in self._with_states(cache):
+            cell = layer.forward_cell
+            after = cell(cell.input_projection(self.dropout(h)) if states else x, before)
+            h, states = after[0], states + after
+        return h, states
 
     def _with_states(self, cache: tuple[Tensor, ...]) -> list[tuple[Recurrence, State]]:
         """Each layer with its own part of the cache."""
