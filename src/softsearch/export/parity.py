@@ -1,4 +1,4 @@
-"""Whether two backends of one model compute the same: run side by side through the interface that search uses."""
+"""Parity check of two backends of one model, run side by side through the interface that search uses."""
 
 import itertools
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
-from softsearch.search.interface import Candidates, StepFunction
+from softsearch.search.interface import State, StepFunction, full_log_probs
 from softsearch.text.vocabulary import BOS, SPECIALS
 
 LENGTHS = (1, 5, 60)
@@ -40,13 +40,13 @@ def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, m
         lengths = [length, *(1 + i % length for i in range(1, batch))]
         src = [rng.integers(len(SPECIALS), src_vocab_size, size).tolist() for size in lengths]
         parity = _compare_batch(rng, reference, other, src)
-        if not max(parity) <= TOLERANCE:  # also when it is NaN
+        if not np.max(parity) <= TOLERANCE:  # also when one is NaN
             raise BundleError(
                 f"the exported graphs differ from the model for {batch} sentences of up to {length} tokens: "
                 f"log-probabilities by {parity.log_probs:.2g}, alignments by {parity.alignments:.2g}, expected at "
                 f"most {TOLERANCE}; nothing was written, please report this model"
             )
-        largest = Parity(*map(max, largest, parity))
+        largest = _larger(largest, parity)
     return largest
 
 
@@ -55,31 +55,27 @@ def _compare_batch(
 ) -> Parity:
     backends = (reference, other)
     beams, sentences = 1, len(src)
-    states = [backend.start(src) for backend in backends]
+    states: tuple[State, ...] = tuple(backend.start(src) for backend in backends)
     tokens = np.full(sentences, BOS)
     largest = Parity(0.0, 0.0)
     for step in range(STEPS):
-        outputs = [b.step(tokens, s, reference.vocab_size) for b, s in zip(backends, states, strict=True)]
-        largest = Parity(*map(max, largest, _differences(*(candidates for candidates, _ in outputs))))
-        states = [state for _, state in outputs]
+        outputs = [full_log_probs(b, tokens, s) for b, s in zip(backends, states, strict=True)]
+        log_probs, alignments, states = zip(*outputs, strict=True)
+        largest = _larger(largest, Parity(_difference(*log_probs), _difference(*alignments)))
         if step == 1 and sentences > 2:
             rest = np.arange(0, sentences, 2)
-            states = [b.keep(s, rest) for b, s in zip(backends, states, strict=True)]
+            states = tuple(b.keep(s, rest) for b, s in zip(backends, states, strict=True))
             sentences = len(rest)
         rows = np.arange(sentences)[:, None] * beams + rng.integers(0, beams, (sentences, BEAMS))
-        states = [b.select(s, rows.reshape(-1)) for b, s in zip(backends, states, strict=True)]
+        states = tuple(b.select(s, rows.reshape(-1)) for b, s in zip(backends, states, strict=True))
         beams = BEAMS
         tokens = rng.integers(len(SPECIALS), reference.vocab_size, sentences * beams)
     return largest
 
 
-def _differences(a: Candidates, b: Candidates) -> Parity:
-    alignments = 0.0
-    if a.alignments is not None and b.alignments is not None:
-        alignments = float(np.abs(a.alignments - b.alignments).max())
-    return Parity(float(np.abs(_by_token(a) - _by_token(b)).max()), alignments)
+def _difference(a: NDArray[np.float32] | None, b: NDArray[np.float32] | None) -> float:
+    return 0.0 if a is None or b is None else float(np.abs(a - b).max())
 
 
-def _by_token(candidates: Candidates) -> NDArray[np.float32]:
-    """Log-probabilities in the order of the vocabulary: ties may come in any order of rank."""
-    return np.take_along_axis(candidates.log_probs, np.argsort(candidates.tokens, axis=1), axis=1)
+def _larger(a: Parity, b: Parity) -> Parity:
+    return Parity(*np.maximum(a, b).tolist())  # NaN if either is, unlike max

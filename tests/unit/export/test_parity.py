@@ -1,6 +1,7 @@
 """Two backends are compared at lengths that the model can read."""
 
 import pytest
+import torch
 
 from softsearch.errors import BundleError, InputError
 from softsearch.evaluation.torch_backend import TorchStepFunction
@@ -19,3 +20,11 @@ def test_another_model_is_noticed() -> None:
     one, other = (TorchStepFunction(small_model("kalchbrenner2013", seed=seed).float()) for seed in (1, 2))
     with pytest.raises(BundleError, match="the exported graphs differ from the model for 1 sentences"):
         compare(one, other, SRC_VOCAB, 64)
+
+
+def test_numbers_that_are_missing_are_noticed() -> None:
+    model, broken = (small_model("rnn").float() for _ in range(2))
+    with torch.no_grad():
+        broken.decoder.output_projection.bias[0] = torch.nan
+    with pytest.raises(BundleError, match="log-probabilities by nan"):
+        compare(TorchStepFunction(model), TorchStepFunction(broken), SRC_VOCAB, 64)
