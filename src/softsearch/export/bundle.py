@@ -1,4 +1,4 @@
-"""From a checkpoint to a bundle that the torch-free runtime translates with."""
+"""Export of a model as a bundle for the torch-free runtime."""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ def export_bundle(
         reference: the same model as search sees it.
         tokenizers: source and target.
         path: the bundle's folder.
-        search: what the runtime does by default.
+        search: the default search of the runtime.
         max_src_tokens: longer sentences are translated in parts.
         facts: about the training, plain values for the manifest and the model card.
         shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.

@@ -1,4 +1,4 @@
-"""The encoder and the decoder's step as the ONNX graphs that :mod:`softsearch.runtime.session` runs."""
+"""ONNX graphs of the encoder and of the decoder's step, which :mod:`softsearch.runtime.session` runs."""
 
 import copy
 import logging
@@ -26,7 +26,7 @@ SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, PAST = (
 
 
 def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
-    """The files of a model in evaluation mode; the model itself stays as it is."""
+    """Returns the graphs' files by name; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     example = _Example(model)
     _replace_recurrences(model.encoder)  # a decoder's step has no loop
@@ -36,7 +36,7 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
 
 
 class _Example:
-    """Tensors to trace with: no size is 1, none equals another, so that none is taken for a constant."""
+    """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
 
     def __init__(self, model: Seq2Seq) -> None:
         sentences, src_len, beams, previous = 3, 7, 4, 5
@@ -152,7 +152,7 @@ def _export(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the exporters' remarks about what they did and which packages they miss."""
+    """Silences the exporters' log messages about what they did and which packages are missing."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

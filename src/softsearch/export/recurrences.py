@@ -1,4 +1,4 @@
-"""ONNX's RNN, LSTM and GRU operators for a recurrent layer: exporting a loop over time would fix the number of tokens.
+"""ONNX operators RNN, LSTM and GRU for a recurrent layer: exporting a loop over time would fix the number of tokens.
 
 The GRU's ``linear_before_reset`` is 0 where the reset gate acts before the product and 1 where it acts after. ONNX lets
 z weight the old state where our cells let it weight the candidate, hence its negated weights: sigmoid(-a) = 1 -

@@ -1,4 +1,4 @@
-"""Attention. Beams lie on the query axis, so that what belongs to a sentence is never copied for its hypotheses."""
+"""Attention mechanisms. Beams lie on the query axis, so that a sentence's memory is never copied per hypothesis."""
 
 from typing import Literal
 
@@ -98,7 +98,7 @@ class LuongAttention(nn.Module):
             self.centre_weight = _vector(query_dim)  # v_p
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """What a score needs of the annotations, once for each sentence."""
+        """The part of the scores that depends on the annotations alone, once for each sentence."""
         return (self.memory_projection(states),) if self.score in ("general", "concat") else ()
 
     def forward(self, query: Tensor, memory: Memory, position: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,7 +145,7 @@ class LuongAttention(nn.Module):
 class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).
 
-    Keys and values are computed apart from the queries, so that a decoder can keep them.
+    Keys and values are computed separately from the queries, so that a decoder can cache them.
     """
 
     def __init__(self, d_model: int, num_heads: int) -> None:
@@ -168,7 +168,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attends from ``x`` ``[batch, len, d_model]``.
 
-        ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = may be seen.
+        ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = visible.
         """
         if x.is_cuda:
             q = self._heads(self.query_projection(x))

@@ -19,7 +19,7 @@ class ConvolutionalEncoder(Encoder):
     """The convolutional sentence model CSM (section 3): a sentence shrinks to one vector, layer by layer.
 
     E_1 has a column for each word, and E_{i+1} = tanh(K^{i+1} * E_i): each row is convolved with its own kernel, i + 1
-    columns wide, which leaves i columns fewer. When m > 1 columns are left and the next kernel is wider, tanh(L^m * E)
+    columns wide, which takes away i columns. When m > 1 columns are left and the next kernel is wider, tanh(L^m * E)
     makes them one. The last column is csm(e). The paper's sigma is tanh here.
 
     All K are one parameter and all L another, so that kernels that no sentence of a batch needs have a gradient too.
@@ -40,7 +40,7 @@ class ConvolutionalEncoder(Encoder):
         self.dropout = Dropout(dropout)
         self.max_src_len: int = max_src_len
         self.description = EncoderDescription(dim, (LayerShape(dim),), max_src_len)
-        # K^2 to K^n leave n(n - 1)/2 columns less, and L^n joins n more: n is the least that is enough.
+        # K^2 to K^n take away n(n - 1)/2 columns, and L^n joins n more: n is the least that is enough.
         self.widths = range(2, math.ceil((math.sqrt(8 * max_src_len + 1) - 1) / 2) + 1)
         self.kernels = nn.Parameter(torch.empty(dim, sum(self.widths)))  # K^2, K^3, ... side by side
         self.last_kernels = nn.Parameter(torch.empty(dim, sum(self.widths)))  # L^2, L^3, ...

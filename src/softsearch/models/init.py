@@ -1,4 +1,4 @@
-"""How a model's parameters start, where a paper says it: functions for ``model.init``."""
+"""Parameter initialisation as papers describe it: functions for ``model.init``."""
 
 from torch import Tensor, nn
 

@@ -45,7 +45,7 @@ class LayerShape(NamedTuple):
 
 
 class EncoderDescription(NamedTuple):
-    """What a decoder and an export may ask about an encoder."""
+    """The properties of an encoder that decoders and the export need."""
 
     output_dim: int  # of the states
     layers: tuple[LayerShape, ...] = ()  # of the final states
@@ -65,7 +65,7 @@ class EncoderDescription(NamedTuple):
 
 
 class EncoderOutput(NamedTuple):
-    """What an encoder computes for a batch of sentences."""
+    """The output of an encoder for a batch of sentences."""
 
     states: Tensor  # [batch, src_len, output_dim]
     mask: Tensor  # [batch, src_len] bool, True = real token
@@ -73,7 +73,7 @@ class EncoderOutput(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What belongs to a sentence: computed once, shared by all its hypotheses. Axis 0 = sentences."""
+    """The part of the state that belongs to a sentence, shared by all its hypotheses. Axis 0 = sentences."""
 
     states: Tensor  # [sentences, src_len, memory_dim]
     mask: Tensor  # [sentences, src_len] bool, True = real token

@@ -36,7 +36,7 @@ class Dropout(nn.Module):
 
 
 class Projections(nn.ModuleDict):
-    """A linear map of each of several inputs, to be added up; the first one has a bias."""
+    """Linear maps of several inputs, whose products are added up; only the first has a bias."""
 
     def __init__(self, output_dim: int, **input_dims: int) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from softsearch.models.interface import FinalState
 
 
 class RecurrenceOutput(NamedTuple):
-    """What a layer computes for a batch."""
+    """The output of a layer for a batch."""
 
     states: Tensor  # [batch, len, directions * hidden_dim], undefined at padding
     final: FinalState

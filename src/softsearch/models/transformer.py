@@ -60,7 +60,7 @@ class EncoderLayer(nn.Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """A decoder's: no position sees a later one. Its past is their keys and values."""
+    """Causal self-attention of a decoder. Its past is the keys and values of earlier positions."""
 
     def start(self, states: Tensor) -> Past:
         """No keys and values yet for each of ``states`` ``[sentences, src_len, d_model]``."""

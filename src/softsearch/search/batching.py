@@ -17,20 +17,20 @@ def translate_ids(
     workers: int = 1,
     on_done: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Translates sentences of any number and length; returns one n-best list for each, in their order.
+    """Translates any number of sentences; returns their n-best lists in the same order.
 
     Args:
         step_fn: the model; with ``workers > 1`` it must allow calls from several threads.
         strategy: the search.
         sources: token ids.
-        batch_tokens: the most source tokens of a batch, padding included; a longer sentence goes alone.
+        batch_tokens: the most source tokens of a batch, padding included; a longer sentence is a batch of its own.
         prefixes: see :class:`PrefixStrategy`.
-        workers: threads that search batches in parallel; the batches do not depend on it.
+        workers: threads that search batches in parallel; does not change the batches.
         on_done: called after each batch with its number of sentences.
 
     Raises:
         ConfigError: ``batch_tokens`` or ``workers`` is below 1, or the strategy takes no prefixes.
-        InputError: the model returned NaN, or a prefix cannot be written.
+        InputError: the model returned NaN, a prefix cannot be written, or there are not as many as sources.
     """
     for name, value in (("batch_tokens", batch_tokens), ("workers", workers)):
         if value < 1:
@@ -65,7 +65,7 @@ def translate_ids(
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
     """Cuts sentences of these lengths, longest first, into batches with ``sentences * longest <= batch_tokens``.
 
-    A longer sentence goes alone. A batch holds indices into ``lengths``, each of which appears once.
+    A longer sentence is a batch of its own. Batches hold indices into ``lengths``.
     """
     batches: list[list[int]] = []
     # Longest first: a batch that does not fit into memory fails at once, and threads end together.

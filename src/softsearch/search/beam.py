@@ -18,8 +18,8 @@ from softsearch.text.vocabulary import BOS, EOS
 class BeamSearch(SearchOptions, PrefixStrategy):
     """Keeps the ``beam`` best unfinished hypotheses of each sentence and returns its ``n_best`` finished ones.
 
-    EOS ends a hypothesis only if it is among the ``beam`` best continuations of the sentence, and never takes a place
-    in the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one can
+    EOS ends a hypothesis only if it is among the ``beam`` best continuations of the sentence, and never uses up a slot
+    of the beam. A sentence is done when ``beam`` hypotheses have ended (unless ``exact_stop``), when no live one can
     still enter its n-best list (:meth:`SearchOptions.bound`), or at the length limit; only then, and only if fewer than
     ``n_best`` have ended, live ones are returned behind them, flagged ``truncated``. Live hypotheses are compared by
     log probability, ended ones by score. Ties go to the lower row, then to the model's order. ``beam=1`` is greedy
@@ -28,8 +28,8 @@ class BeamSearch(SearchOptions, PrefixStrategy):
     With ``groups`` it is diverse beam search (Vijayakumar et al. 2016, arXiv:1610.02424, section 3, algorithm 1): the
     groups choose one after the other, each ranks its continuations by log probability minus ``diversity`` for each
     earlier group's hypothesis that has just taken the same token (Hamming diversity; EOS is free), and is done when its
-    share of ``beam`` has ended. Log probabilities and scores do not contain that term. A translation of several groups
-    is returned once.
+    share of ``beam`` has ended. Log probabilities and scores do not contain that term. A translation that
+    several groups find is returned once.
 
     ``n_best`` lists are shorter where fewer translations exist.
     """
@@ -76,7 +76,7 @@ class _Choice(NamedTuple):
 
 
 class _Batch:
-    """The hypotheses of one batch while it is being searched."""
+    """The state of the search of one batch."""
 
     def __init__(self, src: Sentences, options: SearchOptions, constraints: Constraints) -> None:
         self.options, self.constraints = options, constraints
@@ -118,7 +118,7 @@ class _Batch:
         return going, rows.reshape(-1), tokens.reshape(-1)
 
     def _attend(self, alignments: NDArray[np.float32] | None) -> None:
-        """Adds up the attention of the rows, for a coverage penalty."""
+        """Adds up the attention of all rows, for the coverage penalty."""
         if not self.options.coverage_penalty:
             return
         if alignments is None:
@@ -176,7 +176,7 @@ class _Batch:
         return self.options.score(log_prob, self.length, self.attended[index, row, :src_length])
 
     def _store(self, sentence: int, end: _Ending) -> None:
-        """Adds a hypothesis to the sentence's, once."""
+        """Adds a hypothesis to those of the sentence, unless it has it already."""
         if self.options.groups > 1:
             tokens, _ = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
             if tokens in self.distinct[sentence]:

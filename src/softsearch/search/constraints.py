@@ -11,11 +11,11 @@ from softsearch.search.interface import Candidates, Sentences, State, StepFuncti
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import EOS
 
-_FREE = -1  # no token: where a prefix has ended, or nothing repeats
+_FREE = -1  # stands for no token: a prefix has ended, or nothing repeats
 
 
 class Constraints:
-    """The constraints of one batch, with the tokens of each row so far where repeats are limited.
+    """The constraints of one batch; they remember the tokens of all rows if repeated n-grams are forbidden.
 
     ``rows`` is the number of each sentence's rows at the first step.
 
@@ -108,7 +108,7 @@ class Constraints:
 class Banned(StepFunctionWrapper):
     """A StepFunction that never generates some tokens, whatever the search; the others keep their probabilities.
 
-    A search over it finds what one with the option ``banned`` finds; exact search and reranking lack that option.
+    It does what the option ``banned`` does, which exact search and reranking lack.
     """
 
     def __init__(self, step_fn: StepFunction, tokens: Sequence[int]) -> None:

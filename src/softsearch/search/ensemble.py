@@ -36,9 +36,9 @@ class Ensemble:
     Shallow fusion (Gulcehre et al. 2015, arXiv:1503.03535, section 4.1) then adds ``language_model_weight * log p_lm``
     of a model that reads no source (``model=rnnlm``), which makes the result a score in any case.
 
-    The members share the target vocabulary and read the same source ids (else :class:`WithMappedIds`). Models of weight
-    0 are not run, and a single member is passed through. Alignments are the weighted mean over the members that have
-    any.
+    The members share the target vocabulary and read the same source ids (otherwise wrap them in
+    :class:`WithMappedIds`). Models of weight 0 are not run, and a single member is passed through. Alignments are the
+    weighted mean over the members that have any.
 
     Raises:
         ConfigError: there are no members, their vocabularies differ, or a weight is wrong.
@@ -109,9 +109,9 @@ class Ensemble:
 
 
 class WithMappedIds(StepFunctionWrapper):
-    """A model whose source vocabulary, or order of source ids, is another than the caller's.
+    """A model whose source vocabulary, or order of source ids, differs from the caller's.
 
-    ``map_ids`` maps the caller's source ids to the model's. It has no alignments: they would be over other tokens.
+    ``map_ids`` maps the caller's source ids to the model's. There are no alignments: they would be over other tokens.
     """
 
     def __init__(self, step_fn: StepFunction, map_ids: Callable[[Sequence[int]], list[int]]) -> None:

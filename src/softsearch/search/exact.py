@@ -13,8 +13,8 @@ from softsearch.search.options import check_options, within
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence that are expanded together
-_SENTENCES = 16  # that are searched side by side
-_FIRST_K = 64  # children fetched of a node; more are if the last of these is still above the bound
+_SENTENCES = 16  # sentences that are searched side by side
+_FIRST_K = 64  # children of a node that are fetched at first; more if the last one is still above the bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class ExactSearch:
 
     Args:
         beam: width of the beam search (without length penalty) that gives the first bound.
-        max_nodes: most nodes of a sentence. When they are used up, the best translation so far is returned with
+        max_nodes: limit on the nodes of a sentence. If it is reached, the best translation so far is returned with
             ``optimal`` False.
         max_length_factor: as in :class:`OutputOptions`.
         max_length_offset: likewise.
@@ -92,7 +92,7 @@ class _Level:
 
 
 class _Tree:
-    """The search of a few sentences side by side; what one does never depends on the others."""
+    """The search of a few sentences side by side; none depends on the others."""
 
     def __init__(self, step_fn: StepFunction, src: Sentences, search: ExactSearch) -> None:
         options = search.options

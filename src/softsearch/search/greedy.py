@@ -20,7 +20,7 @@ Chooser = Callable[[Candidates, NDArray[np.int64]], NDArray[np.int64]]
 class Greedy(OutputOptions, PrefixStrategy):
     """Takes the best token of each row until EOS or the length limit, as beam search with ``beam=1`` does.
 
-    There is one hypothesis per sentence; its score is the mean log probability of a token.
+    There is one hypothesis per sentence; its score is the mean log probability per token.
     """
 
     def __call__(
@@ -40,11 +40,11 @@ def write(
     k: int = 1,
     copies: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Writes ``copies`` translations of each source that do not compete, each token by token to its own end.
+    """Writes ``copies`` independent translations of each source, token by token.
 
     ``choose`` gets the candidates of all rows (-inf where forbidden) and the indices of the live sentences, and returns
-    which candidate comes next in each row, ``[rows]``; it needs ``k`` candidates, besides forbidden ones. Scores are
-    mean log probabilities of a token. Each source's translations come in the order in which they ended.
+    which candidate comes next in each row, ``[rows]``; it needs ``k`` candidates that are not forbidden. Scores are
+    mean log probabilities per token. The translations of a source come in the order in which they ended.
 
     Raises:
         InputError: see PrefixStrategy.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from softsearch.text.vocabulary import with_eos
 
 State = Any
-Sentences = Sequence[Sequence[int]]  # the token ids of each, without BOS and EOS
+Sentences = Sequence[Sequence[int]]  # token ids without BOS and EOS
 
 
 class Candidates(NamedTuple):
@@ -54,7 +54,7 @@ class StepFunction(Protocol):
 
 
 class StepFunctionWrapper:
-    """Passes everything but steps to another StepFunction; subclasses define :meth:`StepFunction.step`."""
+    """Passes everything except steps to another StepFunction; subclasses define :meth:`StepFunction.step`."""
 
     def __init__(self, step_fn: StepFunction) -> None:
         self.step_fn = step_fn

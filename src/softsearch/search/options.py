@@ -11,8 +11,8 @@ from softsearch.errors import ConfigError
 from softsearch.text.vocabulary import EOS
 
 MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
-MAX_LENGTH_PENALTY = 10  # no length to its power is more than a float can hold
-MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # limits that arrays of lengths can hold
+MAX_LENGTH_PENALTY = 10  # any length to this power fits into a float
+MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # such limits fit into arrays of lengths
 LengthNorm = Literal["power", "gnmt"]
 LENGTH_NORMS: tuple[LengthNorm, ...] = ("power", "gnmt")
 Check = tuple[bool, str, object, str]  # whether it holds; the option's name, its value and what was expected
@@ -152,7 +152,7 @@ def coverage(attended: NDArray[np.floating]) -> float:
 
 
 def within(name: str, value: float, least: int, most: float = math.inf) -> Check:
-    """The check that an option is a finite number from ``least`` to ``most``."""
+    """Returns the check that an option is a finite number from ``least`` to ``most``."""
     expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
     return least <= value <= most and value < math.inf, name, value, expected
 

@@ -30,7 +30,7 @@ class Shortlist:
     """The candidate lists of Jean et al. 2015 (arXiv:1412.2007, section 3.3).
 
     A sentence may use the most frequent target words (``frequent [K]`` and EOS) and the likely translations of each of
-    its source words (``translations [src_vocab, K']``, -1 where there are fewer), whichever sentences share its batch.
+    its source words (``translations [src_vocab, K']``, -1 where there are fewer), whatever else is in its batch.
 
     Raises:
         ConfigError: there are no frequent words.
@@ -56,8 +56,8 @@ ShortlistedState = tuple[State, Allowed]  # of the model, and the words of its s
 class Shortlisted(StepFunctionWrapper):
     """A StepFunction over the words of each sentence's shortlist, whose probabilities sum to 1.
 
-    The result is that of a model that leaves the other words out of its softmax, but no time is saved: the model still
-    computes them all.
+    The result is that of a model that leaves the other words out of its softmax, but no time is saved, as the model
+    still computes them all.
     """
 
     def __init__(self, step_fn: StepFunction, shortlist: Shortlist) -> None:
