@@ -3,8 +3,6 @@
 import copy
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import onnx
@@ -29,9 +27,17 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
     """Returns the graphs' files by name; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     example = _Example(model)
-    _replace_recurrences(model.encoder)  # a decoder's step has no loop
+    for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
+        if isinstance(module, Recurrence):
+            model.encoder.set_submodule(name, OnnxRecurrence(module))
     step = _export_step(model, example)
-    encoder = _export_encoder(model, example, used={value.name for value in step.graph.input})
+    axes = {0: SENTENCES, 1: SRC_LEN}
+    encoder = _export(
+        _EncoderGraph(model),
+        {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
+        [*example.memory_names, *example.cache_names],
+    )
+    _drop(encoder.graph.output, set(example.memory_names) - {value.name for value in step.graph.input})
     return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
 
 
@@ -52,8 +58,6 @@ class _Example:
         self.cache = tuple(c.unflatten(0, (sentences, previous)) for c in twice.cache)
         self.memory_names = [f"memory.{i}" for i in range(len(self.memory))]
         self.cache_names = [f"cache.{i}" for i in range(len(self.cache))]
-        self.tokens = torch.full((sentences, beams), BOS)
-        self.position = torch.full((sentences, beams), 2)
         self.parents = torch.arange(beams).expand(sentences, beams).clone()
         pairs = zip(once.cache, twice.cache, strict=True)
         # The axes that grow with each token, counted with the beams as an axis of their own.
@@ -92,17 +96,6 @@ class _StepGraph(nn.Module):
         return tuple(t.unflatten(0, tokens.shape) for t in every_row)
 
 
-def _export_encoder(model: Seq2Seq, example: _Example, used: set[str]) -> onnx.ModelProto:
-    axes = {0: SENTENCES, 1: SRC_LEN}
-    exported = _export(
-        _EncoderGraph(model),
-        {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
-        [*example.memory_names, *example.cache_names],
-    )
-    _drop(exported.graph.output, set(example.memory_names) - used)
-    return exported
-
-
 def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
     src_len = example.src_mask.shape[1]
@@ -114,8 +107,8 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
     exported = _export(
         _StepGraph(model),
         {
-            "tokens": (example.tokens, rows),
-            "position": (example.position, rows),
+            "tokens": (torch.full_like(example.parents, BOS), rows),
+            "position": (torch.full_like(example.parents, 2), rows),
             "parents": (example.parents, rows),
             "src_mask": (example.src_mask, {0: SENTENCES, 1: SRC_LEN}),
             "memory": (example.memory, memory_axes),
@@ -134,40 +127,25 @@ def _export(
     module: nn.Module, inputs: dict[str, Any], outputs: list[str], input_names: list[str] | None = None
 ) -> onnx.ModelProto:
     """Exports a module from an example and the dynamic axes of each argument, which may hold several inputs."""
-    with warnings.catch_warnings(), _quiet():
-        warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
-        program = torch.onnx.export(
-            module.eval(),
-            kwargs={name: example for name, (example, _) in inputs.items()},
-            dynamic_shapes={name: axes for name, (_, axes) in inputs.items()},
-            input_names=input_names,
-            output_names=outputs,
-            opset_version=OPSET,
-            dynamo=True,
-            verbose=False,
-        )
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # the exporters' messages about what they did and which packages are missing
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
+            program = torch.onnx.export(
+                module.eval(),
+                kwargs={name: example for name, (example, _) in inputs.items()},
+                dynamic_shapes={name: axes for name, (_, axes) in inputs.items()},
+                input_names=input_names,
+                output_names=outputs,
+                opset_version=OPSET,
+                dynamo=True,
+                verbose=False,
+            )
+    finally:
+        logging.disable(disabled)
     assert program is not None
     return program.model_proto
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences the exporters' log messages about what they did and which packages are missing."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
-def _replace_recurrences(module: nn.Module) -> None:
-    """Puts ONNX's own recurrent operator where a Python loop over time cannot be exported."""
-    for name, child in module.named_children():
-        if isinstance(child, Recurrence):
-            setattr(module, name, OnnxRecurrence(child))
-        else:
-            _replace_recurrences(child)
 
 
 def _drop(values: Any, names: set[str]) -> None:

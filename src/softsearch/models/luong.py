@@ -51,12 +51,7 @@ class LuongDecoder(RecurrentDecoder):
         )
         memory_dim = encoder.output_dim
         self.attention = LuongAttention(
-            hidden_dim,
-            memory_dim,
-            score=score,
-            window=window,
-            half_window=half_window,
-            location_length=location_length,
+            hidden_dim, memory_dim, score=score, window=window, half_window=half_window, location_length=location_length
         )
         self.attentional_projection = xavier(nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False))  # W_c
         self.feed_projection: nn.Linear | None = None
