@@ -104,11 +104,14 @@ class _Batch:
         self._attend(candidates.alignments)
         survivors = self._choose(candidates)
         self.history.add_choices(self.live, survivors.parents, survivors.tokens)
-        done = self._done(survivors)
-        self._truncate(survivors, done)
+        limits = self.constraints.limits[self.live]
+        at_limit = self.length >= limits
+        self._truncate(survivors, at_limit)
+        # Nothing live, not even -inf, beats the -inf of a list that is not full.
+        hopeless = self.options.bound(survivors.log_probs.max(axis=1), limits) <= self.to_beat[self.live]
 
         beams = self.log_probs.shape[1]
-        going = np.flatnonzero(~done)
+        going = np.flatnonzero(~(at_limit | hopeless))
         parents, tokens = survivors.parents[going], survivors.tokens[going]
         self.constraints.advance(going, parents, tokens)
         self.live, self.log_probs = self.live[going], survivors.log_probs[going]
@@ -133,8 +136,6 @@ class _Batch:
             best = self._best(candidates, group, groups)
             self._end(best, group)
             groups.append(self._survivors(best, group))
-        if len(groups) == 1:
-            return groups[0]
         return _Choice(*(np.concatenate(parts, axis=1) for parts in zip(*groups, strict=True)))
 
     def _best(self, candidates: Candidates, group: int, earlier: list[_Choice]) -> _Choice:
@@ -198,15 +199,9 @@ class _Batch:
             filled[:, : order.shape[1]] = part[sentence, order]
         return survivors
 
-    def _done(self, survivors: _Choice) -> NDArray[np.bool_]:
-        limits = self.constraints.limits[self.live]
-        # Nothing live, not even -inf, beats the -inf of a list that is not full.
-        hopeless = self.options.bound(survivors.log_probs.max(axis=1), limits) <= self.to_beat[self.live]
-        return hopeless | (self.length >= limits)
-
-    def _truncate(self, survivors: _Choice, done: NDArray[np.bool_]) -> None:
+    def _truncate(self, survivors: _Choice, at_limit: NDArray[np.bool_]) -> None:
         """Fills the n-best lists of sentences at their limit from the hypotheses that are still live."""
-        for index in np.flatnonzero(done & (self.length >= self.constraints.limits[self.live])).tolist():
+        for index in np.flatnonzero(at_limit).tolist():
             sentence, ends = int(self.live[index]), []
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])

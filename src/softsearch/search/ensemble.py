@@ -1,7 +1,7 @@
 """Ensembles of models with optional shallow fusion of a language model."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from softsearch.search.interface import (
 )
 
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
-AVERAGES: tuple[Average, ...] = ("log_probs", "unnormalised_log_probs", "probs")
+AVERAGES: tuple[Average, ...] = get_args(Average)
 
 
 class Ensemble:
@@ -52,7 +52,16 @@ class Ensemble:
         language_model: StepFunction | None = None,
         language_model_weight: float = 0.0,
     ) -> None:
-        checked = _check_weights(len(members), [1.0] * len(members) if weights is None else weights)
+        if not members:
+            raise ConfigError(
+                "an ensemble of no models, expected at least one; name some with ckpt=[...] or bundle=[...]"
+            )
+        checked = np.ones(len(members)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if len(checked) != len(members) or not (np.isfinite(checked) & (checked >= 0)).all() or not checked.any():
+            raise ConfigError(
+                f"the weights of an ensemble of {len(members)} models are {checked.tolist()}, expected {len(members)} "
+                "numbers of at least 0 that are not all 0"
+            )
         if average not in AVERAGES:
             raise ConfigError(f"the average of an ensemble is {average!r}, expected one of {', '.join(AVERAGES)}")
         if not 0 <= language_model_weight < np.inf:
@@ -60,7 +69,8 @@ class Ensemble:
                 f"the language model's weight is {language_model_weight}, expected a number of at least 0"
             )
         self.vocab_size = members[0].vocab_size
-        for model in (*members, *([] if language_model is None else [language_model])):
+        language = [] if language_model is None else [language_model]
+        for model in (*members, *language):
             if model.vocab_size != self.vocab_size:
                 raise ConfigError(
                     f"an ensemble of models with {self.vocab_size} and {model.vocab_size} target tokens, expected one "
@@ -71,8 +81,8 @@ class Ensemble:
         self.weights = checked[used] / checked.sum()
         self.has_attention = any(member.has_attention for member in self.members)
         self.average = average
-        self.language_model_weight = 0.0 if language_model is None else language_model_weight
-        self.models = [*self.members, *([language_model] if language_model and language_model_weight else [])]
+        self.language_model_weight = language_model_weight if language else 0.0
+        self.models = [*self.members, *(language if language_model_weight else [])]
 
     @property
     def is_distribution(self) -> bool:
@@ -152,15 +162,3 @@ def _mean_alignments(
         return None
     mean = sum(weight * part for part, weight in have) / sum(weight for _, weight in have)
     return np.asarray(mean, dtype=np.float32)
-
-
-def _check_weights(members: int, weights: Sequence[float]) -> NDArray[np.float64]:
-    if not members:
-        raise ConfigError("an ensemble of no models, expected at least one; name some with ckpt=[...] or bundle=[...]")
-    checked = np.asarray(weights, dtype=np.float64)
-    if len(checked) != members or not (np.isfinite(checked) & (checked >= 0)).all() or not checked.any():
-        raise ConfigError(
-            f"the weights of an ensemble of {members} models are {list(weights)}, expected {members} numbers of at "
-            "least 0 that are not all 0"
-        )
-    return checked

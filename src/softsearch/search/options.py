@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
 MAX_LENGTH_PENALTY = 10  # any length to this power fits into a float
 MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # such limits fit into arrays of lengths
 LengthNorm = Literal["power", "gnmt"]
-LENGTH_NORMS: tuple[LengthNorm, ...] = ("power", "gnmt")
+LENGTH_NORMS: tuple[LengthNorm, ...] = get_args(LengthNorm)
 Check = tuple[bool, str, object, str]  # whether it holds; the option's name, its value and what was expected
 
 # Attention may be exactly 0 (outside a window, or by underflow), and no score may be -inf because of it.
