@@ -29,9 +29,16 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """Applies ``sublayer`` to ``x`` ``[batch, len, d_model]``."""
-        if self.pre_norm:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+        return self.after(x, sublayer(self.before(x)))
+
+    def before(self, x: Tensor) -> Tensor:
+        """The input of the sublayer."""
+        return self.norm(x) if self.pre_norm else x
+
+    def after(self, x: Tensor, y: Tensor) -> Tensor:
+        """Adds the output ``y`` of the sublayer to ``x``."""
+        x = x + self.dropout(y)
+        return x if self.pre_norm else self.norm(x)
 
 
 def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
@@ -132,24 +139,14 @@ class DecoderLayer(nn.Module):
 
     def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
         """One position: ``x`` ``[rows, 1, d_model]`` -> x, the longer past, alignments ``[rows, src_len]``."""
+        y, present = self.self_attention.step(self.self_attention_residual.before(x), past)
+        x = self.self_attention_residual.after(x, y)
+        y = self.cross_attention_residual.before(x)
         keys, values = source
-        present, alignments = past, x
-
-        def attend_to_past(y: Tensor) -> Tensor:
-            nonlocal present
-            attended, present = self.self_attention.step(y, past)
-            return attended
-
-        def attend_to_source(y: Tensor) -> Tensor:
-            nonlocal alignments
-            beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
-            attended, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
-            alignments = weights.mean(1).flatten(0, 1)
-            return attended.flatten(0, 1)[:, None]
-
-        x = self.self_attention_residual(x, attend_to_past)
-        x = self.cross_attention_residual(x, attend_to_source)
-        return self.feed_forward_residual(x, self.feed_forward), present, alignments
+        beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
+        y, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
+        x = self.cross_attention_residual.after(x, y.flatten(0, 1)[:, None])
+        return self.feed_forward_residual(x, self.feed_forward), present, weights.mean(1).flatten(0, 1)
 
 
 def _embed(embedding: nn.Embedding, tokens: Tensor, position: Tensor) -> Tensor:
