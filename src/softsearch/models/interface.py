@@ -217,7 +217,7 @@ class Seq2Seq(nn.Module):
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """The parameters by part, each parameter once: a tied output matrix belongs to the embeddings."""
-        parts: dict[str, list[nn.Module]] = {  # a later one takes what it shares with those before
+        parts: dict[str, list[nn.Module]] = {  # a shared parameter belongs to the last of these that has it
             "decoder": [self.decoder],
             "output": [self.decoder.output_projection],
             "attention": self.decoder.source_attention(),

@@ -30,7 +30,7 @@ class RecurrentEncoder(Encoder):
 
     With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1). Each
     direction has ``hidden_dim`` units. Dropout is on the embeddings, between layers and on the annotations, never on
-    what a layer hands to itself (Zaremba et al. 2014, arXiv:1409.2329).
+    recurrent connections (Zaremba et al. 2014, arXiv:1409.2329).
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class RecurrentDecoder(Decoder):
 
 
 class EncoderDecoder(Seq2Seq):
-    """A :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape; else a :class:`Seq2Seq`.
+    """A :class:`Seq2Seq` of a :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape.
 
     With ``bidirectional`` each direction of the encoder has half of the ``hidden_dim`` units of a layer.
 

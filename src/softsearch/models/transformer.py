@@ -85,7 +85,7 @@ class SelfAttention(MultiHeadAttention):
 
 
 class SSRU(nn.Module):
-    """The simpler simple recurrent unit (Kim et al. 2019, aclanthology D19-5632), in the place of self-attention.
+    """The simpler simple recurrent unit (Kim et al. 2019, aclanthology D19-5632), in place of self-attention.
 
     f_t = sigmoid(W_f x_t + b_f), c_t = f_t * c_{t-1} + (1 - f_t) * W x_t, h_t = ReLU(c_t). A step costs the same at
     every position: its past is c alone, ``[rows, d_model]``. Both products are done for all steps at once.
@@ -107,7 +107,7 @@ class SSRU(nn.Module):
         return self.step(x, self.start(x))[0]
 
     def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """The positions that follow ``past``, as a rule one: ``[rows, len, d_model]`` -> the same, and the new past."""
+        """The positions that follow ``past``, usually one: ``[rows, len, d_model]`` -> the same, and the new past."""
         (c,) = past
         # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
         forget, new = torch.sigmoid(self.forget_projection(x)).to(c.dtype), self.input_projection(x).to(c.dtype)

@@ -35,9 +35,9 @@ class ExactSearch:
         max_nodes: limit on the nodes of a sentence. If it is reached, the best translation so far is returned with
             ``optimal`` False.
         max_length_factor: as in :class:`OutputOptions`.
-        max_length_offset: likewise.
-        min_length_factor: likewise: the paper's search under length constraints.
-        min_length_offset: likewise.
+        max_length_offset: as in :class:`OutputOptions`.
+        min_length_factor: as in :class:`OutputOptions`; the paper's search under length constraints.
+        min_length_offset: as in :class:`OutputOptions`.
 
     Raises:
         ConfigError: a value is out of range.

@@ -21,7 +21,7 @@ class RescoringModel:
 
     step_fn: StepFunction
     src: IdMapping | None = None  # from the searching model's source ids to this model's; None: they are the same
-    tgt: IdMapping | None = None  # likewise for target ids
+    tgt: IdMapping | None = None  # the same for target ids
     back: IdMapping | None = None  # from this model's target ids to the searching model's
 
     def sources(self, src: Sentences) -> list[Sequence[int]]:

@@ -24,11 +24,11 @@ class PairScore(NamedTuple):
 def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int) -> list[PairScore]:
     """Scores translations of any number and length, given as token ids.
 
-    A batch has at most ``batch_tokens`` tokens on either side, padding included; a longer pair goes alone. Which pairs
-    share a batch makes no difference to their scores.
+    A batch has at most ``batch_tokens`` tokens on either side, padding included; a longer pair is a batch of its
+    own. Scores do not depend on the batches.
 
     Raises:
-        InputError: there are not as many translations as sources, a token is outside the vocabulary, or the model
+        InputError: the numbers of sources and translations differ, a token is outside the vocabulary, or the model
             returned NaN.
     """
     if len(src) != len(tgt):
