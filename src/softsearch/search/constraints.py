@@ -37,11 +37,12 @@ class Constraints:
             raise ConfigError(
                 f"search.banned holds {self._banned[-1]}, expected ids below the model's {vocab_size}; change banned"
             )
-        self._prefixes = np.full((len(src), 0), _FREE)
+        self._prefixes = np.full((len(src), 1), _FREE)  # [sentences, longest + 1]
         if prefixes is not None:
             self._prefixes = _padded(prefixes, len(src), vocab_size)
             self.limits = np.maximum(self.limits, (self._prefixes != _FREE).sum(axis=1) + 1)
-        self._none = not (self._ngram or self._banned.size or self._prefixes.size or (self._least > 1).any())
+        has_prefixes = (self._prefixes != _FREE).any()
+        self._none = not (self._ngram or self._banned.size or has_prefixes or (self._least > 1).any())
         self._written = np.zeros((len(src), rows, 0), dtype=np.int64)  # [live sentences, rows, tokens]
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
 
@@ -100,9 +101,7 @@ class Constraints:
         self._repeats = _repeats(self._written, self._ngram)
 
     def _forced(self, live: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-        if step >= self._prefixes.shape[1]:
-            return np.full(live.size, _FREE)
-        return self._prefixes[live, step]
+        return self._prefixes[live, min(step, self._prefixes.shape[1] - 1)]
 
 
 class Banned(StepFunctionWrapper):
@@ -158,12 +157,12 @@ def _repeats(written: NDArray[np.int64], ngram: int) -> NDArray[np.int64]:
 
 
 def _padded(prefixes: Sentences, sentences: int, vocab_size: int) -> NDArray[np.int64]:
-    """The prefixes ``[sentences, longest]``, _FREE after their ends.
+    """The prefixes ``[sentences, longest + 1]``, _FREE after their ends.
 
     Raises:
         InputError: a prefix holds EOS or an id of no token.
     """
-    padded = np.full((sentences, max(map(len, prefixes))), _FREE)
+    padded = np.full((sentences, max(map(len, prefixes)) + 1), _FREE)
     for row, prefix in zip(padded, prefixes, strict=True):
         wrong = [token for token in prefix if token == EOS or not 0 <= token < vocab_size]
         if wrong:

@@ -138,7 +138,7 @@ def best_candidates(
 ) -> Candidates:
     """The ``k`` most probable tokens of each row (or all, if there are fewer), best first.
 
-    ``log_probs`` are ``[rows, choices]``, ``tokens`` the same or ``[choices]``. Equal ones keep their order.
+    ``log_probs`` are ``[rows, choices]``, ``tokens`` the same or ``[choices]``. Equal ones stay in order.
     """
     some = np.broadcast_to(np.arange(log_probs.shape[1]), log_probs.shape)
     if k < log_probs.shape[1]:  # sorting all is slow
