@@ -33,22 +33,21 @@ class AdditiveAttention(nn.Module):
             xavier(layer)
         self.energy_weight = _vector(dim)  # v_a
 
-    def project(self, states: Tensor) -> Tensor:
+    def project(self, states: Tensor) -> tuple[Tensor]:
         """U_a h_j of all annotations, once for each sentence: ``[sentences, src_len, dim]``."""
-        return self.memory_projection(states)
+        return (self.memory_projection(states),)
 
-    def forward(self, query: Tensor, states: Tensor, projected: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Attends from s_{i-1} ``[rows, query_dim]``, rows = sentences * beams.
 
-        ``states`` are ``[sentences, src_len, memory_dim]``, ``projected`` is their :meth:`project`, and the mask is
-        ``[sentences, src_len]``. Returns the context c_i ``[rows, memory_dim]`` and the alignments alpha_i ``[rows,
-        src_len]``.
+        ``memory`` holds the :meth:`project` of its states. Returns the context c_i ``[rows, memory_dim]`` and the
+        alignments alpha_i ``[rows, src_len]``.
         """
-        sentences = mask.shape[0]
-        q = self.query_projection(query).unflatten(0, (sentences, -1))  # [sentences, beams, dim]
+        (projected,) = memory.projected
+        q = self.query_projection(query).unflatten(0, (memory.mask.shape[0], -1))  # [sentences, beams, dim]
         hidden = torch.tanh(q[:, :, None] + projected[:, None])  # [sentences, beams, src_len, dim]
-        alignments = masked_softmax(hidden @ self.energy_weight, mask[:, None])  # [sentences, beams, src_len]
-        return (alignments @ states).flatten(0, 1), alignments.flatten(0, 1)
+        alignments = masked_softmax(hidden @ self.energy_weight, memory.mask[:, None])  # [sentences, beams, src_len]
+        return (alignments @ memory.states).flatten(0, 1), alignments.flatten(0, 1)
 
 
 class LuongAttention(nn.Module):

@@ -52,6 +52,6 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
 
     def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         (s,) = self.cell(cell_input, (s,))
-        context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
+        context, alignments = self.attention(s, memory)
         (s,) = self.context_cell(self.context_cell.input_projection(context), (s,))
         return s, context, alignments, s

@@ -30,7 +30,7 @@ class AttentionalGRUDecoder(Decoder):
         """s_0, and the attention's product with the annotations once for all steps."""
         project = self.initial_state_projection
         s = torch.tanh(project(self._start_from(encoded))).to(project.weight.dtype)
-        return DecoderState.initial(encoded, (s,), (self.attention.project(encoded.states),))
+        return DecoderState.initial(encoded, (s,), self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
@@ -108,5 +108,5 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
         return (forward if backward is None else backward)[0]
 
     def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        context, alignments = self.attention(s, memory.states, memory.projected[0], memory.mask)
+        context, alignments = self.attention(s, memory)
         return s, context, alignments, *self.cell(cell_input + self.cell_context_projection(context), (s,))

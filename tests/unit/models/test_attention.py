@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention, MultiHeadAttention, masked_softmax
+from softsearch.models.interface import Memory
 
 Array = NDArray[np.float64]
 SENTENCES, BEAMS, SRC_LEN = 2, 3, 5
@@ -62,7 +63,7 @@ def paper_additive(attention: AdditiveAttention, s: Array, h: Array) -> tuple[Ar
 
 def test_additive_equals_the_paper(additive: AdditiveAttention, mask: Tensor) -> None:
     query, states = normal(SENTENCES * BEAMS, QUERY, seed=1), normal(SENTENCES, SRC_LEN, MEMORY, seed=2)
-    contexts, alignments = additive(query, states, additive.project(states), mask)
+    contexts, alignments = additive(query, Memory(states, mask, additive.project(states)))
     for row in range(SENTENCES * BEAMS):
         sentence = row // BEAMS
         real = int(mask[sentence].sum())
@@ -82,7 +83,8 @@ def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
         projected = torch.nn.functional.linear(
             states, parameters["memory_projection.weight"], parameters["memory_projection.bias"]
         )
-        found: tuple[Tensor, ...] = torch.func.functional_call(additive, parameters, (query, states, projected, mask))
+        memory = Memory(states, mask, (projected,))
+        found: tuple[Tensor, ...] = torch.func.functional_call(additive, parameters, (query, memory))
         return found
 
     assert torch.autograd.gradcheck(attend, (query, states, *weights))
