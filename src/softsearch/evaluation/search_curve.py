@@ -26,7 +26,7 @@ def search_curve(
     results = {name: evaluator.translate(system, strategy) for name, strategy in searches.items()}
     errors = search_errors([result.hypotheses for result in results.values()])
     for (name, (hypotheses, texts, seconds)), error_share in zip(results.items(), errors, strict=True):
-        scores = [options.score(h.log_prob, len(h.tokens) + (not h.truncated)) for h in hypotheses]
+        scores = [options.score(h.log_prob, h.length) for h in hypotheses]
         points.append(
             SearchPoint(
                 name=name,
