@@ -12,9 +12,9 @@ import torch.distributed.fsdp
 from lightning.pytorch.strategies import FSDPStrategy
 
 from softsearch.search.greedy import Greedy
+from softsearch.training.callbacks.checkpoints import FinalValidation
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.callbacks.final_validation import FinalValidation
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.faults.faulty_steps import FaultySteps

@@ -209,12 +209,6 @@ class TranslationModule(lightning.LightningModule):
         )
 
 
-def seed_step(seed: int, step: int, rank: int) -> None:
-    """Seeds PyTorch for one training step: dropout depends on these three numbers alone."""
-    mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) % 2**63
-    torch.manual_seed(mixed)
-
-
 def make_optimizer(make: Optimize, model: nn.Module) -> Optimizer:
     """The optimizer of a model's parameters.
 

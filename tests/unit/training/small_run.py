@@ -18,9 +18,8 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.tokenizer import TokenizerTrainer
-from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from softsearch.training.callbacks.checkpoints import BestCheckpoint, FinalValidation, LastCheckpoint
 from softsearch.training.callbacks.exact_resume import ExactResume
-from softsearch.training.callbacks.final_validation import FinalValidation
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.faults.preemption import Preemption

@@ -19,7 +19,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import Fault
-from softsearch.training.module import TranslationModule, seed_step
+from softsearch.training.module import TranslationModule
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.schedules import constant
 from tests.contract.models import small_model
@@ -105,16 +105,6 @@ def test_validation_is_the_mean_over_tokens_not_batches() -> None:
     expected = sum(float(total.detach()) for total, _ in totals) / sum(tokens for _, tokens in totals)
     assert float(trainer.callback_metrics["val/loss"]) == pytest.approx(expected, rel=1e-5)
     assert float(trainer.callback_metrics["val/perplexity"]) == pytest.approx(2.718281828**expected, rel=1e-5)
-
-
-def test_seeds_of_steps_depend_on_all_three_numbers() -> None:
-    def drawn(*numbers: int) -> tuple[float, ...]:
-        seed_step(*numbers)
-        return tuple(torch.rand(4).tolist())
-
-    assert drawn(1, 2, 0) == drawn(1, 2, 0)
-    found = {drawn(seed, step, rank) for seed in range(3) for step in range(50) for rank in range(4)}
-    assert len(found) == 3 * 50 * 4
 
 
 @pytest.mark.parametrize("rate", [-1.0, "fast"])

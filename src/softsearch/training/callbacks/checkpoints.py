@@ -1,4 +1,4 @@
-"""The checkpoints that a run keeps: the best, the last and the newest few."""
+"""Checkpoints of a run: the best, the last and the newest few, and the validation of its last step."""
 
 import logging
 from pathlib import Path
@@ -14,6 +14,35 @@ from softsearch.training.checkpoints.checkpoint_io import check_hash
 from softsearch.training.checkpoints.folder import BEST, LAST, keep_steps
 
 log = logging.getLogger(__name__)
+
+
+class FinalValidation(Checkpoint):
+    """Validates after the last step, whichever limit ends the run: ``max_steps``, ``max_epochs`` or ``max_time``.
+
+    Lightning validates when it is asked to stop, so this asks after the last step. A request to stop in the middle of
+    an accumulation window, by the clock or by early stopping, waits for the optimizer's step, because a checkpoint
+    holds no gradients. It is a :class:`Checkpoint` so that Lightning puts it after its timer, and comes before the
+    others, which act on its decision.
+    """
+
+    def __init__(self) -> None:
+        self.put_off = False
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Asks Lightning to stop after the last step; all processes come to the same decision."""
+        if trainer.fit_loop.epoch_loop._should_accumulate():
+            self._put_off(trainer)
+        elif self.put_off or _at_limit(trainer):
+            trainer.should_stop = True
+
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Puts off what early stopping asks for."""
+        if trainer.fit_loop.epoch_loop._should_accumulate():
+            self._put_off(trainer)
+
+    def _put_off(self, trainer: lightning.Trainer) -> None:
+        self.put_off |= trainer.should_stop
+        trainer.should_stop = False
 
 
 class BestCheckpoint(ModelCheckpoint):
@@ -87,3 +116,11 @@ class LastCheckpoint(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues with them."""
         self.steps = list(state_dict["steps"])
+
+
+def _at_limit(trainer: lightning.Trainer) -> bool:
+    """Whether the step just taken is the last of ``max_steps`` or ``max_epochs``."""
+    if 0 <= trainer.max_steps <= trainer.global_step:
+        return True
+    last_epoch = trainer.max_epochs is not None and 0 <= trainer.max_epochs <= trainer.current_epoch + 1
+    return last_epoch and trainer.fit_loop.epoch_loop._num_ready_batches_reached()

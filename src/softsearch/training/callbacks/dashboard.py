@@ -3,7 +3,11 @@
 from typing import Any
 
 import lightning
+import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.strategies import FSDPStrategy, Strategy
+from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.metrics import corpus_scores
@@ -12,7 +16,6 @@ from softsearch.evaluation.word_alignment import align, encode_sentences
 from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
 from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
-from softsearch.training.gradient_norms import gradient_norms
 from softsearch.training.loggers.tables_and_images import Image, log_config, log_images, log_table, shows_images
 
 _LONGEST = 60  # pieces on a side of a readable heatmap
@@ -102,3 +105,31 @@ def _score_lengths(
         scores = corpus_scores(hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False)
         bleu[name], counts[name] = scores.values["bleu"], len(indices)
     return bleu, counts
+
+
+def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
+    """The L2 norm of the gradients of each of :meth:`Seq2Seq.parts`, and of all.
+
+    Under FSDP, which cuts gradients into shares, all processes must call it, and their squares are added.
+    """
+    gradients = {
+        part: [_values(parameter.grad) for parameter in parameters if parameter.grad is not None]
+        for part, parameters in model.parts().items()
+    }
+    if not isinstance(strategy, FSDPStrategy):  # there a part may be none of this process's, but all must add the same
+        gradients = {part: group for part, group in gradients.items() if group}
+    if not gradients:
+        return {}
+    norms_of_parts = [get_total_norm(group).to(strategy.root_device, torch.float32) for group in gradients.values()]
+    squares = torch.stack(norms_of_parts).square()
+    if isinstance(strategy, FSDPStrategy):
+        summed = strategy.reduce(squares, reduce_op="sum")
+        assert isinstance(summed, Tensor)
+        squares = summed
+    norms = torch.cat([squares, squares.sum()[None]]).sqrt()
+    return dict(zip((*gradients, "total"), norms.unbind(), strict=True))
+
+
+def _values(gradient: Tensor) -> Tensor:
+    """All numbers of a gradient; a row may be in a sparse one several times."""
+    return (gradient.coalesce().values() if gradient.is_sparse else gradient).detach()

@@ -8,7 +8,7 @@ from lightning.pytorch.strategies import FSDPStrategy, SingleDeviceStrategy
 from torch import Tensor, nn
 
 from softsearch.models.interface import Seq2Seq
-from softsearch.training.gradient_norms import gradient_norms
+from softsearch.training.callbacks.dashboard import gradient_norms
 from tests.contract.models import small_model
 
 ALONE = SingleDeviceStrategy()
