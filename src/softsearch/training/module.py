@@ -10,8 +10,7 @@ import torch
 from lightning.pytorch.strategies import FSDPStrategy
 from lightning.pytorch.utilities.types import OptimizerLRScheduler
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
-from torch.optim import Optimizer
+from torch.optim import SGD, Adagrad, Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torchmetrics import MeanMetric
 
@@ -21,7 +20,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.training.faults.step_guard import StepGuard, StepRecord, describe, free_memory, out_of_memory, stand_in
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
-from softsearch.training.optimizer.lazy_adam import check_takes_sparse, clip_by_norm
+from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
 from softsearch.training.optimizer.schedules import Plateau
 
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
@@ -119,7 +118,6 @@ class TranslationModule(lightning.LightningModule):
             ConfigError: the optimizer refuses an option or the model's sparse gradients.
         """
         optimizer = make_optimizer(self.optimizer, self.model)
-        check_takes_sparse(optimizer, self.model)
         self.options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         return {
             "optimizer": optimizer,
@@ -157,18 +155,14 @@ class TranslationModule(lightning.LightningModule):
 
     def _clip(self, value: int | float | None, algorithm: str | None) -> Tensor:
         """Clips if there is a ``value``; returns the norm of all gradients before."""
-        parameters, strategy = list(self.model.parameters()), self.trainer.strategy
-        limit = value if value and algorithm != "value" else math.inf
-        if isinstance(strategy, FSDPStrategy):  # each process holds a share of the gradients
-            norm: Tensor = strategy.model.clip_grad_norm_(limit)  # type: ignore[union-attr, operator]
-        elif any(p.grad is not None and p.grad.is_sparse for p in parameters):
-            return clip_by_norm(parameters, value or math.inf)  # PyTorch's clips dense ones only
-        elif limit < math.inf:
-            norm = clip_grad_norm_(parameters, limit)
+        by_value = algorithm == "value"
+        max_norm = value if value and not by_value else math.inf
+        if isinstance(self.trainer.strategy, FSDPStrategy):  # each process holds a share of the gradients
+            norm: Tensor = self.trainer.strategy.model.clip_grad_norm_(max_norm)  # type: ignore[union-attr, operator]
         else:
-            norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
-        if value and algorithm == "value":
-            clip_grad_value_(parameters, value)
+            norm = clip_by_norm(self.model.parameters(), max_norm)
+        if value and by_value:
+            clip_by_value(self.model.parameters(), value)
         return norm
 
     def _forward(self, batch: Batch) -> tuple[Tensor, Tensor, bool]:
@@ -209,13 +203,22 @@ class TranslationModule(lightning.LightningModule):
         )
 
 
-def make_optimizer(make: Optimize, model: nn.Module) -> Optimizer:
-    """The optimizer of a model's parameters.
+def make_optimizer(make: Optimize, model: nn.Module, parameters: Iterable[nn.Parameter] | None = None) -> Optimizer:
+    """The optimizer of a model, or of ``parameters`` in place of those of a model on the meta device.
 
     Raises:
-        ConfigError: it refuses an option.
+        ConfigError: it refuses an option or the model's sparse gradients.
     """
     try:
-        return make(model.parameters())
+        optimizer = make(model.parameters() if parameters is None else parameters)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"optimizer: {error}; change that option of optimizer") from error
+    sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())
+    fused = bool(optimizer.defaults.get("fused"))
+    if sparse and (fused or not isinstance(optimizer, LazyAdam | SGD | Adagrad)):
+        name = "fused " * fused + type(optimizer).__name__
+        raise ConfigError(
+            f"model.embeddings.sparse=true, but {name} takes no sparse gradients; "
+            "set optimizer=lazy_adam, or optimizer=sgd with optimizer.fused=false, or model.embeddings.sparse=false"
+        )
+    return optimizer

@@ -19,8 +19,9 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import Fault
-from softsearch.training.module import TranslationModule
+from softsearch.training.module import TranslationModule, make_optimizer
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
+from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.schedules import constant
 from tests.contract.models import small_model
 
@@ -126,9 +127,11 @@ def trained(*, sparse: bool, **trainer: object) -> list[torch.Tensor]:
     return [parameter.detach() for parameter in module.model.parameters()]
 
 
-@pytest.mark.parametrize("clip", [0.1, 1e6])
-def test_sparse_gradients_are_clipped_as_dense_ones_are(clip: float) -> None:
-    found, expected = (trained(sparse=sparse, gradient_clip_val=clip) for sparse in (True, False))
+@pytest.mark.parametrize("algorithm", ["norm", "value"])
+@pytest.mark.parametrize("clip", [0.01, 0.1, 1e6])
+def test_sparse_gradients_are_clipped_as_dense_ones_are(clip: float, algorithm: str) -> None:
+    options = {"gradient_clip_val": clip, "gradient_clip_algorithm": algorithm}
+    found, expected = (trained(sparse=sparse, **options) for sparse in (True, False))
     torch.testing.assert_close(found, expected)
 
 
@@ -139,11 +142,12 @@ def test_without_clipping_gradients_stay_as_they_are(precision: str) -> None:
 
 
 def test_an_optimizer_that_takes_no_sparse_gradients_is_refused_before_training() -> None:
-    module = make_module()
-    module.model = small_model("rnnsearch", "+model.embeddings.sparse=true")
-    module.optimizer = torch.optim.Adam
-    with pytest.raises(ConfigError, match="Adam takes no sparse gradients"):
-        module.configure_optimizers()
+    sparse = small_model("rnnsearch", "+model.embeddings.sparse=true")
+    for taken, net in ((LazyAdam, sparse), (SGD_01, sparse), (Adam, small_model("rnnsearch"))):
+        make_optimizer(taken, net)
+    for refused, name in ((Adam, "Adam"), (partial(SGD, fused=True), "fused SGD")):
+        with pytest.raises(ConfigError, match=rf"but {name} takes no sparse gradients; set optimizer=lazy_adam"):
+            make_optimizer(refused, sparse)
 
 
 def spoiled(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, torch.Tensor]:

@@ -19,7 +19,6 @@ from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.module import make_optimizer
-from softsearch.training.optimizer.lazy_adam import check_takes_sparse
 
 _METRICS = ("val/loss", "val/perplexity")  # of each validation
 _OF_TRANSLATIONS = ("val/bleu", "val/chrf", "val/exact_match")
@@ -84,9 +83,7 @@ def build_training(options: Train) -> dict[str, Any]:
     with torch.device("meta"):
         src_size = options.tokenizer.get("src_vocab_size") or tgt_size
         model = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
-    optimizer = make_optimizer(training["optimizer"], nn.Linear(1, 1))
-    check_takes_sparse(optimizer, model)
-    training["scheduler"](optimizer)
+    training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training
 
 

@@ -17,6 +17,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
 from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
 from softsearch.training.loggers.tables_and_images import Image, log_config, log_images, log_table, shows_images
+from softsearch.training.optimizer.lazy_adam import gradient_values
 
 _LONGEST = 60  # pieces on a side of a readable heatmap
 
@@ -112,10 +113,7 @@ def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
 
     Under FSDP, which cuts gradients into shares, all processes must call it, and their squares are added.
     """
-    gradients = {
-        part: [_values(parameter.grad) for parameter in parameters if parameter.grad is not None]
-        for part, parameters in model.parts().items()
-    }
+    gradients = {part: gradient_values(parameters) for part, parameters in model.parts().items()}
     if not isinstance(strategy, FSDPStrategy):  # there a part may be none of this process's, but all must add the same
         gradients = {part: group for part, group in gradients.items() if group}
     if not gradients:
@@ -128,8 +126,3 @@ def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
         squares = summed
     norms = torch.cat([squares, squares.sum()[None]]).sqrt()
     return dict(zip((*gradients, "total"), norms.unbind(), strict=True))
-
-
-def _values(gradient: Tensor) -> Tensor:
-    """All numbers of a gradient; a row may be in a sparse one several times."""
-    return (gradient.coalesce().values() if gradient.is_sparse else gradient).detach()

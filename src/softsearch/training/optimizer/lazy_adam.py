@@ -1,13 +1,12 @@
-"""Adam for sparse gradients, which hold a few rows of a large matrix, and the clipping of such gradients."""
+"""Adam for sparse gradients, which hold a few rows of a large matrix, and clipping of sparse and dense gradients."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
-
-from softsearch.errors import ConfigError
 
 
 class LazyAdam(torch.optim.Adam):
@@ -61,31 +60,26 @@ class LazyAdam(torch.optim.Adam):
 
 
 def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
-    """Clips all gradients, sparse ones too, to a total norm of ``max_norm``; returns the norm before."""
+    """Clips all gradients to a total norm of ``max_norm``, which may be infinite; returns the norm before."""
+    values = gradient_values(parameters)
+    norm = get_total_norm(values)
+    if max_norm < math.inf:
+        torch._foreach_mul_(values, (max_norm / (norm + 1e-6)).clamp(max=1.0))
+    return norm
+
+
+def clip_by_value(parameters: Iterable[nn.Parameter], limit: float) -> None:
+    """Clips every number of all gradients to the range from ``-limit`` to ``limit``."""
+    for values in gradient_values(parameters):
+        values.clamp_(-limit, limit)
+
+
+def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """The gradients' numbers as dense tensors that share their memory; sparse gradients are coalesced."""
     values = []
     for parameter in parameters:
         if parameter.grad is not None:
             if parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.coalesce()  # a row may be in it several times
             values.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
-    norm = get_total_norm(values)
-    for value in values:
-        value.mul_((max_norm / (norm + 1e-6)).clamp(max=1.0))
-    return norm
-
-
-def check_takes_sparse(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
-    """Checks that the optimizer takes the model's gradients.
-
-    Raises:
-        ConfigError: some are sparse, and it takes only dense ones.
-    """
-    sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())
-    takes_them = isinstance(optimizer, LazyAdam | torch.optim.SGD | torch.optim.Adagrad)
-    fused = bool(optimizer.defaults.get("fused"))
-    if sparse and (fused or not takes_them):
-        name = "fused " * fused + type(optimizer).__name__
-        raise ConfigError(
-            f"model.embeddings.sparse=true, but {name} takes no sparse gradients; "
-            "set optimizer=lazy_adam, or optimizer=sgd with optimizer.fused=false, or model.embeddings.sparse=false"
-        )
+    return values

@@ -1,14 +1,13 @@
 """Adam for sparse gradients against PyTorch's two, and the clipping of sparse gradients."""
 
 import copy
-from functools import partial
+import math
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
-from softsearch.training.optimizer.lazy_adam import LazyAdam, check_takes_sparse, clip_by_norm
+from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
 
 OPTIONS = {"lr": 0.1, "betas": (0.8, 0.95)}
 BATCHES = [[0, 1, 2, 3, 3], [3, 1, 2, 0], [0, 0, 1, 2, 3]]  # every row in each
@@ -70,24 +69,32 @@ def test_a_closure_is_called_with_gradients() -> None:
     assert (net[0].weight != before).any(dim=1).tolist() == [False, False, True, False]
 
 
-@pytest.mark.parametrize("max_norm", [0.5, 1e6])
-def test_clipping_equals_that_of_dense_gradients(max_norm: float) -> None:
-    nets = [model(sparse=sparse) for sparse in (True, False)]
+@pytest.mark.parametrize("max_norm", [0.5, 1e6, math.inf])
+def test_clipping_by_norm_equals_that_of_dense_gradients(max_norm: float) -> None:
+    found, expected = with_gradients()
+    norm = nn.utils.clip_grad_norm_(expected.parameters(), max_norm)
+    torch.testing.assert_close(clip_by_norm(found.parameters(), max_norm), norm)
+    assert_same_gradients(found, expected)
+
+
+@pytest.mark.parametrize("limit", [0.1, 1e6])
+def test_clipping_by_value_equals_that_of_dense_gradients(limit: float) -> None:
+    found, expected = with_gradients()
+    nn.utils.clip_grad_value_(expected.parameters(), limit)
+    clip_by_value(found.parameters(), limit)
+    assert_same_gradients(found, expected)
+
+
+def with_gradients() -> tuple[nn.Sequential, nn.Sequential]:
+    """A model with sparse and one with dense gradients, where a row comes from two words."""
+    nets = model(sparse=True), model(sparse=False)
     for net in nets:
         (net(torch.tensor([0, 3, 3])) ** 2).sum().backward()
-    expected = nn.utils.clip_grad_norm_(nets[1].parameters(), max_norm)
-    torch.testing.assert_close(clip_by_norm(nets[0].parameters(), max_norm), expected)
-    for found, wanted in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
-        assert found.grad is not None
-        assert wanted.grad is not None
-        torch.testing.assert_close(found.grad.to_dense(), wanted.grad)
+    return nets
 
 
-def test_an_optimizer_without_sparse_gradients_is_refused() -> None:
-    net = model(sparse=True)
-    for optimizer in (LazyAdam(net.parameters()), torch.optim.SGD(net.parameters())):
-        check_takes_sparse(optimizer, net)
-    check_takes_sparse(torch.optim.Adam(net.parameters()), model(sparse=False))
-    for refused, name in ((torch.optim.Adam, "Adam"), (partial(torch.optim.SGD, fused=True), "fused SGD")):
-        with pytest.raises(ConfigError, match=rf"but {name} takes no sparse gradients; set optimizer=lazy_adam"):
-            check_takes_sparse(refused(net.parameters()), net)
+def assert_same_gradients(found: nn.Module, expected: nn.Module) -> None:
+    for ours, theirs in zip(found.parameters(), expected.parameters(), strict=True):
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours.grad.to_dense(), theirs.grad)
