@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,8 +16,8 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
-from softsearch.training.objectives.r_drop import RDrop
-from softsearch.training.objectives.scheduled_sampling import Exponential, ScheduledSampling
+from softsearch.training.objectives.r_drop import r_drop
+from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 from tests.contract.other_device import There, other_device
@@ -60,9 +61,9 @@ def test_every_model_trains_and_searches(case: tuple[str, ...], device: torch.de
 @pytest.mark.parametrize(
     "method",
     [
-        RDrop(),
-        ScheduledSampling(decay=Exponential(k=0.5), prediction="sample"),
-        ScheduledSampling(decay=Exponential(k=0.5), prediction="argmax"),
+        r_drop,
+        partial(scheduled_sampling, decay=partial(exponential, k=0.5), prediction="sample"),
+        partial(scheduled_sampling, decay=partial(exponential, k=0.5), prediction="argmax"),
     ],
     ids=["r_drop", "sample", "argmax"],
 )

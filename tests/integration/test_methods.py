@@ -18,8 +18,8 @@ from softsearch.app.train.train import train
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
-from softsearch.training.objectives.r_drop import RDrop
-from softsearch.training.objectives.scheduled_sampling import InverseSigmoid, ScheduledSampling
+from softsearch.training.objectives.r_drop import r_drop
+from softsearch.training.objectives.scheduled_sampling import inverse_sigmoid, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.schedules import Plateau
 from softsearch.training.run_folder import read_metrics
@@ -28,8 +28,8 @@ from tests.unit.training.small_run import small_data, small_module, small_traine
 
 METHODS: dict[str, TrainingMethod] = {
     "teacher_forcing": teacher_forcing,
-    "scheduled_sampling": ScheduledSampling(decay=InverseSigmoid(k=4.0)),
-    "r_drop": RDrop(alpha=5.0),
+    "scheduled_sampling": partial(scheduled_sampling, decay=partial(inverse_sigmoid, k=4.0)),
+    "r_drop": r_drop,
 }
 STEPS, VALIDATION = 16, 4  # steps of a run, and between its validations
 

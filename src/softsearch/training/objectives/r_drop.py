@@ -12,32 +12,26 @@ from softsearch.ranges import NotNegative
 from softsearch.text.vocabulary import PAD
 
 
-class RDrop:
-    """The distributions P_1 and P_2 of two forward passes, with different dropout, are made similar.
+def r_drop(
+    model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int, *, alpha: NotNegative = 5.0
+) -> tuple[Loss, Tensor]:
+    """A :data:`TrainingMethod`: the distributions P_1 and P_2 of two passes with different dropout are made similar.
 
     The paper minimises -log P_1 - log P_2 + alpha/2 [KL(P_1 || P_2) + KL(P_2 || P_1)] (equations 1 to 4). Here it is
-    half of that, so that without dropout it is the loss of teacher forcing. The divergence is over the whole
-    vocabulary, even with a sampled loss.
-
-    Args:
-        alpha: weight of the divergence; 5 in the paper's translation systems.
+    half of that, so that without dropout it is the loss of teacher forcing. Both passes are one, over a batch with
+    every pair twice (section 2.2). The divergence is over the whole vocabulary, even with a sampled loss; its weight
+    ``alpha`` is 5 in the paper's translation systems.
     """
-
-    def __init__(self, *, alpha: NotNegative = 5.0) -> None:
-        self.alpha = alpha
-
-    def __call__(self, model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int) -> tuple[Loss, Tensor]:
-        """See :data:`TrainingMethod`; one pass over a batch with each pair twice (section 2.2)."""
-        del step
-        src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
-        features = model.features(src_tokens, read)  # [2 * batch, tgt_len, features]
-        real = batch.tgt_tokens[:, 1:] != PAD
-        targets = batch.tgt_tokens[:, 1:][real]
-        first, second = (half[real] for half in features.chunk(2))  # [tokens, features] each
-        output = model.decoder.output_projection
-        both = loss(torch.cat((first, second)), targets.repeat(2), output)
-        divergence = symmetric_divergence(first, second, output)
-        return Loss((both.smoothed + self.alpha / 2 * divergence) / 2, both.nll / 2), real.sum()
+    del step
+    src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
+    features = model.features(src_tokens, read)  # [2 * batch, tgt_len, features]
+    real = batch.tgt_tokens[:, 1:] != PAD
+    targets = batch.tgt_tokens[:, 1:][real]
+    first, second = (half[real] for half in features.chunk(2))  # [tokens, features] each
+    output = model.decoder.output_projection
+    both = loss(torch.cat((first, second)), targets.repeat(2), output)
+    divergence = symmetric_divergence(first, second, output)
+    return Loss((both.smoothed + alpha / 2 * divergence) / 2, both.nll / 2), real.sum()
 
 
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear) -> Tensor:

@@ -8,13 +8,13 @@ from torch.nn import functional
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import PAD
-from softsearch.training.objectives import r_drop
-from softsearch.training.objectives.r_drop import RDrop, symmetric_divergence
+from softsearch.training.objectives.r_drop import r_drop, symmetric_divergence
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.contract.models import small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
 
 DIM, VOCAB = 6, 13
+MODULE = "softsearch.training.objectives.r_drop"
 
 
 def equation_4(model: Seq2Seq, alpha: float, smoothing: float) -> Tensor:
@@ -40,7 +40,7 @@ def test_is_half_of_equation_4(name: str, alpha: float, smoothing: float) -> Non
     torch.manual_seed(3)
     expected = equation_4(model, alpha, smoothing) / 2
     torch.manual_seed(3)
-    loss, tokens = RDrop(alpha=alpha)(model, CrossEntropy(smoothing=smoothing), BATCH, 0)
+    loss, tokens = r_drop(model, CrossEntropy(smoothing=smoothing), BATCH, 0, alpha=alpha)
     assert int(tokens) == TOKENS
     torch.testing.assert_close(loss.smoothed, expected)
     torch.testing.assert_close(gradients(loss.smoothed, model), gradients(expected, model))
@@ -54,7 +54,7 @@ def test_the_passes_differ_by_their_dropout() -> None:
 
     def loss(alpha: float) -> float:
         torch.manual_seed(3)
-        return float(RDrop(alpha=alpha)(model, CrossEntropy(), BATCH, 0)[0].smoothed.detach())
+        return float(r_drop(model, CrossEntropy(), BATCH, 0, alpha=alpha)[0].smoothed.detach())
 
     assert loss(1.0) > loss(0.0) + 0.1
 
@@ -63,7 +63,7 @@ def test_the_passes_differ_by_their_dropout() -> None:
 @pytest.mark.parametrize("name", ["rnnsearch", "transformer_tiny"])
 def test_without_dropout_it_is_the_cross_entropy(name: str, alpha: float) -> None:
     model, loss = small_model(name).train(), CrossEntropy(smoothing=0.1)
-    (expected, _), (found, _) = (method(model, loss, BATCH, 0) for method in (teacher_forcing, RDrop(alpha=alpha)))
+    expected, found = teacher_forcing(model, loss, BATCH)[0], r_drop(model, loss, BATCH, 0, alpha=alpha)[0]
     torch.testing.assert_close(found.smoothed, expected.smoothed)
     torch.testing.assert_close(found.nll, expected.nll)
     torch.testing.assert_close(gradients(found.smoothed, model), gradients(expected.smoothed, model))
@@ -79,7 +79,7 @@ def data(tokens: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tenso
 
 @pytest.mark.parametrize("tokens", [1, 3, 7])
 def test_divergence_and_its_gradient_across_chunks(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(r_drop, "ROWS", 3)
+    monkeypatch.setattr(f"{MODULE}.ROWS", 3)
     first, second, output = data(tokens)
     p, q = (output(features).softmax(-1) for features in (first, second))
     expected = functional.kl_div(q.log(), p, reduction="sum") + functional.kl_div(p.log(), q, reduction="sum")
@@ -97,14 +97,14 @@ def test_divergence_and_its_gradient_across_chunks(tokens: int, monkeypatch: pyt
 
 def test_few_logits_are_alive_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, output = data(7)
-    monkeypatch.setattr(r_drop, "LOGITS", 2 * VOCAB + 1)
+    monkeypatch.setattr(f"{MODULE}.LOGITS", 2 * VOCAB + 1)
     rows, linear = [], functional.linear
 
     def counted(features: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         rows.append(len(features))
         return linear(features, weight, bias)
 
-    monkeypatch.setattr(r_drop.functional, "linear", counted)
+    monkeypatch.setattr(functional, "linear", counted)
     divergence = symmetric_divergence(first, second, output)
     assert rows == [2, 2, 2, 2, 2, 2, 1, 1]
     divergence.backward()

@@ -1,6 +1,7 @@
 """Scheduled sampling against a transcription that takes one step at a time."""
 
 import math
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,21 +14,21 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.objectives.scheduled_sampling import (
     Decay,
-    Exponential,
-    InverseSigmoid,
-    Linear,
-    ScheduledSampling,
+    exponential,
+    inverse_sigmoid,
+    linear,
+    scheduled_sampling,
 )
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from tests.contract.models import TGT_VOCAB, small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of, set_dropout
 
 PLAIN = CrossEntropy(smoothing=0.0)
 
 
-def sampling(epsilon: float, prediction: Any = "argmax") -> ScheduledSampling:
+def sampling(epsilon: float, prediction: Any = "argmax") -> TrainingMethod:
     """With the same epsilon at every step."""
-    return ScheduledSampling(decay=Linear(k=epsilon or 1e-9, c=0.0), prediction=prediction)
+    return partial(scheduled_sampling, decay=lambda _: epsilon, prediction=prediction)
 
 
 def by_the_book(model: Seq2Seq, batch: Batch, epsilon: float) -> Tensor:
@@ -64,12 +65,12 @@ def test_an_epsilon_of_1_is_teacher_forcing_to_the_bit(name: str) -> None:
     torch.manual_seed(3)
     expected = teacher_forcing(model, PLAIN, BATCH)[0].smoothed
     torch.manual_seed(3)
-    found = ScheduledSampling(decay=Linear(k=2.0, c=0.1))(model, PLAIN, BATCH, 10)[0].smoothed
+    found = scheduled_sampling(model, PLAIN, BATCH, 10, decay=partial(linear, k=2.0, c=0.1))[0].smoothed
     assert torch.equal(found, expected)
     assert all(map(torch.equal, gradients(found, model), gradients(expected, model)))
 
 
-def words_read(model: Seq2Seq, method: ScheduledSampling, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> Tensor:
+def words_read(model: Seq2Seq, method: TrainingMethod, batch: Batch, monkeypatch: pytest.MonkeyPatch) -> Tensor:
     """What the decoder is given for the pass that is trained on."""
     seen, features = [], model.decoder.features
 
@@ -123,7 +124,8 @@ def test_depends_on_the_seed_alone(prediction: str) -> None:
 
 
 def test_epsilon_follows_the_step() -> None:
-    model, method = small_model("rnnsearch"), ScheduledSampling(decay=Linear(k=1.0, c=0.1), prediction="argmax")
+    model = small_model("rnnsearch")
+    method = partial(scheduled_sampling, decay=partial(linear, k=1.0, c=0.1), prediction="argmax")
     given = teacher_forcing(model, PLAIN, BATCH)[0].nll
     torch.manual_seed(3)
     assert torch.equal(method(model, PLAIN, BATCH, 0)[0].nll, given)
@@ -165,25 +167,28 @@ def test_a_model_of_nan_gives_a_loss_of_nan() -> None:
 
 
 def test_linear_decay() -> None:
-    decay = Linear(k=1.5, c=0.25, floor=0.3)
+    decay = partial(linear, k=1.5, c=0.25, floor=0.3)
     assert [decay(step) for step in range(7)] == pytest.approx([1.5, 1.25, 1.0, 0.75, 0.5, 0.3, 0.3])
 
 
 def test_exponential_decay() -> None:
-    decay = Exponential(k=0.5)
+    decay = partial(exponential, k=0.5)
     assert [decay(step) for step in range(4)] == [1.0, 0.5, 0.25, 0.125]
     assert decay(10**6) == 0.0
 
 
 def test_inverse_sigmoid_decay() -> None:
-    decay = InverseSigmoid(k=20.0)
+    decay = partial(inverse_sigmoid, k=20.0)
     for step in (0, 1, 30, 200):
         assert decay(step) == pytest.approx(20 / (20 + math.exp(step / 20)))
     assert decay(round(20 * math.log(20))) == pytest.approx(0.5, abs=0.01)
     assert 0 <= decay(10**9) < 1e-100
 
 
-@pytest.mark.parametrize("decay", [Linear(c=1e-3, floor=0.1), Exponential(k=0.99), InverseSigmoid(k=50.0)])
+DECAYS = (partial(linear, c=1e-3, floor=0.1), partial(exponential, k=0.99), partial(inverse_sigmoid, k=50.0))
+
+
+@pytest.mark.parametrize("decay", DECAYS)
 def test_a_decay_never_rises(decay: Decay) -> None:
     values = [decay(step) for step in range(0, 2000, 7)]
     assert values == sorted(values, reverse=True)
