@@ -70,7 +70,7 @@ class TranslationModule(lightning.LightningModule):
         # A callback writes it to the loggers, so that a step costs no synchronisation.
         self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
         # A clone, because a reduction writes into its argument.
-        self.guard.note(StepRecord(batch, self.last_loss.clone(), exhausted), flags)
+        self.guard.note(StepRecord(batch, self.last_loss.clone(), flags))
         return value
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Skipped steps: non-finite loss or gradient, or out of memory."""
+"""Skipped training steps: their counts, their reports, and the end of a run after too many in a row."""
 
 import json
 import logging
@@ -39,7 +39,7 @@ class FaultySteps(Callback):
         return {"train/nonfinite_steps": self.nonfinite, "train/out_of_memory_steps": self.exhausted}
 
     def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Remembers the number of the batch."""
+        """Remembers the number of batches trained before."""
         self.position = trainer.datamodule.batches_trained  # type: ignore[attr-defined]  # set by fit
 
     def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
@@ -60,7 +60,6 @@ class FaultySteps(Callback):
             self.exhausted += fault.exhausted
             self.exhausted_in_a_row += fault.exhausted
             self._report(trainer, fault, pl_module.guard.records)
-            self._stop_at_too_many(trainer, fault, pl_module.guard.records)
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
             pl_module.log_dict(self.summary, rank_zero_only=True)
 
@@ -74,19 +73,19 @@ class FaultySteps(Callback):
         vars(self).update(state_dict)
 
     def _report(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
-        for number, record in self._faulty(fault, records):
+        """Logs this process's batches with the fault, and ends the run after too many steps in a row."""
+        step, numbered = trainer.global_step, enumerate(records, start=self.position - len(records) + 1)
+        faulty = [(number, record) for number, record in numbered if fault.gradient or not record.loss.isfinite()]
+        for number, (batch, loss, _) in faulty:
             log.warning(
                 "step %d is skipped on all processes: %s; process %d, its batch %d: loss %.4g, %s",
-                trainer.global_step,
+                step,
                 fault,
                 trainer.global_rank,
                 number,
-                float(record.loss),
-                describe(record.batch),
+                float(loss),
+                describe(batch),
             )
-
-    def _stop_at_too_many(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
-        step = trainer.global_step
         if self.exhausted_in_a_row >= MOST_EXHAUSTED:
             raise SoftsearchError(
                 f"memory ran out in {self.exhausted_in_a_row} steps in a row, the last is step {step} with "
@@ -94,16 +93,15 @@ class FaultySteps(Callback):
                 "trainer.accumulate_grad_batches to more for the same size of a step"
             )
         if self.nonfinite_in_a_row >= MOST_NONFINITE:
-            written = self._write(trainer, fault, records)
+            written = self._write(trainer, fault, faulty)
             raise SoftsearchError(
                 f"the loss or the gradient was not finite in {self.nonfinite_in_a_row} steps in a row, the last is "
                 f"step {step}; expected finite numbers. {written}. The weights are those of before these steps. Look "
                 "at that text; set optimizer.lr to less, or trainer.precision=32-true"
             )
 
-    def _write(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> str:
-        """Writes this process's faulty batches of the step, and says where."""
-        faulty = self._faulty(fault, records)
+    def _write(self, trainer: lightning.Trainer, fault: Fault, faulty: list[tuple[int, StepRecord]]) -> str:
+        """Writes ``faulty``, this process's numbered batches with the fault, and says where."""
         if not faulty:
             return f"Another process writes the batch to {self.folder}"
         rank, step = trainer.global_rank, trainer.global_step
@@ -118,14 +116,9 @@ class FaultySteps(Callback):
         ]
         path = self.folder / f"nonfinite-batch-step-{step}{f'-process-{rank}' if rank else ''}.json"
         text = json.dumps({"step": step, "fault": str(fault), "batches": batches}, ensure_ascii=False, indent=1)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf-8")
         return f"Its batch is in {path}"
-
-    def _faulty(self, fault: Fault, records: list[StepRecord]) -> list[tuple[int, StepRecord]]:
-        """This process's batches with the fault, each with the number of batches trained before it."""
-        numbered = enumerate(records, start=self.position - len(records) + 1)
-        return [(number, record) for number, record in numbered if fault.gradient or not record.loss.isfinite()]
 
 
 def _pairs(

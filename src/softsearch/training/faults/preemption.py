@@ -1,4 +1,4 @@
-"""Preemption: on SIGTERM or Ctrl-C a run saves a checkpoint and ends with the signal's exit code."""
+"""Preemption: on SIGTERM or Ctrl-C a run saves a checkpoint and exits with the signal's code."""
 
 import logging
 import os
@@ -25,10 +25,10 @@ class Preemption(Checkpoint):
     """On SIGTERM or SIGINT, all processes save a checkpoint at the next optimizer step and stop.
 
     The exit code is 128 + the signal's number: 143 for SIGTERM, 130 for Ctrl-C. A validation that is due at that step
-    and the step's metrics come first, so that a resumed run has nothing to make up for. A second signal ends the
-    process at once. Under SLURM, the signal before the end of the job's time (``--signal=SIGUSR1@90``) does the same
-    and requeues the job; Lightning's own handler would save in the middle of a step. It comes last among the
-    callbacks, so that it saves what all have done.
+    and the step's metrics come first, so that a resumed run repeats nothing. A second signal ends the process at once.
+    Under SLURM, the signal before the end of the job's time (``--signal=SIGUSR1@90``) does the same and requeues the
+    job; Lightning's own handler would save in the middle of a step. This callback comes last, so that it saves what
+    the others have done.
     """
 
     def __init__(self, *, path: str | Path) -> None:
@@ -38,7 +38,7 @@ class Preemption(Checkpoint):
         self.requeue_signal = 0
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
-        """Remembers who handled the signals before Lightning did."""
+        """Remembers the handlers of the signals from before Lightning's."""
         environment = _environment(trainer)
         numbers: list[int] = [signal.SIGTERM, signal.SIGINT]
         if isinstance(environment, SLURMEnvironment) and environment.auto_requeue and environment.requeue_signal:
@@ -54,12 +54,11 @@ class Preemption(Checkpoint):
             signal.signal(number, self._note)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Stops at an optimizer step, if any process has received a signal."""
-        loop = trainer.fit_loop.epoch_loop
-        fetcher = trainer.fit_loop._data_fetcher
+        """Stops at an optimizer step if any process has received a signal."""
+        loop, fetcher = trainer.fit_loop.epoch_loop, trainer.fit_loop._data_fetcher
         if loop._should_accumulate():  # in the middle of a window, gradients would be lost
             return
-        if fetcher is not None and loop._should_check_val_fx(fetcher):
+        if fetcher is not None and loop._should_check_val_fx(fetcher):  # the run stops after the validation
             return
         if number := self._agreed(trainer):
             # Lightning writes a step's metrics after the hook that ends the run.
@@ -69,9 +68,8 @@ class Preemption(Checkpoint):
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops after a validation."""
-        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking:
-            return
-        if trainer.fit_loop.epoch_loop._should_accumulate():
+        fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+        if not fitting or trainer.fit_loop.epoch_loop._should_accumulate():
             return
         if number := self._agreed(trainer):
             trainer.training = True  # what Lightning closes now is the training's
@@ -83,7 +81,7 @@ class Preemption(Checkpoint):
             self._stop(trainer, number, save=False)
 
     def teardown(self, *_: Any, **__: Any) -> None:
-        """Gives the signals back."""
+        """Restores the earlier handlers."""
         for number, handler in self.previous.items():
             signal.signal(number, handler)
         self.previous.clear()
@@ -111,7 +109,7 @@ class Preemption(Checkpoint):
 
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
-    """Whether another process of Lightning has started this one; clusters have other environments."""
+    """Whether Lightning started this process from another one, which clusters do themselves."""
     return trainer.local_rank > 0 and isinstance(_environment(trainer), LightningEnvironment)
 
 
@@ -120,7 +118,7 @@ def _environment(trainer: lightning.Trainer) -> object:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Ends this process when its parent is gone, for which it may wait in a collective without end."""
+    """Ends this process when its parent is gone, because it may wait for it in a collective forever."""
     while os.getppid() == parent:
         time.sleep(2.0)
     os._exit(1)

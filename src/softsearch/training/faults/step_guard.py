@@ -13,11 +13,11 @@ _SHORT = 8  # tokens
 
 
 class StepRecord(NamedTuple):
-    """A batch of the running step, on this process."""
+    """A forward pass of the running step, on this process."""
 
     batch: Batch
     loss: Tensor  # of a target token; NaN where memory ran out
-    exhausted: bool  # memory ran out
+    flags: Tensor  # [2], of all processes: more than 0 if a loss is not finite, if memory ran out
 
 
 class Fault(NamedTuple):
@@ -36,34 +36,31 @@ class Fault(NamedTuple):
 class StepGuard:
     """Records the batches of one optimizer step, which are several with accumulated gradients.
 
-    Processes share their findings in a reduction that the training step needs anyway. Nothing waits for the device
+    Flags are reduced over processes together with what the training step reduces anyway. Nothing waits for the device
     until the step is due.
     """
 
     def __init__(self) -> None:
         self.records: list[StepRecord] = []
-        self.flags: list[Tensor] = []  # [2] each: more than 0 if a loss is not finite, if memory ran out
         self.fault: Fault | None = None  # of the last step
         self.stepped = False
 
-    def note(self, record: StepRecord, flags: Tensor) -> None:
-        """Adds a forward pass, with the ``flags`` of all processes."""
+    def note(self, record: StepRecord) -> None:
+        """Adds a forward pass."""
         if self.stepped:
-            self.records, self.flags, self.fault, self.stepped = [], [], None, False
+            self.records, self.fault, self.stepped = [], None, False
         self.records.append(record)
-        self.flags.append(flags)
 
     def note_exhausted(self) -> None:
         """Notes that memory ran out in the backward pass of the last batch."""
-        last = self.records[-1]
-        self.records[-1] = StepRecord(last.batch, torch.full_like(last.loss, torch.nan), exhausted=True)
-        self.flags[-1] = torch.tensor([0.0, 1.0])
+        batch, loss, _ = self.records[-1]
+        self.records[-1] = StepRecord(batch, torch.full_like(loss, torch.nan), torch.tensor([0.0, 1.0]))
 
     def may_step(self, gradient_norm: Tensor) -> bool:
         """Whether to take the step; one transfer from the device."""
         self.stepped = True
         overflow = (~gradient_norm.detach().isfinite()).float().reshape(1)
-        flags = torch.stack([flags.to(overflow.device) for flags in self.flags]).sum(0)  # [2]
+        flags = torch.stack([record.flags.to(overflow.device) for record in self.records]).sum(0)  # [2]
         loss, exhausted, gradient = (torch.cat((flags, overflow)) > 0).tolist()
         if loss or exhausted or gradient:
             # The gradients of a non-finite loss, or of half a backward pass, are no fault of their own.
@@ -72,12 +69,12 @@ class StepGuard:
 
 
 def out_of_memory(error: RuntimeError) -> bool:
-    """Whether PyTorch could not allocate what it needed."""
+    """Whether PyTorch failed to allocate memory."""
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _EXHAUSTED)
 
 
 def free_memory() -> None:
-    """Frees what a failed pass has left."""
+    """Frees what a failed pass has left behind."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

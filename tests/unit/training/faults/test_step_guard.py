@@ -14,7 +14,7 @@ FINE, NORM = (0.0, 0.0), torch.tensor(2.0)
 def guard_of(*found: tuple[float, float]) -> StepGuard:
     guard = StepGuard()
     for numbers in found:
-        guard.note(StepRecord(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(numbers))
+        guard.note(StepRecord(BATCH, torch.tensor(1.0), torch.tensor(numbers)))
     return guard
 
 
@@ -44,7 +44,7 @@ def test_the_next_step_starts_afresh() -> None:
     guard = guard_of((1.0, 0.0))
     assert not guard.may_step(NORM)
     assert len(guard.records) == 1
-    guard.note(StepRecord(BATCH, torch.tensor(1.0), exhausted=False), torch.tensor(FINE))
+    guard.note(StepRecord(BATCH, torch.tensor(1.0), torch.tensor(FINE)))
     assert guard.fault is None
     assert len(guard.records) == 1
     assert guard.may_step(NORM)
@@ -53,7 +53,7 @@ def test_the_next_step_starts_afresh() -> None:
 def test_memory_that_runs_out_in_the_backward_pass_is_that_of_the_last_batch() -> None:
     guard = guard_of(FINE, FINE)
     guard.note_exhausted()
-    assert [record.exhausted for record in guard.records] == [False, True]
+    assert [bool(record.flags[1]) for record in guard.records] == [False, True]
     assert bool(guard.records[1].loss.isnan())
     assert not guard.may_step(NORM)
     assert guard.fault == Fault(loss=False, gradient=False, exhausted=True)
