@@ -1,1 +1,1 @@
-"""Training and evaluation through Lightning."""
+"""Training with Lightning."""

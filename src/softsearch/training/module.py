@@ -1,4 +1,4 @@
-"""The one LightningModule, for every architecture."""
+"""LightningModule of every architecture: steps, validation, optimizer and gradient clipping."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ class TranslationModule(lightning.LightningModule):
     """Trains a :class:`Seq2Seq` on batches of sentence pairs.
 
     An optimizer step with a non-finite loss or gradient, or in which memory runs out, is skipped on all processes: the
-    optimizer finds no gradients and changes neither weights nor its own state.
+    optimizer gets no gradients and changes neither weights nor its own state.
 
     Args:
         optimizer: called with the parameters.
@@ -51,13 +51,13 @@ class TranslationModule(lightning.LightningModule):
         self.model, self.loss = model, loss
         self.optimizer, self.scheduler, self.method = optimizer, scheduler, method
         self.val_nll = MeanMetric()
-        self.step_started = 0.0  # seconds, of the running step's forward pass
+        self.step_started = 0.0  # seconds, when the last forward pass began
         self.last_loss = torch.zeros(())  # of the last training step; NaN where memory ran out
         self.guard = StepGuard()
         self.options: list[dict[str, Any]] = []  # of the optimizer's groups, as this run's config has them
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
-        """The mean loss of a target token or a sentence (``loss.per``), over the batches of all processes."""
+        """The mean loss of a target token or a sentence (``loss.per``) over the batches of all processes."""
         self.step_started = perf_counter()
         smoothed, units, exhausted = self._forward(batch)
         flags = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
@@ -74,7 +74,7 @@ class TranslationModule(lightning.LightningModule):
         return value
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Lightning's backward pass; if memory runs out, the step will be skipped.
+        """Lightning's backward pass; if memory runs out in it, the step will be skipped.
 
         Raises:
             SoftsearchError: memory runs out while other processes wait for this one's gradients.
@@ -119,10 +119,7 @@ class TranslationModule(lightning.LightningModule):
         """
         optimizer = make_optimizer(self.optimizer, self.model)
         self.options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
-        return {
-            "optimizer": optimizer,
-            "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"},
-        }
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"}}
 
     def on_train_start(self) -> None:
         """Gives the optimizer the options of this run, which may differ from the checkpoint's."""
@@ -134,14 +131,11 @@ class TranslationModule(lightning.LightningModule):
                 group |= options | {"lr": group["lr"], "initial_lr": options["lr"]}
 
     def configure_gradient_clipping(
-        self,
-        optimizer: Optimizer,
-        gradient_clip_val: int | float | None = None,
-        gradient_clip_algorithm: str | None = None,
+        self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
         """Clips, or removes the gradients if the step is to be skipped.
 
-        Lightning's own clipping does not return the norm and refuses fused optimizers because of scaled gradients,
+        Lightning's own clipping does not return the norm, and refuses fused optimizers because of scaled gradients,
         which only float16 has.
         """
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
@@ -149,12 +143,12 @@ class TranslationModule(lightning.LightningModule):
             scaler.unscale_(optimizer)  # which Lightning leaves to such an optimizer
         norm = self._clip(gradient_clip_val, gradient_clip_algorithm)
         if scaler is not None and scaler.get_scale() > 1:
-            norm = torch.zeros_like(norm)  # it finds its scale by infinite gradients and skips these steps itself
+            norm = torch.zeros_like(norm)  # infinite gradients tell it to lower its scale; it skips these steps itself
         if not self.guard.may_step(norm):
             optimizer.zero_grad(set_to_none=True)
 
-    def _clip(self, value: int | float | None, algorithm: str | None) -> Tensor:
-        """Clips if there is a ``value``; returns the norm of all gradients before."""
+    def _clip(self, value: float | None, algorithm: str | None) -> Tensor:
+        """Clips if there is a ``value``; returns the norm of all gradients before clipping."""
         by_value = algorithm == "value"
         max_norm = value if value and not by_value else math.inf
         if isinstance(self.trainer.strategy, FSDPStrategy):  # each process holds a share of the gradients
@@ -174,7 +168,7 @@ class TranslationModule(lightning.LightningModule):
         Raises:
             SoftsearchError: memory runs out while other processes wait for this one's share of the weights.
         """
-        step = self.trainer.global_step
+        step, exhausted = self.trainer.global_step, False
         try:
             loss, tokens = self.method(self.model, self.loss, batch, step)
         except RuntimeError as error:
@@ -182,16 +176,13 @@ class TranslationModule(lightning.LightningModule):
                 raise
             if isinstance(self.trainer.strategy, FSDPStrategy):
                 raise self._ends_all("forward", batch) from error
-        else:
-            return loss.smoothed, self._units(batch, tokens), False
-        free_memory()  # not before: the error kept what the failed pass had computed
-        beginning = stand_in(batch)
-        loss, tokens = self.method(self.model, self.loss, beginning, step)
-        return 0 * loss.smoothed, self._units(beginning, tokens), True
-
-    def _units(self, batch: Batch, tokens: Tensor) -> Tensor:
-        """The number of tokens or sentences that the loss of ``batch`` is divided by."""
-        return tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
+            exhausted = True
+        if exhausted:  # outside of the handler, because the error keeps what the failed pass has computed
+            free_memory()
+            batch = stand_in(batch)
+            loss, tokens = self.method(self.model, self.loss, batch, step)
+        units = tokens if self.loss.per == "token" else torch.full_like(tokens, batch.tgt_tokens.shape[0])
+        return 0 * loss.smoothed if exhausted else loss.smoothed, units, exhausted
 
     def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
         """The error when other processes wait for this one and cannot be told."""

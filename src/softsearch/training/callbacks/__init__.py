@@ -1,1 +1,1 @@
-"""One file per callback."""
+"""Callbacks of the trainer."""

@@ -19,24 +19,24 @@ log = logging.getLogger(__name__)
 class FinalValidation(Checkpoint):
     """Validates after the last step, whichever limit ends the run: ``max_steps``, ``max_epochs`` or ``max_time``.
 
-    Lightning validates when it is asked to stop, so this asks after the last step. A request to stop in the middle of
-    an accumulation window, by the clock or by early stopping, waits for the optimizer's step, because a checkpoint
-    holds no gradients. It is a :class:`Checkpoint` so that Lightning puts it after its timer, and comes before the
-    others, which act on its decision.
+    Lightning validates when it is asked to stop, so this callback asks after the last step. If a time limit or early
+    stopping asks in the middle of an accumulation window, the request waits for the optimizer's step, because a
+    checkpoint holds no gradients. This is a :class:`Checkpoint`, so that Lightning puts it after its timer; it comes
+    before the other checkpoints, which act on its decision.
     """
 
     def __init__(self) -> None:
         self.put_off = False
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Asks Lightning to stop after the last step; all processes come to the same decision."""
+        """Asks Lightning to stop after the last step; all processes decide alike."""
         if trainer.fit_loop.epoch_loop._should_accumulate():
             self._put_off(trainer)
         elif self.put_off or _at_limit(trainer):
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Puts off what early stopping asks for."""
+        """Puts off the end that early stopping has asked for."""
         if trainer.fit_loop.epoch_loop._should_accumulate():
             self._put_off(trainer)
 
@@ -46,7 +46,7 @@ class FinalValidation(Checkpoint):
 
 
 class BestCheckpoint(ModelCheckpoint):
-    """Keeps ``best.ckpt``; a resumed run finds it beside the checkpoint, wherever the folder has been moved to."""
+    """Keeps ``best.ckpt``; a resumed run finds it in its folder of checkpoints, which may have been moved."""
 
     def __init__(self, *, dirpath: str | Path, monitor: str, mode: Literal["min", "max"]) -> None:
         super().__init__(
@@ -78,12 +78,12 @@ class BestCheckpoint(ModelCheckpoint):
 
 
 class LastCheckpoint(Checkpoint):
-    """Saves ``last.ckpt`` after each validation, and keeps the newest few as ``step-N.ckpt``.
+    """Saves ``last.ckpt`` after every validation, and keeps the newest few as ``step-N.ckpt``.
 
     In the middle of an accumulation window it waits for the optimizer's step, because gradients are not saved.
 
     Args:
-        keep: number of the newest, to average, and to fall back to when one is damaged.
+        keep: number of the newest, to average and to fall back to if one is damaged.
     """
 
     def __init__(self, *, dirpath: str | Path, keep: AtLeastOne = 5) -> None:
@@ -114,7 +114,7 @@ class LastCheckpoint(Checkpoint):
         return {"steps": self.steps}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues with them."""
+        """Continues the list."""
         self.steps = list(state_dict["steps"])
 
 

@@ -1,4 +1,4 @@
-"""The dashboard of a run: gradient norms, BLEU by length, sample translations and heatmaps in all loggers."""
+"""Dashboard of a run: gradient norms, BLEU by length, sample translations and heatmaps in all loggers."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from lightning.pytorch.strategies import FSDPStrategy, Strategy
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
+from softsearch.evaluation.by_length import length_ranges
 from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.evaluation.torch_backend import TorchStepFunction
@@ -25,8 +26,8 @@ _LONGEST = 60  # pieces on a side of a readable heatmap
 class Dashboard(Callback):
     """Logs the norms of unclipped gradients at logging steps, and the rest at validations.
 
-    Tables and images go to W&B and TensorBoard. It comes after :class:`TranslateValidation` in the list of callbacks,
-    whose translations it shows.
+    Tables and images go to W&B and TensorBoard. This callback comes after :class:`TranslateValidation`, whose
+    translations it shows.
 
     Args:
         heatmaps: number of sample translations drawn with their alignments.
@@ -49,7 +50,7 @@ class Dashboard(Callback):
         pl_module.log_dict({f"grad_norm/{part}": norm for part, norm in norms.items()}, rank_zero_only=True)
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Scores each range of lengths, and aligns the samples on all processes, as FSDP needs; shows them."""
+        """Logs BLEU by length, samples and heatmaps; under FSDP, all processes must take part in the alignment."""
         callbacks = trainer.callbacks  # type: ignore[attr-defined]
         validation = next((callback for callback in callbacks if isinstance(callback, TranslateValidation)), None)
         if validation is None or not validation.translated or trainer.sanity_checking:
@@ -80,7 +81,7 @@ class Dashboard(Callback):
         sides = [line[0] for line in lines], [line[2] for line in lines]
         sentences = [encode_sentences(tokenizer, side) for tokenizer, side in zip(tokenizers, sides, strict=True)]
         pairs = [pair for pair in zip(*sentences, strict=True) if max(len(s.ids) for s in pair) <= _LONGEST]
-        src, tgt = [pair[0] for pair in pairs[: self.heatmaps]], [pair[1] for pair in pairs[: self.heatmaps]]
+        src, tgt = ([pair[side] for pair in pairs[: self.heatmaps]] for side in (0, 1))
         with whole_weights(trainer), evaluating(model):
             aligned = align(TorchStepFunction(model), tokenizers, src, tgt, units="pieces") or []
         if not trainer.is_global_zero or not aligned:
@@ -97,8 +98,6 @@ def _score_lengths(
     trainer: lightning.Trainer, validation: TranslateValidation
 ) -> tuple[dict[str, float], dict[str, int]]:
     """BLEU and the number of sentences by range of source lengths."""
-    from softsearch.evaluation.by_length import length_ranges
-
     lines, source = validation.translated, trainer.datamodule.source  # type: ignore[attr-defined]
     bleu, counts = {}, {}
     for name, indices in length_ranges([line[0] for line in lines]).items():
@@ -109,12 +108,12 @@ def _score_lengths(
 
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:
-    """The L2 norm of the gradients of each of :meth:`Seq2Seq.parts`, and of all.
+    """L2 norms of the gradients of all :meth:`Seq2Seq.parts`, and of the whole model.
 
-    Under FSDP, which cuts gradients into shares, all processes must call it, and their squares are added.
+    FSDP splits gradients among processes: all must call this, and their squares are added.
     """
     gradients = {part: gradient_values(parameters) for part, parameters in model.parts().items()}
-    if not isinstance(strategy, FSDPStrategy):  # there a part may be none of this process's, but all must add the same
+    if not isinstance(strategy, FSDPStrategy):  # whose processes must add the same parts, even those they have none of
         gradients = {part: group for part, group in gradients.items() if group}
     if not gradients:
         return {}

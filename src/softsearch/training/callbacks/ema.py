@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights."""
+"""Exponential moving average of the weights."""
 
 from typing import Annotated, Any
 
@@ -15,9 +15,9 @@ from softsearch.ranges import Range
 class Ema(WeightAveraging):
     """Validates, tests and saves the average in place of the trained weights; training is the same as without it.
 
-    After step t each averaged weight is d * average + (1 - d) * weight, with d = min(decay, (t + 1) / (t + 10)), so
-    that the random start is soon forgotten. Two defaults of Lightning's callback are changed: it would restore the
-    trained weights before the translations at the end of a validation, and average word ids in buffers.
+    After step t, the average is d * average + (1 - d) * weight, with d = min(decay, (t + 1) / (t + 10)), so that the
+    random initial weights are soon forgotten. Lightning's callback would restore the trained weights before the
+    translations at the end of a validation, and average word ids in buffers.
 
     Args:
         decay: 0.999 averages about the last thousand steps.
@@ -51,17 +51,15 @@ class Ema(WeightAveraging):
         """Puts the trained weights back."""
         self._swap(pl_module, to_average=False)
 
-    def on_exception(
-        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, exception: BaseException
-    ) -> None:
-        """Puts them back when a validation is interrupted, before anyone saves."""
+    def on_exception(self, trainer: Any, pl_module: lightning.LightningModule, *_: Any) -> None:
+        """Puts them back if a validation is interrupted, before a checkpoint is saved."""
         self._swap(pl_module, to_average=False)
 
     def on_validation_epoch_start(self, *_: Any) -> None:
-        """Not here."""
+        """Does nothing, unlike Lightning's."""
 
     def on_validation_epoch_end(self, *_: Any) -> None:
-        """Not here."""
+        """Does nothing, unlike Lightning's."""
 
     def _swap(self, pl_module: lightning.LightningModule, *, to_average: bool) -> None:
         if self._average_model is not None and self.swapped != to_average:

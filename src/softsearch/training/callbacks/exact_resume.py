@@ -23,14 +23,15 @@ class ExactResume(Callback):
         seed_step(self.seed, trainer.datamodule.batches_trained, trainer.global_rank)
 
     def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
-        """Counts it."""
+        """Counts the batch."""
         trainer.datamodule.batches_trained += 1
 
     def on_load_checkpoint(self, trainer: lightning.Trainer, _: Any, checkpoint: dict[str, Any]) -> None:
         """Makes Lightning resume at the end of a batch, from which it continues correctly at every step.
 
-        After a validation it would expect one to be due at that step of this run too. It is not if the run ended there
-        or has another interval; rows of metrics and accumulation windows would be off by one.
+        In a checkpoint saved at a validation, it would expect a validation to be due at that step of this run too.
+        That is wrong if the earlier run ended there or this one has another interval: rows of metrics and accumulation
+        windows would be off by one.
         """
         progress = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
         for counts in (progress["total"], progress["current"]):
@@ -38,6 +39,6 @@ class ExactResume(Callback):
 
 
 def seed_step(seed: int, step: int, rank: int) -> None:
-    """Seeds PyTorch for one training step: dropout depends on these three numbers alone."""
+    """Seeds PyTorch for one training step, so that dropout depends on these three numbers alone."""
     mixed = (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + rank * 0x94D049BB133111EB) % 2**63
     torch.manual_seed(mixed)

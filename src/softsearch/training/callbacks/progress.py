@@ -1,4 +1,4 @@
-"""Training progress: a bar on a terminal, else a line in the log now and then."""
+"""Training progress: a bar on a terminal, else a line in the log every 30 seconds."""
 
 import logging
 import sys

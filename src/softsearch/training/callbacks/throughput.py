@@ -1,4 +1,4 @@
-"""Training speed, padding and memory."""
+"""Throughput of training, its padding and its memory."""
 
 import resource
 import sys
@@ -16,8 +16,8 @@ from softsearch.text.vocabulary import PAD
 class Throughput(Callback):
     """Logs loss, rate, real target tokens per second, padding and memory; :attr:`summary` has those of the whole run.
 
-    Validation does not count as training time. The outside share is the time outside of the forward pass, the backward
-    pass and the optimizer's step. This callback comes first, so that it times no other.
+    Validation does not count as training time. The outside share is the part of it outside of the forward pass, the
+    backward pass and the optimizer's step. This callback comes first, so that it times no other.
     """
 
     def __init__(self) -> None:
@@ -33,19 +33,19 @@ class Throughput(Callback):
         self.mark = perf_counter()
 
     def on_validation_end(self, *_: Any) -> None:
-        """Starts it again."""
+        """Restarts the clock."""
         self.mark = perf_counter()
 
     def on_before_backward(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """The forward pass ends; it began when training_step was called."""
+        """Adds the time of the forward pass, which began when training_step was called."""
         self.counts["busy"] -= pl_module.step_started
 
     def on_after_backward(self, *_: Any) -> None:
-        """The backward pass ends."""
+        """Adds the time of the backward pass."""
         self.counts["busy"] += perf_counter()
 
     def on_before_optimizer_step(self, *_: Any) -> None:
-        """The optimizer's step begins."""
+        """Starts timing the optimizer's step."""
         self.counts["busy"] -= perf_counter()
         self.stepping = True
 
@@ -65,15 +65,15 @@ class Throughput(Callback):
             self._log(trainer, pl_module)
 
     def state_dict(self) -> dict[str, Any]:
-        """The counts, which a resumed run continues."""
+        """The counts."""
         return {"counts": dict(self.counts), "logged": dict(self.logged)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continues them."""
+        """Continues counting."""
         self.counts, self.logged = dict(state_dict["counts"]), dict(state_dict["logged"])
 
     def on_fit_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Sums up over all processes, also where a resumed run had no step left to do."""
+        """Sums up over all processes, also if a resumed run had no step left to take."""
         device = trainer.strategy.root_device  # where NCCL works
         totals = torch.tensor([self.counts["tokens"], self.counts["padded"]], dtype=torch.int64, device=device)
         tokens, padded = trainer.strategy.reduce(totals, reduce_op="sum").tolist()
@@ -101,7 +101,7 @@ class Throughput(Callback):
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process has held: the GPU's if it uses one, else resident memory."""
+    """The peak memory of this process: the GPU's if it uses one, else resident memory."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated() / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

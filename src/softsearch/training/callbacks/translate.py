@@ -1,4 +1,4 @@
-"""Translation of the validation set: BLEU and chrF of each validation, and sample translations."""
+"""Translation of the validation set: BLEU, chrF and sample translations at every validation."""
 
 import logging
 from collections.abc import Iterator
@@ -19,10 +19,10 @@ log = logging.getLogger(__name__)
 
 
 class TranslateValidation(Callback):
-    """Translates the validation set at each validation, logs BLEU and chrF, and writes sample translations.
+    """Translates the validation set at every validation, logs BLEU and chrF, and writes sample translations.
 
     Args:
-        search: greedy search is fast and ranks checkpoints as well as a beam does.
+        search: greedy search is fast and ranks checkpoints as well as beam search does.
         samples_dir: folder for ``step-N.txt``, the samples' sources, references and translations.
     """
 
@@ -45,7 +45,7 @@ class TranslateValidation(Callback):
         self.translated = list(zip(sources, references, hypotheses, strict=True))
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
-        """Writes the samples and logs the metrics, once all are known."""
+        """Writes the samples and reports the metrics, now that all are computed."""
         if not self.translated or not trainer.is_global_zero:
             return
         form = "source       {}\nreference    {}\ntranslation  {}\n"
@@ -62,13 +62,13 @@ class TranslateValidation(Callback):
         log.info("    source       %s\n    reference    %s\n    translation  %s", *self.translated[0])
 
     def sample_lines(self) -> list[tuple[str, str, str]]:
-        """Source, reference and translation of samples of the last validation, at equal distances."""
+        """Sources, references and translations of evenly spaced samples of the last validation."""
         return self.translated[:: max(1, len(self.translated) // self.samples)][: self.samples]
 
 
 @contextmanager
 def whole_weights(trainer: lightning.Trainer) -> Iterator[None]:
-    """Gathers the weights that FSDP shares out among processes, all of which must enter; else does nothing."""
+    """Gathers the weights that FSDP splits among processes, all of which must enter; else does nothing."""
     wrapped = trainer.strategy.model
     if isinstance(trainer.strategy, FSDPStrategy) and wrapped is not None:
         with FullyShardedDataParallel.summon_full_params(wrapped, writeback=False):

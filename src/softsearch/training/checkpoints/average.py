@@ -1,4 +1,4 @@
-"""Checkpoint averaging: the mean of several checkpoints' weights."""
+"""Averaging of checkpoints' weights."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def newest_steps(folder: Path, count: Any) -> list[Path]:
 def average(paths: Sequence[Path]) -> dict[str, Any]:
     """The mean of the weights (Vaswani et al. 2017, section 6.1), in a checkpoint without training state.
 
-    Its step is the newest one's. The runs may be several, with the same model and tokenizers.
+    Its step is that of the newest one. They may be of several runs with the same model and tokenizers.
 
     Raises:
         CheckpointError: one is missing or damaged, or has other weights or tokenizers than the first.
@@ -55,7 +55,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
         if not mean or contents.step >= mean["global_step"]:
             mean = {key: checkpoint[key] for key in ("state_dict", "global_step", ORIGIN)}
     for name, tensor in mean["state_dict"].items():
-        if tensor.is_floating_point():  # word ids in a buffer of the loss are the newest's
+        if tensor.is_floating_point():  # the loss's buffer of word ids is the newest checkpoint's
             mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)
     return mean | {"averaged": len(paths)}
 

@@ -1,10 +1,9 @@
-"""The contents of a checkpoint besides Lightning's state: all that is needed to rebuild the model and translate."""
+"""Contents of a checkpoint besides Lightning's state: all that is needed to rebuild the model and translate."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-import lightning
 import torch
 from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
@@ -21,7 +20,7 @@ _MOST_NESTED = 64
 
 
 class SaveOrigin(Callback):
-    """Adds the run's resolved config and tokenizers to each checkpoint, as plain values and tensors."""
+    """Adds the run's resolved config and tokenizers to every checkpoint, as plain values and tensors."""
 
     def __init__(self, config: dict[str, Any], tokenizers: Tokenizers) -> None:
         self.origin = {
@@ -31,21 +30,17 @@ class SaveOrigin(Callback):
             "reversed": [t.reverse for t in tokenizers],
         }
 
-    def on_save_checkpoint(
-        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Adds them."""
+    def on_save_checkpoint(self, trainer: Any, _: Any, checkpoint: dict[str, Any]) -> None:
+        """Adds config and tokenizers."""
         checkpoint[ORIGIN] = self.origin
 
-    def on_load_checkpoint(
-        self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Checks that an average is not continued as if it were the trained weights.
+    def on_load_checkpoint(self, trainer: Any, _: Any, checkpoint: dict[str, Any]) -> None:
+        """Checks that an average is not resumed as if it were the trained weights.
 
         Raises:
             CheckpointError: the checkpoint has a moving average, and this run has none.
         """
-        averaging = any(isinstance(callback, WeightAveraging) for callback in trainer.callbacks)  # type: ignore[attr-defined]
+        averaging = any(isinstance(callback, WeightAveraging) for callback in trainer.callbacks)
         if "current_model_state" in checkpoint and not averaging:
             raise CheckpointError(
                 "the checkpoint to resume from holds a moving average of the weights; resume with callbacks=ema"
@@ -143,12 +138,12 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _is_name(value: object) -> bool:
-    """Whether a value is text that is safe to print."""
+    """Whether a value is text without control characters."""
     return isinstance(value, str) and value.isprintable()
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
-    """Whether a value is one of YAML, and not nested without end."""
+    """Whether a value is one that YAML can hold, nested to a limited depth."""
     if isinstance(value, dict):
         return all(map(_is_name, value)) and _is_plain(list(value.values()), depth)
     if isinstance(value, list):
@@ -161,7 +156,7 @@ def _is_bytes(value: object) -> bool:
 
 
 def _is_weight(value: object) -> TypeGuard[Tensor]:
-    """Whether a tensor holds each of its elements: a view can repeat a few bytes without end."""
+    """Whether a tensor stores all its elements: a view can repeat a few bytes to any size."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_quantized or value.is_meta:
         return False
     return value.numel() * value.element_size() <= value.untyped_storage().nbytes()

@@ -21,10 +21,10 @@ _CHUNK = 2**20  # bytes
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes to a temporary file in the same folder, flushes it to the disk and renames it."""
+    """Writes to a temporary file in the same folder, flushes it to disk and renames it."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
-        """Replaces ``path`` in one step: it holds the old checkpoint or the new one at every moment.
+        """Replaces ``path`` atomically: it holds the old checkpoint or the new one at every moment.
 
         Raises:
             CheckpointError: a weight is not finite, or the file cannot be written; ``path`` is unchanged.
@@ -66,7 +66,7 @@ class AtomicCheckpointIO(TorchCheckpointIO):
 
 
 class _HashedFile:
-    """Hashes what PyTorch writes; an error is raised at the end, because PyTorch's writer would replace it."""
+    """Hashes what PyTorch writes; raises an error at the end only, because PyTorch's writer would replace it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.digest = file, hashlib.sha256()
@@ -140,7 +140,7 @@ def _unreadable(path: Path, detail: str) -> CheckpointError:
 
 
 def _refuse_non_finite(checkpoint: dict[str, Any], target: Path) -> None:
-    """A run with non-finite weights must not overwrite its checkpoint."""
+    """Keeps a run with non-finite weights from overwriting its checkpoint."""
     weights = {
         name: tensor
         for part in ("state_dict", "current_model_state")  # the latter are the trained weights beside an average

@@ -1,4 +1,4 @@
-"""A run's folder of checkpoints: ``last.ckpt``, the newest ``step-N.ckpt``, and the one to resume from."""
+"""Folder of a run's checkpoints: ``last.ckpt``, the newest ``step-N.ckpt``, and the one to resume from."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def step_checkpoints(folder: Path) -> dict[int, Path]:
-    """The files ``step-N.ckpt`` of a folder by N, ascending."""
+    """The files ``step-N.ckpt`` of a folder by N, in ascending order."""
     named = ((_STEP.fullmatch(path.name), path) for path in folder.glob("step-*.ckpt"))
     return dict(sorted((int(match[1]), path) for match, path in named if match))
 
@@ -56,7 +56,7 @@ def load_resumable(path: Path) -> dict[str, Any]:
 
 
 def newest_resumable(folder: Path) -> Path | None:
-    """The checkpoint to resume from: ``last.ckpt``, or the newest readable one; None if there are none.
+    """The checkpoint to resume from: ``last.ckpt``, or else the newest readable one; None if there are none.
 
     Raises:
         CheckpointError: none can be read.

@@ -1,1 +1,1 @@
-"""What training survives: non-finite steps, lack of memory, SIGTERM."""
+"""Fault tolerance: non-finite steps, lack of memory, SIGTERM."""

@@ -39,7 +39,7 @@ class Preemption(Checkpoint):
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
         """Remembers the handlers of the signals from before Lightning's."""
-        environment = _environment(trainer)
+        environment = trainer._accelerator_connector.cluster_environment
         numbers: list[int] = [signal.SIGTERM, signal.SIGINT]
         if isinstance(environment, SLURMEnvironment) and environment.auto_requeue and environment.requeue_signal:
             self.requeue_signal = environment.requeue_signal
@@ -110,11 +110,8 @@ class Preemption(Checkpoint):
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
     """Whether Lightning started this process from another one, which clusters do themselves."""
-    return trainer.local_rank > 0 and isinstance(_environment(trainer), LightningEnvironment)
-
-
-def _environment(trainer: lightning.Trainer) -> object:
-    return trainer._accelerator_connector.cluster_environment
+    environment = trainer._accelerator_connector.cluster_environment
+    return trainer.local_rank > 0 and isinstance(environment, LightningEnvironment)
 
 
 def _end_with_parent(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""metrics.csv: all logged metrics, complete after every line, continued by a resumed run."""
+"""metrics.csv: all logged metrics, complete after every line and continued by a resumed run."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ from lightning.pytorch.utilities import rank_zero_only
 class MetricsFile(Logger):
     """A row for each step that logged something, a column for each metric.
 
-    Rows of earlier steps are kept: Lightning's own logger starts the file again in a resumed run.
+    Rows of earlier steps are kept; Lightning's own logger starts a new file in a resumed run.
     """
 
     name = version = ""
@@ -31,14 +31,12 @@ class MetricsFile(Logger):
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Adds to the row of ``step``; a resumed run replaces what it logs again."""
         step = step or 0
-        is_first = self.rows is None
+        fits_below = self.rows is not None and step not in self.rows and set(metrics) <= set(self.columns)
         if self.rows is None:
             self.rows = self._read_before(step)
-        new_columns = [name for name in metrics if name not in self.columns]
-        self.columns += new_columns
-        is_new_row = step not in self.rows
+        self.columns += [name for name in metrics if name not in self.columns]
         self.rows.setdefault(step, {"step": step}).update(metrics)
-        if is_new_row and not is_first and not new_columns:
+        if fits_below:
             with self.path.open("a", newline="") as file:
                 csv.DictWriter(file, self.columns).writerow(self.rows[step])
         else:

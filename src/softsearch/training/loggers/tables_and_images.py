@@ -59,7 +59,7 @@ def log_folder(loggers: Iterable[Logger], folder: Path, name: str, facts: dict[s
             import wandb
 
             artifact = wandb.Artifact(re.sub(r"[^A-Za-z0-9_.-]", "-", name), type="model", metadata=facts)
-            # A run's bundle does not change: no copy in a cache at home, where an offline run would leave it.
+            # A run's bundle does not change, so it needs no copy in the cache, where an offline run would leave it.
             artifact.add_dir(str(folder), policy="immutable", skip_cache=True)
             logger.experiment.log_artifact(artifact)
 

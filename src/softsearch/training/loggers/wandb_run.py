@@ -19,7 +19,7 @@ RUN_ID = "wandb_id"  # the file in a run's folder
 class WandbRun(WandbLogger):
     """Lightning's logger with an id that is kept in the run's folder.
 
-    Offline, each start makes a new folder in ``wandb``; ``wandb sync`` joins those with the same id.
+    Offline, every start makes a new folder in ``wandb``; ``wandb sync`` joins those with the same id.
 
     Args:
         entity: the user or team; by default the account's own.
@@ -72,7 +72,7 @@ def kept_id(run_dir: Path) -> str:
     path = run_dir / RUN_ID
     if path.is_file() and (run_id := path.read_text().strip()):
         return run_id
-    run_id = secrets.token_hex(6)  # not of a generator that the run's seed sets
+    run_id = secrets.token_hex(6)  # independent of the run's seed
     run_dir.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{run_id}\n")
     return run_id
@@ -80,13 +80,13 @@ def kept_id(run_dir: Path) -> str:
 
 @rank_zero_only
 def forget_id(run_dir: Path) -> None:
-    """Makes the next start in the folder another W&B run."""
+    """Makes the next start in the folder a new W&B run."""
     (run_dir / RUN_ID).unlink(missing_ok=True)
 
 
 @contextmanager
 def closing_run() -> Iterator[None]:
-    """Ends an open W&B run in the end, whatever happened: the next job of a sweep would continue it."""
+    """Closes an open W&B run at the end, even after an error; otherwise the next job of a sweep would continue it."""
     code: int | None = 1
     try:
         yield

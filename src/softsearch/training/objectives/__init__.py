@@ -1,1 +1,1 @@
-"""What a training step minimises: one file per method."""
+"""Training objectives, one file per method."""

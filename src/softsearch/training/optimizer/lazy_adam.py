@@ -28,7 +28,7 @@ class LazyAdam(torch.optim.Adam):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; it clears sparse gradients."""
+        """Takes one step and clears sparse gradients."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
