@@ -34,7 +34,7 @@ class TranslationModule(lightning.LightningModule):
 
     Args:
         optimizer: called with the parameters.
-        scheduler: called with the optimizer, stepped after each optimizer step.
+        scheduler: called with the optimizer; its schedule advances after every optimizer step.
         method: computes the training loss; validation is teacher forcing.
     """
 
@@ -62,12 +62,12 @@ class TranslationModule(lightning.LightningModule):
         smoothed, units, exhausted = self._forward(batch)
         flags = torch.stack(((~smoothed.detach().isfinite()).float(), torch.full_like(units, exhausted).float()))
         mean_units = units
-        if self.trainer.world_size > 1:  # gradients are averaged over processes, so each counts by its units
+        if self.trainer.world_size > 1:  # gradients are averaged over processes, whose units differ in number
             reduced = self.trainer.strategy.reduce(torch.cat((units.float()[None], flags)), reduce_op="mean")
             assert isinstance(reduced, Tensor)
             mean_units, flags = reduced[0], reduced[1:]
         value = smoothed / mean_units
-        # A callback writes it to the loggers, so that a step costs no synchronisation.
+        # A callback logs it now and then, so that a step costs no synchronisation.
         self.last_loss = torch.full_like(value, torch.nan) if exhausted else value.detach()
         # A clone, because a reduction writes into its argument.
         self.guard.note(StepRecord(batch, self.last_loss.clone(), flags))
@@ -90,14 +90,13 @@ class TranslationModule(lightning.LightningModule):
             return
         self.guard.note_exhausted()
         self.last_loss = self.guard.records[-1].loss
-        for parameter in self.model.parameters():
-            parameter.grad = None
+        self.model.zero_grad(set_to_none=True)
         free_memory()
-        for parameter in self.model.parameters():  # a gradient scaler needs some
+        for parameter in self.model.parameters():  # a gradient scaler needs gradients
             parameter.grad = torch.zeros_like(parameter)
 
     def validation_step(self, batch: Batch, _: int) -> None:
-        """Adds up -log p of the references."""
+        """Adds -log p of the references to the mean."""
         loss, tokens = teacher_forcing(self.model, self.loss, batch)
         self.val_nll.update(loss.nll / tokens, weight=tokens)
 
@@ -185,7 +184,7 @@ class TranslationModule(lightning.LightningModule):
         return 0 * loss.smoothed if exhausted else loss.smoothed, units, exhausted
 
     def _ends_all(self, which: str, batch: Batch) -> SoftsearchError:
-        """The error when other processes wait for this one and cannot be told."""
+        """The error if other processes wait for this one and cannot be notified."""
         trainer = self.trainer
         return SoftsearchError(
             f"memory ran out in the {which} pass of step {trainer.global_step + 1} on process {trainer.global_rank}, "

@@ -10,7 +10,7 @@ from softsearch.ranges import Seed
 
 
 class ExactResume(Callback):
-    """Counts trained batches in the datamodule, and seeds each step from the seed, that count and the rank.
+    """Counts trained batches in the datamodule, and seeds every step with the seed, that count and the rank.
 
     The order of batches depends on the count alone, which the datamodule saves in checkpoints.
     """

@@ -28,7 +28,7 @@ class TranslateValidation(Callback):
 
     def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
-        self.translated: list[tuple[str, str, str]] = []  # source, reference and translation of each line
+        self.translated: list[tuple[str, str, str]] = []  # sources, references and translations
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Translates the validation set on all processes together."""

@@ -48,7 +48,7 @@ class SaveOrigin(Callback):
 
 
 class CheckpointContents(NamedTuple):
-    """A checkpoint, for anything but resuming."""
+    """A checkpoint without the state of training."""
 
     path: Path
     config: dict[str, Any]
@@ -98,7 +98,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
 
 
 def misfit(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
-    """The first weight of another shape or without a counterpart, for a message; None if all fit."""
+    """Describes the first weight of another shape or without a counterpart; None if all fit."""
     for name in sorted({*saved, *expected}):
         there, here = (
             str(tuple(weights[name].shape)) if name in weights else "missing" for weights in (saved, expected)

@@ -8,9 +8,7 @@ from typing import Any
 import lightning
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.data.dataset import Batch
 from softsearch.errors import SoftsearchError
-from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import PAD
 from softsearch.training.faults.step_guard import Fault, StepRecord, describe
 
@@ -106,26 +104,21 @@ class FaultySteps(Callback):
             return f"Another process writes the batch to {self.folder}"
         rank, step = trainer.global_rank, trainer.global_step
         prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # set by fit
-        batches = [
-            {
-                "batch": number,
-                "loss": str(float(record.loss)),
-                "pairs": _pairs(record.batch, prepared.src_tokenizer, prepared.tgt_tokenizer),
-            }
-            for number, record in faulty
-        ]
+        batches = []
+        for number, (batch, loss, _) in faulty:
+            src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch)
+            pairs = [
+                {
+                    "source": prepared.src_tokenizer.decode(src_tokens),
+                    "target": prepared.tgt_tokenizer.decode(tgt_tokens),
+                    "src_tokens": src_tokens,
+                    "tgt_tokens": tgt_tokens,
+                }
+                for src_tokens, tgt_tokens in zip(src, tgt, strict=True)
+            ]
+            batches.append({"batch": number, "loss": str(float(loss)), "pairs": pairs})
         path = self.folder / f"nonfinite-batch-step-{step}{f'-process-{rank}' if rank else ''}.json"
         text = json.dumps({"step": step, "fault": str(fault), "batches": batches}, ensure_ascii=False, indent=1)
         self.folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf-8")
         return f"Its batch is in {path}"
-
-
-def _pairs(
-    batch: Batch, src_tokenizer: SentencePieceTokenizer, tgt_tokenizer: SentencePieceTokenizer
-) -> list[dict[str, Any]]:
-    src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch)
-    return [
-        {"source": src_tokenizer.decode(s), "target": tgt_tokenizer.decode(t), "src_tokens": s, "tgt_tokens": t}
-        for s, t in zip(src, tgt, strict=True)
-    ]

@@ -10,7 +10,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 
 class MetricsFile(Logger):
-    """A row for each step that logged something, a column for each metric.
+    """A row per step that logged something, a column per metric.
 
     Rows of earlier steps are kept; Lightning's own logger starts a new file in a resumed run.
     """
@@ -53,7 +53,7 @@ class MetricsFile(Logger):
         return {earlier: row for earlier, row in rows.items() if earlier < step}
 
     def _rewrite(self, rows: dict[int, dict[str, Any]]) -> None:
-        """Replaces the file in one step, for a new column or more metrics of a step, as at each validation."""
+        """Replaces the file atomically, for a new column or more metrics of a step, as at validations."""
         temporary = self.path.with_name(f".{self.path.name}.tmp")
         with temporary.open("w", newline="") as file:
             writer = csv.DictWriter(file, self.columns)

@@ -37,7 +37,7 @@ def r_drop(
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear) -> Tensor:
     """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``.
 
-    Logits are computed some rows at a time, and again in the backward pass.
+    Logits are computed some rows at a time, and recomputed in the backward pass.
     """
     rows = max(1, min(ROWS, LOGITS // output.out_features))
     total = first.new_zeros((), dtype=_wide(first))
@@ -51,7 +51,7 @@ def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear) -> Te
 
 
 def _divergence(first: Tensor, second: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """sum_v (p_1(v) - p_2(v)) (log p_1(v) - log p_2(v)), which is both divergences."""
+    """sum_v (p_1(v) - p_2(v)) (log p_1(v) - log p_2(v)), which is the sum of both divergences."""
     log_p, log_q = (
         functional.linear(features, weight, bias).log_softmax(-1, dtype=_wide(first)) for features in (first, second)
     )

@@ -16,7 +16,7 @@ from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 Prediction = Literal["sample", "argmax"]
 
-# Steps taken, i -> epsilon_i, the probability of reading the reference (section 2.4); 1 and more mean always.
+# Number of steps taken, i -> epsilon_i, the probability of reading the reference (section 2.4); always from 1 on.
 Decay = Callable[[int], float]
 
 

@@ -1,4 +1,4 @@
-"""Learning rate schedules, as factors of the optimizer's rate, 1 at the peak."""
+"""Learning rate schedules, as factors of the optimizer's rate; 1 at the peak."""
 
 import math
 from collections.abc import Mapping
@@ -64,11 +64,11 @@ def cosine(optimizer: Optimizer, *, warmup_steps: AtLeastOne, total_steps: AtLea
 class Plateau(LRScheduler):
     """Linear to the peak at ``warmup_steps``, then times ``factor`` whenever validation has stopped improving.
 
-    As ``torch.optim.lr_scheduler.ReduceLROnPlateau`` without a threshold, which has no warm-up, and which Lightning
-    steps after the checkpoint of a validation has been written, so that a resumed run would forget this validation.
+    Like ``torch.optim.lr_scheduler.ReduceLROnPlateau`` without a threshold. That has no warm-up, and Lightning steps it
+    after it has written the checkpoint of a validation, so that a resumed run would forget this validation.
 
     Args:
-        patience: validations in a row without a new best value that are tolerated; the next one reduces the rate.
+        patience: number of validations in a row without a new best value before one more reduces the rate.
         warmup_steps: step of the peak; validations before it do not count.
     """
 
@@ -89,12 +89,12 @@ class Plateau(LRScheduler):
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rate of each group of parameters for the next step."""
+        """The rates of all parameter groups for the next step."""
         share = min(1.0, (self.last_epoch + 1) / self.warmup) * self.factor**self.reductions
         return [base * share for base in self.base_lrs]
 
     def observe(self, metrics: Mapping[str, Tensor]) -> None:
-        """Takes note of a validation; a reduction takes effect at the next step. NaN is not better.
+        """Updates the rate after a validation, from the next step on. NaN is not better.
 
         Raises:
             ConfigError: ``monitor`` is not among the metrics.
