@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from tests.integration.commands import ROOT, SMALL, run
-from tests.unit.training.test_dashboard import TRAINING, VALIDATION
+from tests.unit.training.callbacks.test_dashboard import TRAINING, VALIDATION
 from tests.unit.training.wandb_file import OfflineRun, read_run
 
 pytestmark = pytest.mark.slow
