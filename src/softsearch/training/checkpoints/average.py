@@ -12,14 +12,14 @@ from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import step_checkpoints
 
 
-def newest_steps(folder: Path, count: Any) -> list[Path]:
+def newest_steps(folder: Path, count: int) -> list[Path]:
     """The newest ``count`` step checkpoints of a run's folder of checkpoints, the oldest first.
 
     Raises:
-        CheckpointError: there are fewer, or ``count`` is no positive integer.
+        CheckpointError: there are fewer.
     """
     paths = list(step_checkpoints(folder).values())
-    if not isinstance(count, int) or not 1 <= count <= len(paths):
+    if count > len(paths):
         names = ", ".join(path.name for path in paths) or "none"
         raise CheckpointError(
             f"the mean of the last {count} checkpoints of {folder}: found {names}; ask for at most {len(paths)}, "
@@ -60,7 +60,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     return mean | {"averaged": len(paths)}
 
 
-def read_weights(ckpt: str | Path, last: Any) -> CheckpointContents:
+def read_weights(ckpt: str | Path, last: int | None) -> CheckpointContents:
     """Reads a checkpoint, or the mean of the ``last`` step checkpoints in its folder.
 
     Raises:
