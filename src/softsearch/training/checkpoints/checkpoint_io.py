@@ -53,16 +53,14 @@ class AtomicCheckpointIO(TorchCheckpointIO):
                 ) from error
             raise
 
-    def load_checkpoint(
-        self, path: str | Path, map_location: Any | None = None, weights_only: bool | None = None
-    ) -> dict[str, Any]:
+    def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         """Reads a checkpoint into main memory; only tensors and plain values are ever unpickled.
 
         Raises:
             CheckpointError: the file is missing or damaged, or holds something else.
         """
-        del weights_only  # always
-        return load_checkpoint(Path(path), map_location or "cpu")
+        del map_location, weights_only  # always "cpu" and True
+        return load_checkpoint(Path(path))
 
 
 class _HashedFile:
@@ -91,15 +89,15 @@ class _HashedFile:
         self.file.write(_START + self.digest.hexdigest().encode())
 
 
-def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
-    """Reads a checkpoint file into plain values and tensors.
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Reads a checkpoint file into plain values and tensors in main memory.
 
     Raises:
         CheckpointError: the file is missing or damaged, or holds something else.
     """
     check_hash(path)
     try:
-        loaded = torch.load(path, map_location=map_location, weights_only=True)
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load fails in many ways
         raise _unreadable(path, in_short(error)) from error
     if not isinstance(loaded, dict):
