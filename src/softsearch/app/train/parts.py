@@ -1,6 +1,7 @@
 """The parts of a run that need no data: built before there are any, so that mistakes in the config cost no time."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import lightning
@@ -79,12 +80,20 @@ def build_training(options: Train) -> dict[str, Any]:
         ConfigError: an option is out of range, or the parts do not fit together.
     """
     training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
+    training["method"] = plain_partial(training["method"])
     tgt_size = options.tokenizer.vocab_size
     with torch.device("meta"):
         src_size = options.tokenizer.get("src_vocab_size") or tgt_size
         model = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training
+
+
+def plain_partial(value: Any) -> Any:
+    """A partial of Hydra's as Python's own, with those in its arguments; Hydra checks its targets at every call."""
+    if not isinstance(value, partial):
+        return value
+    return partial(value.func, *value.args, **{name: plain_partial(v) for name, v in value.keywords.items()})
 
 
 def build_callbacks(options: Train) -> list[Callback]:
