@@ -18,7 +18,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.runtime.bundle import check_place
-from softsearch.runtime.recommended import Strategy, search_facts
+from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 from softsearch.training.run_folder import read_metrics

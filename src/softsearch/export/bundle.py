@@ -11,7 +11,7 @@ from softsearch.export.parity import Parity, compare
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.recommended import Strategy, search_facts
+from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.search.interface import StepFunction

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
-from softsearch.runtime.recommended import read_search
+from softsearch.runtime.options import read_search
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 FORMAT_VERSION = 1

@@ -1,4 +1,4 @@
-"""Options of a search, the same as keywords of :class:`~softsearch.Translator` and on the command line.
+"""Search options: keywords of :class:`~softsearch.Translator`, flags of the command, values that a bundle recommends.
 
 Most are parameters of the strategies in :mod:`softsearch.search`, which decide their types, their defaults and which
 searches have them.
@@ -12,20 +12,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.manifest import Manifest
-from softsearch.runtime.recommended import STRATEGIES, Strategy, fits_type
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
+from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
 from softsearch.search.options import OutputOptions, SearchOptions
 from softsearch.search.rerank import Rerank
+from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
 if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
+    from softsearch.runtime.manifest import Manifest
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
+Strategy = Greedy | BeamSearch | Sampling | ExactSearch
 Search = Strategy | Rerank
+STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
 KINDS = (*STRATEGIES, "rerank")  # rerank: beam search, whose translations other models score
 _PARAMETERS = {  # of the strategies, where an option has another name
     "ban": "banned",
@@ -37,6 +40,16 @@ _PARAMETERS = {  # of the strategies, where an option has another name
 }
 _SIGNATURES = {kind: inspect.signature(strategy).parameters for kind, strategy in STRATEGIES.items()}
 _TYPE_NAMES = {bool: "True or False", int: "a whole number", float: "a number", str: "a string"}
+# Limits of what a bundle recommends: a stranger's manifest must not make a host do any amount of work.
+_MAX_INTEGER, _MAX_NUMBER = 1 << 20, 100
+_MAX = {  # exceptions
+    "beam": 100,
+    "length_penalty": 10,
+    "max_nodes": 1_000_000,
+    "max_length_factor": 10,
+    "max_length_offset": 1000,
+    "seed": (1 << 32) - 1,
+}
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
 
 
@@ -106,7 +119,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
 
 
 def make_search(
-    manifest: Manifest, tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
+    manifest: "Manifest", tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
 ) -> Strategy:
     """A strategy with options that :func:`check_options` has checked; the others are as the bundle recommends.
 
@@ -124,7 +137,7 @@ def make_search(
         else:
             name = _PARAMETERS.get(option, option)
             default = _SIGNATURES[kind][name].default
-            if not fits_type(value, default):
+            if not _fits_type(value, default):
                 expected = _TYPE_NAMES[int if default is None else type(default)]
                 raise ConfigError(f"{option} is {value!r}, expected {expected}")
             arguments[name] = value
@@ -171,6 +184,81 @@ def output_options(search: Search) -> OutputOptions:
         assert isinstance(search.search, BeamSearch)  # as Translator makes it
         return search.search
     return search.options if isinstance(search, ExactSearch) else search
+
+
+def parameters(kind: str) -> dict[str, Any]:
+    """The arguments of a strategy that a bundle may recommend, and their defaults."""
+    caller = ("n_best", "alignments")  # the caller's options: what is returned
+    return {name: parameter.default for name, parameter in _SIGNATURES[kind].items() if name not in caller}
+
+
+def search_facts(search: object, vocab_size: int = _MAX_INTEGER) -> dict[str, Any]:
+    """A strategy as the manifest records it: its ``name`` and all its arguments, for :func:`read_search`.
+
+    Raises:
+        ConfigError: bundles cannot recommend this strategy, or an argument is beyond what a manifest may hold.
+    """
+    kind = next((kind for kind, strategy in STRATEGIES.items() if type(search) is strategy), None)
+    if kind is None:
+        raise ConfigError(
+            f"a bundle cannot recommend search {type(search).__name__}; choose one of search={', '.join(STRATEGIES)}"
+        )
+    options = search.options if isinstance(search, ExactSearch) else search
+    values = {name: getattr(search if hasattr(search, name) else options, name) for name in parameters(kind)}
+    facts = {"name": kind} | {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    read_search(facts, vocab_size)
+    return facts
+
+
+def read_search(facts: Mapping[str, Any], vocab_size: int = _MAX_INTEGER) -> tuple[str, dict[str, Any]]:
+    """The name of the strategy that a manifest recommends, and its arguments, missing ones as their defaults.
+
+    Raises:
+        ConfigError: the name or an argument is unknown, of the wrong type or out of range.
+    """
+    given = dict(facts)
+    kind = given.pop("name", None)
+    if kind not in [*STRATEGIES]:  # it may be a list, which has no hash
+        raise _error("name", kind, f"one of {', '.join(STRATEGIES)}")
+    defaults = parameters(kind)
+    for name, value in given.items():
+        if name not in defaults:
+            raise _error(name, value, f"only arguments of the search {kind}: {', '.join(defaults)}")
+    arguments = defaults | {name: _argument(name, value, defaults[name]) for name, value in given.items()}
+    for token in arguments.get("banned", ()):
+        if token >= vocab_size:
+            raise _error("banned", token, f"ids below the target vocabulary's {vocab_size}")
+    STRATEGIES[kind](**arguments)
+    return kind, arguments
+
+
+def _fits_type(value: object, default: object) -> bool:
+    """Whether a value has the type of a default; the default None is that of an optional integer."""
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is (int if default is None else type(default))
+
+
+def _argument(name: str, value: Any, default: Any) -> Any:
+    """A value from JSON of the same type as the default, within the limits."""
+    if isinstance(default, tuple):
+        fits = isinstance(value, list) and all(_fits_type(item, 0) and 0 <= item <= _MAX_INTEGER for item in value)
+        expected = "token ids"
+    elif isinstance(default, bool | str):
+        fits, expected = _fits_type(value, default), f"a value like {default!r}"
+    else:
+        limit, kind = (_MAX_NUMBER, "a number") if isinstance(default, float) else (_MAX_INTEGER, "an integer")
+        limit = _MAX.get(name, limit)
+        fits = value is default is None or (_fits_type(value, default) and 0 <= value <= limit)  # NaN is not
+        expected = f"{kind} from 0 to {limit}"
+    if not fits:
+        raise _error(name, value, expected)
+    return tuple(value) if isinstance(default, tuple) else value
+
+
+def _error(name: str, value: object, expected: str) -> ConfigError:
+    shown = "missing" if value is None else repr(value)[:80]
+    return ConfigError(f"search.{name} is {shown}, expected {expected}; change {name}")
 
 
 def _nearest(name: str, names: Collection[str]) -> str:

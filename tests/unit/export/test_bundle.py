@@ -13,7 +13,7 @@ from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.recommended import STRATEGIES, Strategy, read_search, search_facts
+from softsearch.runtime.options import STRATEGIES, Strategy, read_search, search_facts
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.recommended import STRATEGIES, Strategy, parameters
+from softsearch.runtime.options import STRATEGIES, Strategy, parameters
 from softsearch.runtime.session import describe_onnx
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import EOS
