@@ -10,10 +10,9 @@ from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import Parity, compare
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
-from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle, shortlist_files, write_bundle
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
-from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 

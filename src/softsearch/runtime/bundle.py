@@ -1,8 +1,8 @@
-"""A bundle on disk: a folder that is complete and unaltered, or is not opened at all.
+"""Bundles on disk: a folder that is complete and unaltered, or is not opened at all; and the shortlist inside.
 
-ONNX Runtime and SentencePiece load a file with a flipped bit without a word, so every byte is checked against the
-manifest before a parser sees it, and the parsers get the very bytes that were checked. The manifest's own hash is in
-``manifest.sha256``, in the format of ``sha256sum``: that one line stands for the whole bundle.
+ONNX Runtime and SentencePiece load a file with a flipped bit silently, so every byte is checked against the manifest
+before a parser sees it, and the parsers get the very bytes that were checked. The manifest's own hash is in
+``manifest.sha256``, in the format of ``sha256sum``: that one line identifies the whole bundle.
 """
 
 import hashlib
@@ -16,12 +16,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import softsearch
-from softsearch.errors import BundleError, printable
+from softsearch.errors import BundleError, ConfigError, printable
 from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
+from softsearch.search.shortlist import Shortlist
 
 MANIFEST = "manifest.json"
 MANIFEST_HASH = "manifest.sha256"
+FREQUENT, TRANSLATIONS = "frequent.int32", "translations.int32"  # of a shortlist: little-endian ids without a header
+_IDS = "<i4"
 _MAX_MANIFEST_BYTES = 1 << 20
 
 
@@ -47,9 +53,10 @@ class Bundle:
             raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")
         try:
             manifest = Manifest.parse(_read_manifest(folder))
-            for name in sorted(names - manifest.files.keys() - {MANIFEST, MANIFEST_HASH}):
+            if unlisted := names - manifest.files.keys() - {MANIFEST, MANIFEST_HASH}:
                 raise BundleError(
-                    f"{printable(name)} is not listed in {MANIFEST}; a bundle holds nothing else, remove the file"
+                    f"{printable(min(unlisted))} is not listed in {MANIFEST}; a bundle holds nothing else, remove the "
+                    "file"
                 )
             files = {name: _verified(folder, name, entry) for name, entry in manifest.files.items()}
         except BundleError as error:
@@ -74,7 +81,7 @@ def _regular_files(folder: Path) -> set[str]:
 
 
 def _read(folder: Path, name: str, *, limit: int) -> bytes:
-    """Reads a file of at most ``limit`` bytes; a longer one is noticed without being read."""
+    """Reads a file of at most ``limit`` bytes; refuses a longer one without reading all of it."""
     try:
         with (folder / name).open("rb") as stream:
             content = stream.read(limit + 1)
@@ -101,7 +108,7 @@ def _read_manifest(folder: Path) -> bytes:
 
 
 def _hash_line(manifest: bytes) -> bytes:
-    """The content of ``manifest.sha256``."""
+    """The content of ``manifest.sha256`` for this manifest."""
     return f"{hashlib.sha256(manifest).hexdigest()}  {MANIFEST}\n".encode()
 
 
@@ -127,7 +134,7 @@ def write_bundle(
     *,
     check: Callable[[Bundle], None] | None = None,
 ) -> Bundle:
-    """Writes a bundle folder, or nothing: what fails leaves the folder that was there.
+    """Writes a bundle folder atomically: on any failure an older folder stays as it was.
 
     The new folder is complete, on the disk and checked before two renames replace the old one. After a SIGKILL or a
     power cut between the two renames both folders are whole, as ``old`` and ``new`` in ``.NAME.*`` beside the path.
@@ -137,7 +144,7 @@ def write_bundle(
         files: name to content of every file but the manifest.
         manifest: its keys except ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
             filled in here.
-        check: called with the complete bundle before it takes its place; an error that it raises stops the writing.
+        check: called with the complete bundle before it replaces the old one; may raise an error to stop the writing.
 
     Returns:
         The bundle as it was read back from the disk and verified.
@@ -178,7 +185,7 @@ def check_place(path: Path | str) -> None:
 
 @contextmanager
 def _staging(folder: Path) -> Iterator[Path]:
-    """A folder beside ``folder``, for what is not complete yet."""
+    """A temporary folder beside ``folder``, on the same file system."""
     staging: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +216,7 @@ def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> b
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Lets nothing but an empty folder or an older bundle, damaged or not, be replaced."""
+    """Refuses to replace anything but an empty folder or an older bundle, damaged or not."""
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_dir() and not folder.is_symlink():
@@ -222,7 +229,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _listed(manifest: Path) -> set[str]:
-    """The names that a bundle with this manifest may hold; none if it is no bundle's manifest."""
+    """The names of the files that a manifest lists; none if it is not a bundle's."""
     try:
         tree = json.loads(manifest.read_bytes())
         return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
@@ -242,9 +249,58 @@ def _swap(fresh: Path, folder: Path, old: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Puts a file or a folder on the disk."""
+    """Flushes a file or a folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.integer]) -> dict[str, bytes]:
+    """The files of a shortlist, for :func:`write_bundle`.
+
+    Args:
+        frequent: target ids, the most frequent first.
+        translations: likely target ids of each source id, ``[src_vocab, K']``; -1 where there are fewer.
+    """
+    tables = {FREQUENT: frequent, TRANSLATIONS: translations}
+    return {name: np.ascontiguousarray(table, dtype=_IDS).tobytes() for name, table in tables.items()}
+
+
+def has_shortlist(bundle: Bundle) -> bool:
+    """Whether a bundle holds a shortlist."""
+    return {FREQUENT, TRANSLATIONS} <= bundle.files.keys()
+
+
+def open_shortlist(bundle: Bundle, frequent: int) -> Shortlist:
+    """The shortlist of a bundle with its ``frequent`` most frequent target words.
+
+    Raises:
+        ConfigError: the bundle has no shortlist.
+        BundleError: its files do not fit the vocabularies.
+    """
+    if not has_shortlist(bundle):
+        raise ConfigError(
+            f"bundle {bundle.path} has no shortlist; export it with shortlist=10, or leave the option out"
+        )
+    words = _ids(bundle, FREQUENT, least=0)
+    translations = _ids(bundle, TRANSLATIONS, least=-1)
+    src_vocab = bundle.manifest.src_vocab_size
+    if translations.size % src_vocab:
+        raise BundleError(
+            f"bundle {bundle.path}: {TRANSLATIONS} has {translations.size} entries, expected a multiple of the "
+            f"{src_vocab} source words; export the bundle again"
+        )
+    return Shortlist(words[:frequent], translations.reshape(src_vocab, -1))
+
+
+def _ids(bundle: Bundle, name: str, *, least: int) -> NDArray[np.int32]:
+    content, most = bundle.files[name], bundle.manifest.tgt_vocab_size - 1
+    ids = np.frombuffer(content[: len(content) // 4 * 4], dtype=_IDS)
+    if len(content) % 4 or not ids.size or ids.min() < least or ids.max() > most:
+        raise BundleError(
+            f"bundle {bundle.path}: {name} holds something else than ids of 32 bits from {least} to {most}; "
+            "export the bundle again"
+        )
+    return ids

@@ -92,8 +92,7 @@ def _score(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from softsearch.runtime.bundle import Bundle
-    from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist
+    from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle, shortlist_files, write_bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.runtime.shortlist_files import shortlist_files
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel

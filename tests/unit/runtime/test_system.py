@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.bundle import write_bundle
-from softsearch.runtime.shortlist_files import open_shortlist, shortlist_files
+from softsearch.runtime.bundle import open_shortlist, shortlist_files, write_bundle
 from softsearch.runtime.system import System, combine, open_bundle, rescoring_model
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble

@@ -34,8 +34,7 @@ from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
-from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.shortlist_files import open_shortlist
+from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.system import System, combine
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import SearchStrategy

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from softsearch.errors import BundleError, ConfigError
-from softsearch.runtime.bundle import Bundle, write_bundle
-from softsearch.runtime.shortlist_files import has_shortlist, open_shortlist, shortlist_files
+from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist, shortlist_files, write_bundle
 from softsearch.text.vocabulary import EOS
 from tests.unit.runtime.bundles import bundle_parts, tokenizers
 
