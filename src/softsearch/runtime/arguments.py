@@ -1,7 +1,8 @@
-"""The options of ``softsearch translate``, in groups, and which of them go together."""
+"""Command-line options of ``softsearch translate``, in groups, and which of them go together."""
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +12,15 @@ from softsearch.search.ensemble import AVERAGES
 from softsearch.search.options import LENGTH_NORMS
 
 
-def _positive(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return value
+def _converter(pattern: str, kind: type, expected: str) -> Callable[[str], Any]:
+    """A ``type`` for argparse: reads text that matches the pattern as a number."""
 
+    def number(text: str) -> Any:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+        return kind(text)
 
-def _natural(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return int(text)
-
-
-def _number(text: str) -> float:
-    if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
-    return float(text)
-
-
-def _numbers(text: str) -> list[float]:
-    return [_number(part) for part in text.split(",")]
+    return number
 
 
 def _length(text: str) -> Length:
@@ -41,11 +30,14 @@ def _length(text: str) -> Length:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+_number = _converter(r"\d+(\.\d*)?|\.\d+", float, "a number of at least 0")
+_natural = _converter(r"\d+", int, "a whole number of at least 0")
+_positive = _converter(r"0*[1-9]\d*", int, "a whole number of at least 1")
 _BUNDLE: dict[str, Any] = {"type": Path, "metavar": "BUNDLE"}
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
 _N: dict[str, Any] = {"type": _positive, "metavar": "N"}
-_WEIGHTS: dict[str, Any] = {"type": _numbers, "metavar": "W,W"}
+_WEIGHTS: dict[str, Any] = {"type": lambda text: [_number(weight) for weight in text.split(",")], "metavar": "W,W"}
 _X: dict[str, Any] = {"type": _number, "metavar": "X"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {  # group -> option -> its settings
@@ -116,7 +108,7 @@ _OPTIONS: dict[str, dict[str, dict[str, Any]]] = {  # group -> option -> its set
         "--threads": _N | {"help": "parallel batches (default: one per core)"},
     },
 }
-_NOT_KEYWORDS = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
+_FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
 
 
 def add_translate_options(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +121,7 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Ends the command with its usage where options contradict each other or the search."""
+    """Exits with the usage if options contradict each other or the search."""
     try:
         check_options(arguments.search, _search_options(arguments), _flag)
     except ConfigError as error:
@@ -147,8 +139,8 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
 
 
 def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of the search, as keywords of :meth:`Translator.translate`."""
-    return {name: value for name, value in _search_options(arguments).items() if name not in _NOT_KEYWORDS}
+    """The search options as keywords of :meth:`Translator.translate`."""
+    return {name: value for name, value in _search_options(arguments).items() if name not in _FILES}
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
