@@ -1,4 +1,4 @@
-"""The manifest of a bundle, checked value by value before anything else is read."""
+"""Manifest of a bundle, checked value by value before anything else is read."""
 
 import json
 import re
@@ -20,6 +20,7 @@ _MAX_FILE_BYTES = 2 << 30  # what one protobuf message, and so one ONNX graph wi
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_EXPECTED = {str: "a string", bool: "true or false", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -55,85 +56,72 @@ class Manifest:
         Raises:
             BundleError: it is no JSON object, of a newer format, or a value is missing or wrong.
         """
-        values = _Values(_load(text))
-        version = values.integer("format_version", at_least=1)
+        tree = _load(text)
+        version = _integer(tree, "format_version", 1)
         if version > FORMAT_VERSION:
-            needed = values.text("softsearch_version")[:40]
+            needed = _typed(tree, "softsearch_version", str)[:40]
             raise BundleError(
                 f"the bundle needs softsearch >= {needed}: its format_version is {version}, "
                 f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
             )
-        tgt_vocab_size = values.integer("vocab_sizes.tgt", at_least=len(SPECIAL_IDS))
+        tgt_vocab_size = _integer(tree, "vocab_sizes.tgt", len(SPECIAL_IDS))
         try:
-            search_kind, search = read_search(values.table("search"), tgt_vocab_size)
+            search_kind, search = read_search(_typed(tree, "search", dict), tgt_vocab_size)
         except ConfigError as error:
             raise BundleError(f"manifest.json: {error}; export the bundle again") from error
         manifest = cls(
-            softsearch_version=values.text("softsearch_version"),
-            files=_files(values),
-            src_tokenizer=values.text("tokenizers.src"),
-            tgt_tokenizer=values.text("tokenizers.tgt"),
-            src_vocab_size=values.integer("vocab_sizes.src", at_least=len(SPECIAL_IDS)),
+            softsearch_version=_typed(tree, "softsearch_version", str),
+            files=_files(tree),
+            src_tokenizer=_typed(tree, "tokenizers.src", str),
+            tgt_tokenizer=_typed(tree, "tokenizers.tgt", str),
+            src_vocab_size=_integer(tree, "vocab_sizes.src", len(SPECIAL_IDS)),
             tgt_vocab_size=tgt_vocab_size,
-            src_reversed=values.flag("reversed.src"),
-            tgt_reversed=values.flag("reversed.tgt"),
-            graphs={"encoder": values.table("graphs.encoder"), "decoder_step": values.table("graphs.decoder_step")},
-            max_src_tokens=values.integer("limits.max_src_tokens", at_least=MIN_SRC_TOKENS, at_most=MAX_SRC_TOKENS),
+            src_reversed=_typed(tree, "reversed.src", bool),
+            tgt_reversed=_typed(tree, "reversed.tgt", bool),
+            graphs={name: _typed(tree, f"graphs.{name}", dict) for name in ("encoder", "decoder_step")},
+            max_src_tokens=_integer(tree, "limits.max_src_tokens", MIN_SRC_TOKENS, MAX_SRC_TOKENS),
             search_kind=search_kind,
             search=search,
-            training=values.table("training"),
+            training=_typed(tree, "training", dict),
         )
         for name in (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer):
             if name not in manifest.files:
                 raise BundleError(f"manifest.json: files lists {sorted(manifest.files)}, expected {name!r} among them")
-        if values.table("special_ids") != SPECIAL_IDS:
-            raise BundleError(f"manifest.json: special_ids is {values.table('special_ids')}, expected {SPECIAL_IDS}")
+        special_ids = _typed(tree, "special_ids", dict)
+        if special_ids != SPECIAL_IDS:
+            raise BundleError(f"manifest.json: special_ids is {special_ids}, expected {SPECIAL_IDS}")
         return manifest
 
     def trained(self, key: str) -> str:
-        """A fact of the training by its dotted key, as text; "" where there is none."""
-        value = _Values(self.training).get(key)
+        """A fact about the training by its dotted key, as text; "" if there is none."""
+        value = _get(self.training, key)
         return "" if value is None else str(value)
 
 
-class _Values:
-    """Typed access by dotted key; every miss is a BundleError that names the key, the value and what was expected."""
+def _get(tree: Any, key: str) -> Any:
+    """The value at a dotted key; None if there is none."""
+    for part in key.split("."):
+        tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree
 
-    def __init__(self, tree: dict[str, Any]) -> None:
-        self._tree = tree
 
-    def integer(self, key: str, *, at_least: int, at_most: int = _MAX_FILE_BYTES) -> int:
-        value = self.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not at_least <= value <= at_most:
-            raise self._error(key, value, f"an integer from {at_least} to {at_most}")
-        return value
+def _typed(tree: Any, key: str, kind: type[_T]) -> _T:
+    value = _get(tree, key)
+    if not isinstance(value, kind):
+        raise _error(key, value, _EXPECTED[kind])
+    return value
 
-    def text(self, key: str) -> str:
-        return self._typed(key, str, "a string")
 
-    def flag(self, key: str) -> bool:
-        return self._typed(key, bool, "true or false")
+def _integer(tree: Any, key: str, least: int, most: int = _MAX_FILE_BYTES) -> int:
+    value = _get(tree, key)
+    if type(value) is not int or not least <= value <= most:
+        raise _error(key, value, f"an integer from {least} to {most}")
+    return value
 
-    def table(self, key: str) -> dict[str, Any]:
-        return self._typed(key, dict, "an object")
 
-    def _typed(self, key: str, kind: type[_T], expected: str) -> _T:
-        value = self.get(key)
-        if not isinstance(value, kind):
-            raise self._error(key, value, expected)
-        return value
-
-    def get(self, key: str) -> Any:
-        """Any value; None where the manifest has nothing there."""
-        value: Any = self._tree
-        for part in key.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
-
-    @staticmethod
-    def _error(key: str, value: object, expected: str) -> BundleError:
-        shown = "missing" if value is None else f"{str(value)[:80]!r}"
-        return BundleError(f"manifest.json: {key} is {shown}, expected {expected}; export the bundle again")
+def _error(key: str, value: object, expected: str) -> BundleError:
+    shown = "missing" if value is None else f"{str(value)[:80]!r}"
+    return BundleError(f"manifest.json: {key} is {shown}, expected {expected}; export the bundle again")
 
 
 def _load(text: bytes) -> dict[str, Any]:
@@ -147,7 +135,7 @@ def _load(text: bytes) -> dict[str, Any]:
 
 
 def _printable(value: Any) -> Any:
-    """The same with all text made printable: much of it is shown to people."""
+    """The same with all text made printable, because much of it is shown to people."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, list):
@@ -157,8 +145,8 @@ def _printable(value: Any) -> Any:
     return value
 
 
-def _files(values: _Values) -> dict[str, FileEntry]:
-    names = values.table("files")
+def _files(tree: dict[str, Any]) -> dict[str, FileEntry]:
+    names = _typed(tree, "files", dict)
     if len(names) > _MAX_FILES:
         raise BundleError(f"manifest.json: files lists {len(names)} files, expected at most {_MAX_FILES}")
     files: dict[str, FileEntry] = {}
@@ -168,8 +156,7 @@ def _files(values: _Values) -> dict[str, FileEntry]:
             raise BundleError(
                 f"manifest.json: files lists {name[:80]!r}, expected a plain file name; do not use this bundle"
             )
-        facts = _Values(entry if isinstance(entry, dict) else {})
-        size, sha256 = facts.integer("bytes", at_least=0), facts.text("sha256")
+        size, sha256 = _integer(entry, "bytes", 0), _typed(entry, "sha256", str)
         if not _SHA256.fullmatch(sha256):
             raise BundleError(f"manifest.json: sha256 of {name} is {sha256[:80]!r}, expected 64 hexadecimal digits")
         files[name] = FileEntry(sha256, size)
