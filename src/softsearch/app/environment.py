@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from softsearch.search.batching import cores
+
 log = logging.getLogger(__name__)
 _MAX_DIFF_STAT = 10_000  # characters
 _TIMEOUT = 20  # seconds: a slow file system must not hold up training
@@ -21,10 +23,9 @@ def describe_machine() -> str:
     lines = cpuinfo.read_text(errors="replace").splitlines() if cpuinfo.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     processor = names[0] if names else platform.processor() or platform.machine()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.device_count() else ""
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
-    return f"{processor}, {cores} {'core' if cores == 1 else 'cores'}{gpu}, {versions}"
+    return f"{processor}, {cores()} {'core' if cores() == 1 else 'cores'}{gpu}, {versions}"
 
 
 def git_state(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Measurement of systems on a test set: translations and all metrics of them."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +14,7 @@ from softsearch.evaluation.metrics import bleu_metric, corpus_metrics
 from softsearch.evaluation.schema import Score, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, translation_texts
-from softsearch.search.batching import translate_ids
+from softsearch.search.batching import cores, translate_ids
 from softsearch.search.constraints import Banned
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import Hypothesis, SearchStrategy
@@ -86,7 +85,7 @@ class Evaluator:
         """Translates the sources."""
         src, _ = self.text.encode(system.tokenizers)
         # A bundle computes a batch on one core; PyTorch uses all cores for a batch.
-        workers = len(os.sched_getaffinity(0)) if system.backend == "onnx" and hasattr(os, "sched_getaffinity") else 1
+        workers = cores() if system.backend == "onnx" else 1
         with self.progress(system.name, len(src)) as advance:
             start = time.perf_counter()
             n_best_lists = translate_ids(
@@ -95,7 +94,7 @@ class Evaluator:
             seconds = time.perf_counter() - start
         hypotheses = [n_best[0] for n_best in n_best_lists]
         return Translations(
-            hypotheses, translation_texts(system, self.text.sources, hypotheses, self.dictionary), seconds
+            hypotheses, translation_texts(system, self.text.sources, src, hypotheses, self.dictionary), seconds
         )
 
     def _scores(self, hypotheses: list[str], no_unk: tuple[list[str], list[str]] | None) -> dict[str, Score]:

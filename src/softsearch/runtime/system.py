@@ -1,4 +1,4 @@
-"""A system that translates: a bundle, a checkpoint that the lab has opened, or an ensemble of either."""
+"""Systems that translate: a bundle, a checkpoint that the lab has opened, or an ensemble of either."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
-from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.scoring import PairScore, forced_alignments, score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
@@ -18,12 +18,12 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, check_
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 
-BATCH_TOKENS = 1024  # the most source tokens, padding included, that are translated at once
+BATCH_TOKENS = 1024  # the maximum of source tokens in a batch, padding included
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """A model, or several that translate together, with its tokenizers."""
+    """A model, or several that translate together, and the tokenizers."""
 
     name: str  # unique among those that were opened together
     origin: str  # path of the checkpoint or bundle; of an ensemble all of them
@@ -37,13 +37,13 @@ class System:
     src_lang: str
     tgt_lang: str
     source: Any = None  # the ParallelSource that a checkpoint was trained on; None of a bundle
-    described: str = ""  # where the weights come from, for people: the path and the step
+    described: str = ""  # the origin of the weights, for people: the path and the step
     max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
 
     def score(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
-        """The log probability of each translation, given as token ids without EOS.
+        """The log probability of every translation, given as token ids without EOS.
 
-        Those of its tokens are in the order of the text, EOS last.
+        Log probabilities of tokens are in the order of the text, EOS last.
 
         Raises:
             InputError: there are more sources than translations or fewer, or the model returned NaN.
@@ -55,7 +55,7 @@ class System:
 
 
 def open_bundle(bundle: Bundle | Path | str) -> System:
-    """Opens a bundle, or the folder of one.
+    """Opens a bundle as a system, given as a Bundle or as its folder.
 
     Raises:
         BundleError: it is missing, altered, inconsistent or of a newer format.
@@ -109,9 +109,9 @@ def combine(
 ) -> System:
     """An ensemble as one system; see :class:`~softsearch.search.ensemble.Ensemble`.
 
-    It reads the source with the first one's tokenizer. Where another's differs, the ids are reversed, or become text
-    and are encoded again. The shortest limit on the source holds. With a shortlist, which has the first one's ids, each
-    member chooses among its words alone.
+    The source is encoded with the first system's tokenizer. For a system whose tokenizer differs, the ids are reversed,
+    or decoded and encoded again. The lowest limit on the source length applies. A shortlist, in the first system's ids,
+    restricts every member.
 
     Raises:
         ConfigError: the target vocabularies differ or run in different directions, or a weight is wrong.
@@ -145,16 +145,16 @@ def combine(
 
 
 def without_alignments(system: System) -> System:
-    """The same system; of a bundle, the attention weights are not fetched at each step."""
+    """The same system; if it is a bundle, its steps do not fetch the attention weights."""
     step_fn = system.step_fn
     return replace(system, step_fn=step_fn.without_alignments()) if isinstance(step_fn, OnnxStepFunction) else system
 
 
 def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
-    """A system that scores, or proposes, translations of a searching model with ``tokenizers``.
+    """A system as a model that scores, or proposes, translations for a searching model with ``tokenizers``.
 
-    With the same pieces it gets the same ids, reversed if it writes in the other direction. With other pieces the text
-    is decoded and encoded again, in the segmentation that this system prefers.
+    If the pieces are the same, so are the ids, reversed if the system writes in the other direction. Otherwise the text
+    is decoded and encoded again with this system's own segmentation.
     """
     (src, tgt), (own_src, own_tgt) = tokenizers, system.tokenizers
     step_fn = without_alignments(system).step_fn
@@ -162,29 +162,31 @@ def rescoring_model(system: System, tokenizers: Tokenizers) -> RescoringModel:
 
 
 def translation_texts(
-    system: System, sources: Sequence[str], hypotheses: Sequence[Hypothesis], dictionary: Mapping[str, str] | None
+    system: System,
+    sources: Sequence[str],
+    src: Sentences,
+    hypotheses: Sequence[Hypothesis],
+    dictionary: Mapping[str, str] | None,
 ) -> list[str]:
-    """The texts of a system's translations, one of each source.
+    """The texts of a system's translations, one for each source, given as text and as token ids.
 
-    The attention of those with unknown words is computed again by forced decoding, so that any search will do.
-    ``dictionary`` is what replaces unknown words, see :class:`UnknownWords`; None leaves them as they are.
+    With a ``dictionary``, unknown words are replaced, see :class:`UnknownWords`. The attention that this needs is
+    computed again by forced decoding, so that it works after any search.
 
     Raises:
         ConfigError: the system is not over words, or has no attention.
     """
-    src_tokenizer, tgt_tokenizer = system.tokenizers
-    texts = [tgt_tokenizer.decode(hypothesis.tokens) for hypothesis in hypotheses]
+    texts = [system.tokenizers[1].decode(hypothesis.tokens) for hypothesis in hypotheses]
     if dictionary is None:
         return texts
-    replace_unknown = UnknownWords(src_tokenizer, tgt_tokenizer, dictionary)
+    replace_unknown = UnknownWords(*system.tokenizers, dictionary)
     if not system.step_fn.has_attention:
         raise ConfigError(
             f"{system.origin} has no attention, which replacing unknown words needs; leave the option out"
         )
     indices = [index for index, hypothesis in enumerate(hypotheses) if UNK in hypothesis.tokens]
-    src = [src_tokenizer.encode(sources[index]) for index in indices]
     tgt = [hypotheses[index].tokens for index in indices]
-    matrices = forced_alignments(system.step_fn, src, tgt, batch_tokens=BATCH_TOKENS)
+    matrices = forced_alignments(system.step_fn, [src[index] for index in indices], tgt, batch_tokens=BATCH_TOKENS)
     for index, tokens, matrix in zip(indices, tgt, matrices or [], strict=True):
         texts[index] = replace_unknown(sources[index], tokens, matrix)
     return texts

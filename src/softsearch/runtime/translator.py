@@ -1,6 +1,5 @@
-"""Text in, text out: tokenizers, limits, search and the way back, over verified bundles."""
+"""Translator: lines of text in, translations out, over verified bundles."""
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError, InputError
-from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.options import Search, check_options, make_search, needs_alignments
-from softsearch.runtime.shortlist_files import open_shortlist
 from softsearch.runtime.system import (
     BATCH_TOKENS,
     System,
@@ -22,7 +20,7 @@ from softsearch.runtime.system import (
     without_alignments,
 )
 from softsearch.runtime.translation import Candidate, Part, Translation, join, split_text
-from softsearch.search.batching import translate_ids
+from softsearch.search.batching import cores, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
 from softsearch.search.interface import Hypothesis
@@ -31,9 +29,8 @@ from softsearch.search.scoring import PairScore
 from softsearch.text.corpus import is_blank
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 
-BLOCK_LINES = 1024  # translated together by a stream: enough to fill batches with sentences of similar length
-# A line is split into at most about this many times the model's limit; what is longer is no line of text.
-_MAX_PARTS = 16
+BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
+_MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
 _LINE_ENDS = re.compile(r"[\r\n]+")
 BundleLike = Bundle | Path | str
 
@@ -50,16 +47,17 @@ class Translator:
     True
 
     Args:
-        bundle: an open bundle, or the folder of one; several are an ensemble, in which the first one's tokenizers and
-            recommended search hold.
-        weights: of an ensemble's members; by default all alike.
+        bundle: an open bundle or its folder; several form an ensemble, which uses the first one's tokenizers and
+            recommended search.
+        weights: of an ensemble's members; equal by default.
         average: of an ensemble, see :class:`~softsearch.search.ensemble.Ensemble`.
         language_model: a bundle of the target language, for shallow fusion.
         language_model_weight: of its log probabilities.
-        rescore: bundles that score what beam search finds; with any, the default search is ``rerank``.
-        shortlist: choose among this many frequent words, and the source's likely ones, of the first bundle's shortlist.
-        batch_tokens: the most source tokens, padding included, that are translated at once.
-        threads: batches translated side by side; by default as many as this process has cores.
+        rescore: bundles that score the results of beam search; with any, the default search is ``rerank``.
+        shortlist: translate with this many frequent words, and the source's likely ones, of the first bundle's
+            shortlist.
+        batch_tokens: the maximum of source tokens in a batch, padding included.
+        threads: batches translated in parallel; by default one for each core that this process may use.
 
     Raises:
         BundleError: a bundle is missing, altered, inconsistent or of a newer format.
@@ -99,7 +97,7 @@ class Translator:
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
         self._max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._batch_tokens = batch_tokens
-        self._threads = _cores() if threads is None else threads
+        self._threads = cores() if threads is None else threads
 
     def translate(
         self,
@@ -111,32 +109,31 @@ class Translator:
         first_line: int = 1,
         **options: Any,
     ) -> list[Translation]:
-        """Translates lines; each is one sentence, or is split into several if the model cannot take it whole.
+        """Translates lines of one sentence; a line too long for the model is split into parts.
 
-        A line that shows nothing (empty, white space, control characters) is translated as "" without the model.
-        Line ends inside a line are spaces.
+        Blank lines (empty, white space, control characters) are translated as "" without the model. Line ends inside a
+        line are spaces.
 
         Args:
             lines: the text.
             search: ``greedy``, ``beam``, ``sample``, ``exact`` or ``rerank``, by default as the first bundle
                 recommends; or a strategy with options of its own.
-            prefixes: what the translation of each line begins with, "" for anything; of a line that is split, of its
-                first part.
-            replace_unknown: of a model over words, the translations of source words that replace unknown words; source
-                words that it lacks, or with True all, are copied.
+            prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.
+            replace_unknown: for models over words: a dictionary from source words to the translations that replace
+                unknown words. Source words that it lacks, or with True all of them, are copied.
             first_line: the number of the first line, for messages.
             options: of the search, as on the command line (``softsearch translate --help``): ``beam``, ``n_best``,
                 ``length_penalty``, ``length_norm``, ``coverage_penalty``, ``exact_stop``, ``diverse_groups``,
                 ``diverse_strength``, ``nodes``, ``temperature``, ``top_k``, ``top_p``, ``seed``, ``max_length``,
                 ``min_length``, ``no_repeat_ngram``, ``ban``, ``rescore_weights``, ``rescore_length_penalty``; and
-                ``alignments=True``. By default those that the first bundle recommends.
+                ``alignments=True``. By default as the first bundle recommends.
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
 
         Raises:
-            InputError: ``lines`` is one string, a line holds a lone surrogate or is far too long, the model returned
-                NaN, or a prefix cannot be written with the model's vocabulary.
+            InputError: ``lines`` is one string, a line has a lone surrogate or is far too long, the model returned NaN,
+                or a prefix cannot be written with the model's vocabulary.
             ConfigError: an option is unknown or does not fit the model.
         """
         _refuse_string("lines", lines)
@@ -160,11 +157,11 @@ class Translator:
         return [self._translation(strategy, [next(candidates) for _ in line]) for line in lines_of_parts]
 
     def stream(self, lines: Iterable[str], **options: Any) -> Iterator[Translation]:
-        """Translates lines as they come, 1,024 at a time, so that memory stays bounded.
+        """Translates lines as they arrive, 1,024 at a time, so that memory stays bounded.
 
         Args:
-            lines: the text, however long.
-            options: see :meth:`translate`; no prefixes.
+            lines: the text, of any length.
+            options: as of :meth:`translate`, without prefixes.
 
         Raises:
             SoftsearchError: as :meth:`translate`.
@@ -183,7 +180,7 @@ class Translator:
         names: tuple[object, object] = ("src_lines", "tgt_lines"),
         first_line: int = 1,
     ) -> list[PairScore]:
-        """The log probability of each target line as a translation of its source line.
+        """The log probability of every target line as a translation of its source line.
 
         Args:
             src_lines: one sentence each.
@@ -195,10 +192,10 @@ class Translator:
             For each pair log p(tgt, EOS | src), natural log, and that of each token in the order of the text, EOS last.
 
         Raises:
-            InputError: an argument is one string, a line is blank or has more tokens than the model takes, or there
-                are not as many lines of each.
+            InputError: an argument is one string, a line is blank or has more tokens than the model takes, or the
+                numbers of lines differ.
         """
-        # The source as in translation; the target as long as a translation may get.
+        # The limit of the target is the length that a translation may reach.
         search = self.manifest.search
         longest = int(search["max_length_factor"] * self._max_src_tokens) + search["max_length_offset"]
         sides = zip(self.system.tokenizers, (src_lines, tgt_lines), names, (self._max_src_tokens, longest), strict=True)
@@ -253,12 +250,12 @@ class Translator:
         return [Part(part, encode(part)) for part in texts]
 
     def _tag(self, text: str) -> str:
-        """The language tag that a text begins with, if the model knows it: each part must be told the language."""
+        """The language tag at the start of a text, if the model knows it: every part needs it."""
         tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
         return tag[0] if tag and len(self.system.tokenizers[0].encode(tag[0])) == 1 else ""
 
     def _prefix_ids(self, lines: list[list[Part]], prefixes: Sequence[str], first_line: int) -> list[list[int]]:
-        """The token ids that the translation of each part begins with."""
+        """The token ids with which the translation of every part must begin."""
         _refuse_string("prefixes", prefixes)
         tokenizer = self.system.tokenizers[1]
         if tokenizer.reverse:
@@ -274,7 +271,7 @@ class Translator:
                 raise InputError(
                     f"line {number}: the model's vocabulary lacks a part of the prefix {prefix!r}; change it"
                 )
-            all_ids.extend([ids, *([] for _ in line[1:])][: len(line)])
+            all_ids += [[] if index else ids for index in range(len(line))]
         return all_ids
 
     def _candidates(
@@ -283,15 +280,17 @@ class Translator:
         n_best_lists: Sequence[Sequence[Hypothesis]],
         replace_unknown: Mapping[str, str] | bool,
     ) -> list[list[Candidate]]:
-        """The translations of each part, with their texts."""
-        pairs = [(part, hypothesis) for part, n_best in zip(parts, n_best_lists, strict=True) for hypothesis in n_best]
+        """The translations of every part, with their texts."""
         dictionary = {} if replace_unknown is True else None if replace_unknown is False else replace_unknown
-        texts = translation_texts(self.system, [part.text for part, _ in pairs], [h for _, h in pairs], dictionary)
-        candidates = (Candidate(*pair, text) for pair, text in zip(pairs, texts, strict=True))
+        repeated = [part for part, n_best in zip(parts, n_best_lists, strict=True) for _ in n_best]
+        sources, src = [part.text for part in repeated], [part.ids for part in repeated]
+        hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]
+        texts = translation_texts(self.system, sources, src, hypotheses, dictionary)
+        candidates = map(Candidate, repeated, hypotheses, texts)
         return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
 
     def _translation(self, search: Search, parts: Sequence[Sequence[Candidate]]) -> Translation:
-        """Makes the translation of a line of the candidates of its parts, the n-th best of the n-th best of each."""
+        """Joins the candidates of a line's parts: its n-th best translation is made of their n-th best."""
         if not parts:
             return Translation("", 0.0, 0.0, False, (), (), None)
         best, *others = [join(search, self.system.tokenizers, candidates) for candidates in zip(*parts, strict=False)]
@@ -313,8 +312,3 @@ def _encode_whole(encode: Callable[[str], list[int]], line: str, where: str, lim
             "line or remove the pair from both sides"
         )
     return ids
-
-
-def _cores() -> int:
-    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

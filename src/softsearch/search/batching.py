@@ -1,5 +1,6 @@
 """Batched translation: sentences sorted by length, cut into batches by a token budget, and put back in order."""
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -60,6 +61,11 @@ def translate_ids(
         # On an error or a signal, wait for the running batches only.
         pool.shutdown(cancel_futures=True)
     return results
+
+
+def cores() -> int:
+    """The number of processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:

@@ -43,12 +43,14 @@ def test_texts_are_those_of_the_alignments_of_the_search(model: str) -> None:
     search = Sampling(n_best=20, max_length_factor=1.0, max_length_offset=4, alignments=True)
     samples = translate_ids(system.step_fn, search, ids, batch_tokens=1000)
     found, sources = [h for n_best in samples for h in n_best], [line for line in SOURCES for _ in range(20)]
+    ids = [WORDS.encode(line) for line in sources]
     assert sum(UNK in hypothesis.tokens for hypothesis in found) > 1
     for dictionary in ({}, {"Rex": "K\u00f6nig"}):
         by_search = UnknownWords(WORDS, WORDS, dictionary)
         expected = [by_search(line, h.tokens, h.alignments) for line, h in zip(sources, found, strict=True)]
-        assert translation_texts(system, sources, [replace(h, alignments=None) for h in found], dictionary) == expected
-    assert translation_texts(system, sources, found, None) == [WORDS.decode(h.tokens) for h in found]
+        blind = [replace(h, alignments=None) for h in found]
+        assert translation_texts(system, sources, ids, blind, dictionary) == expected
+    assert translation_texts(system, sources, ids, found, None) == [WORDS.decode(h.tokens) for h in found]
 
 
 def test_a_search_without_alignments_will_do() -> None:
@@ -56,12 +58,12 @@ def test_a_search_without_alignments_will_do() -> None:
     ids = [WORDS.encode(line) for line in SOURCES]
     search = ExactSearch(max_length_factor=0.0, max_length_offset=2, max_nodes=50)
     found = [n_best[0] for n_best in translate_ids(system.step_fn, search, ids, batch_tokens=1000)]
-    assert "\u2047" not in "".join(translation_texts(system, SOURCES, found, {}))
+    assert "\u2047" not in "".join(translation_texts(system, SOURCES, ids, found, {}))
 
 
 def test_what_cannot_be_done_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"small\.ckpt has no attention"):
-        translation_texts(a_system("gru"), [], [], {})
+        translation_texts(a_system("gru"), [], [], [], {})
     pieces = train_tokenizer(["abc def ghi jkl m"] * 3, kind="char", vocab_size=TGT_VOCAB)
     with pytest.raises(ConfigError, match="the target vocabulary has smaller units"):
-        translation_texts(replace(a_system("rnnsearch"), tokenizers=(WORDS, pieces)), [], [], {})
+        translation_texts(replace(a_system("rnnsearch"), tokenizers=(WORDS, pieces)), [], [], [], {})
