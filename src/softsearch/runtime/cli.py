@@ -1,6 +1,6 @@
-"""The ``softsearch`` command: translate lines, score translations and verify bundles, without torch.
+"""Command line of the runtime, without torch: translate lines, score translations and verify bundles.
 
-Exit codes: 0 done, 1 an error with its message on standard error, 2 wrong usage, 130 interrupted, 143 terminated.
+Exit codes: 0 success, 1 an error with its message on standard error, 2 wrong usage, 130 interrupted, 143 terminated.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from typing import NoReturn
 import softsearch
 from softsearch.errors import SoftsearchError
 from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
+from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.options import expand_names
 
 _LAB = (
@@ -24,21 +25,21 @@ _LAB = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit code."""
-    if sys.stderr is None:  # closed; what is printed there would go to standard output
+    if sys.stderr is None:  # closed; print would write to standard output
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the process
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as of a job in the background
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored, as in background jobs
             signal.signal(number, _terminate)
     try:
         try:
             arguments = _parser().parse_args(argv)
             arguments.run(arguments)
         finally:
-            _flush_output()  # before Python does, which would report an error in its own way
+            _flush_output()  # before Python does, which would report an error with a traceback
     except SoftsearchError as error:
         message = str(error)
     except BrokenPipeError:
-        return 0  # the reader has all it wanted
+        return 0  # the reader needs no more
     except OSError as error:
         message = f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file"
     else:
@@ -48,12 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _translate(arguments: argparse.Namespace) -> None:
-    from softsearch.runtime.bundle import Bundle
-
     bundles = [Bundle.open(path) for path in arguments.bundles]
     arguments.search = arguments.search or bundles[0].manifest.search_kind
     check_translate_options(arguments.parser, arguments)
-    # Imported here: --help and usage errors need not wait for ONNX Runtime.
+    # Imported here, because --help and usage errors need not wait for ONNX Runtime.
     from softsearch.runtime.streaming import Files, translate_stream
     from softsearch.runtime.system import BATCH_TOKENS
     from softsearch.runtime.translator import Translator
@@ -61,7 +60,7 @@ def _translate(arguments: argparse.Namespace) -> None:
 
     options = search_keywords(arguments) | {"search": arguments.search}
     if arguments.ban:
-        options["ban"] = expand_names(arguments.ban)  # once, for the file may be a pipe
+        options["ban"] = expand_names(arguments.ban)
     if arguments.replace_unknown is not None:
         name = arguments.replace_unknown
         options["replace_unknown"] = read_dictionary(Path(name)) if name else True
@@ -92,7 +91,6 @@ def _score(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
-    from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
@@ -151,7 +149,7 @@ def _flush_output() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left cannot be written at exit either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the exit cannot write the rest either
         raise
 
 

@@ -125,7 +125,6 @@ def make_search(
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
-        CorpusError: a file of banned tokens cannot be read.
     """
     arguments = {name: value for name, value in manifest.search.items() if name in _SIGNATURES[kind]}
     for option, value in options.items():
@@ -133,7 +132,7 @@ def make_search(
             length = read_length(value)
             arguments |= {f"{option}_factor": length.factor, f"{option}_offset": length.offset}
         elif option == "ban":
-            arguments["banned"] = banned_tokens(tokenizer, expand_names([value] if isinstance(value, str) else value))
+            arguments["banned"] = banned_tokens(tokenizer, [value] if isinstance(value, str) else value)
         else:
             name = _PARAMETERS.get(option, option)
             default = _SIGNATURES[kind][name].default
@@ -145,7 +144,7 @@ def make_search(
 
 
 def expand_names(names: Sequence[str]) -> list[str]:
-    """The names, with the lines of FILE in place of ``@FILE``.
+    """Names of tokens from the command line: ``@FILE`` stands for the lines of FILE.
 
     Raises:
         CorpusError: a file cannot be read.

@@ -195,6 +195,14 @@ def test_what_cannot_be_done_is_one_line_of_error(
     assert error.count("\n") == 1
 
 
+def test_a_file_of_banned_tokens_is_read_once(
+    bundle_dir: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bans").write_text("@-@\n")  # a hyphen as the Moses tokenizer writes it, not a file named -@
+    assert main(["translate", str(bundle_dir), "--input", str(text), "--ban", f"@{tmp_path / 'bans'}"]) == 1
+    assert "ban @-@: the target vocabulary has no such token" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("value", ["0", "400", "100000", f"1{'0' * 30}", "9" * 400, "9" * 5000, "0.0000001"])
 @pytest.mark.parametrize(
     ("kind", "option"),
