@@ -40,72 +40,72 @@ _N: dict[str, Any] = {"type": _positive, "metavar": "N"}
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_number(weight) for weight in text.split(",")], "metavar": "W,W"}
 _X: dict[str, Any] = {"type": _number, "metavar": "X"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
-_OPTIONS: dict[str, dict[str, dict[str, Any]]] = {  # group -> option -> its settings
+_OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
-        "--input": _FILE | {"help": "read this file (default: standard input)"},
-        "--output": _FILE | {"help": "write this file (default: standard output)"},
-        "--n-best": _N | {"help": "write up to N translations of each line, as `line ||| text ||| score`"},
-        "--alignments": _FILE | {"help": "write the attention weights to this file as JSON lines"},
-        "--replace-unknown": {
-            "nargs": "?",
-            "const": "",
-            "metavar": "DICTIONARY",
-            "help": "replace each unknown word by the entry of this file (lines of source, target and count, separated "
-            "by tabs) for the source word with the most attention, or by that word itself; without a file, always by "
-            "the word",
-        },
+        "--input": (_FILE, "read this file (default: standard input)"),
+        "--output": (_FILE, "write this file (default: standard output)"),
+        "--n-best": (_N, "write up to N translations of each line, as `line ||| text ||| score`"),
+        "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
+        "--replace-unknown": (
+            {"nargs": "?", "const": "", "metavar": "DICTIONARY"},
+            (
+                "replace each unknown word by the entry of this file (lines of source, target and count, separated by "
+                "tabs) for the source word with the most attention, or by that word itself; without a file, always by "
+                "the word"
+            ),
+        ),
     },
     "search": {
-        "--search": {"choices": KINDS, "help": "how to search (default: as the bundle recommends)"},
-        "--beam": _N | {"help": "hypotheses per sentence (default: the bundle's)"},
-        "--length-penalty": _X | {"help": "divide scores by length ** X; 0: do not (default: the bundle's)"},
-        "--length-norm": {"choices": LENGTH_NORMS, "help": "gnmt: divide by ((5 + length) / 6) ** X instead"},
-        "--coverage-penalty": _X | {"help": "weight of GNMT's coverage penalty, for unattended source words"},
-        "--exact-stop": {
-            "action": "store_const",
-            "const": True,
-            "help": "stop only when nothing better can follow (default: when N hypotheses have ended)",
-        },
-        "--diverse-groups": _N | {"help": "diverse beam search in N groups"},
-        "--diverse-strength": _X | {"help": "penalty of a repeated token, in nats"},
-        "--nodes": _N | {"help": "exact search: most prefixes expanded per sentence"},
+        "--search": ({"choices": KINDS}, "how to search (default: as the bundle recommends)"),
+        "--beam": (_N, "hypotheses per sentence (default: the bundle's)"),
+        "--length-penalty": (_X, "divide scores by length ** X; 0: do not (default: the bundle's)"),
+        "--length-norm": ({"choices": LENGTH_NORMS}, "gnmt: divide by ((5 + length) / 6) ** X instead"),
+        "--coverage-penalty": (_X, "weight of GNMT's coverage penalty, for unattended source words"),
+        "--exact-stop": (
+            {"action": "store_const", "const": True},
+            "stop only when nothing better can follow (default: when N hypotheses have ended)",
+        ),
+        "--diverse-groups": (_N, "diverse beam search in N groups"),
+        "--diverse-strength": (_X, "penalty of a repeated token, in nats"),
+        "--nodes": (_N, "exact search: most prefixes expanded per sentence"),
     },
     "reranking (--search rerank)": {
-        "--rescore": _BUNDLE
-        | _REPEATABLE
-        | {
-            "help": "score what beam search finds with this model: right-to-left, language model, any other; repeatable"
-        },
-        "--rescore-weights": _WEIGHTS | {"help": "of the search, then of each --rescore (default: equal)"},
-        "--rescore-length-penalty": _X | {"help": "divide the weighted sum by length ** X (default: 1)"},
+        "--rescore": (
+            _BUNDLE | _REPEATABLE,
+            "score what beam search finds with this model: right-to-left, language model, any other; repeatable",
+        ),
+        "--rescore-weights": (_WEIGHTS, "of the search, then of each --rescore (default: equal)"),
+        "--rescore-length-penalty": (_X, "divide the weighted sum by length ** X (default: 1)"),
     },
     "sampling (--search sample)": {
-        "--temperature": _X | {"help": "below 1: more probable tokens (default: 1)"},
-        "--top-k": _N | {"help": "draw from the N most probable tokens (default: from all)"},
-        "--top-p": _X | {"help": "draw from the most probable tokens with this share together (default: 1)"},
-        "--seed": {"type": _natural, "metavar": "N", "help": "the same seed gives the same samples (default: 1)"},
+        "--temperature": (_X, "below 1: more probable tokens (default: 1)"),
+        "--top-k": (_N, "draw from the N most probable tokens (default: from all)"),
+        "--top-p": (_X, "draw from the most probable tokens with this share together (default: 1)"),
+        "--seed": ({"type": _natural, "metavar": "N"}, "the same seed gives the same samples (default: 1)"),
     },
     "constraints on translations": {
-        "--max-length": _LENGTH | {"help": "most target tokens: N, or '10 + 1.5 * source' (default: the bundle's)"},
-        "--min-length": _LENGTH | {"help": "fewest target tokens, written likewise"},
-        "--no-repeat-ngram": _N | {"help": "never repeat a sequence of N tokens"},
-        "--ban": _REPEATABLE
-        | {"metavar": "TOKEN", "help": "never generate TOKEN; @FILE reads one token per line; repeatable"},
-        "--prefix": _FILE | {"help": "begin each translation with its line of this file"},
-        "--shortlist": _N | {"help": "only the N most frequent words and the source's likely ones"},
+        "--max-length": (_LENGTH, "most target tokens: N, or '10 + 1.5 * source' (default: the bundle's)"),
+        "--min-length": (_LENGTH, "fewest target tokens, written likewise"),
+        "--no-repeat-ngram": (_N, "never repeat a sequence of N tokens"),
+        "--ban": (
+            _REPEATABLE | {"metavar": "TOKEN"},
+            "never generate TOKEN; @FILE reads one token per line; repeatable",
+        ),
+        "--prefix": (_FILE, "begin each translation with its line of this file"),
+        "--shortlist": (_N, "only the N most frequent words and the source's likely ones"),
     },
     "several models": {
-        "--weights": _WEIGHTS | {"help": "one for each bundle (default: equal)"},
-        "--average": {
-            "choices": AVERAGES,
-            "help": "what is averaged; log_probs normalises the mean at each step (default: log_probs)",
-        },
-        "--lm": _BUNDLE | {"help": "language model, for shallow fusion"},
-        "--lm-weight": {"type": _number, "metavar": "W", "help": "of its log probabilities"},
+        "--weights": (_WEIGHTS, "one for each bundle (default: equal)"),
+        "--average": (
+            {"choices": AVERAGES},
+            "what is averaged; log_probs normalises the mean at each step (default: log_probs)",
+        ),
+        "--lm": (_BUNDLE, "language model, for shallow fusion"),
+        "--lm-weight": ({"type": _number, "metavar": "W"}, "of its log probabilities"),
     },
     "speed": {
-        "--batch-tokens": _N | {"help": "most source tokens in a batch"},
-        "--threads": _N | {"help": "parallel batches (default: one per core)"},
+        "--batch-tokens": (_N, "most source tokens in a batch"),
+        "--threads": (_N, "parallel batches (default: one per core)"),
     },
 }
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
@@ -116,8 +116,8 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundles", nargs="+", **_BUNDLE, help="folder of an exported bundle; several are an ensemble")
     for title, options in _OPTIONS.items():
         group = parser.add_argument_group(title)
-        for flag, settings in options.items():
-            group.add_argument(flag, **settings)
+        for flag, (settings, text) in options.items():
+            group.add_argument(flag, **settings, help=text)
 
 
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:

@@ -1,10 +1,10 @@
-"""What a graph of a bundle may hold, checked in the bytes of the ONNX file before ONNX Runtime sees them.
+"""Graph checks: what an ONNX file of a bundle may hold, checked in its bytes before ONNX Runtime sees them.
 
-A graph is a straight line of ONNX's own operators over constants that are in the file. So nothing in it is repeated as
-often as a stranger likes (``Loop``, ``Scan``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no
-operator is another library's, and no constant is read from another file of the host.
+A graph is a plain sequence of ONNX's own operators over constants in the same file. So nothing in it is repeated
+without limit (``Loop``, ``Scan``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is
+another library's, and no constant is read from another file of the host.
 
-The numbers of the fields are those of ``onnx.proto`` (onnx 1.18, IR version 11).
+Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ _MODEL_GRAPH, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 20, 25
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE_INITIALIZER = 1, 5, 15
 _NODE_ATTRIBUTE, _NODE_DOMAIN = 5, 7
 _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = (5, 10), (6, 11), (22, 23)
-_TENSOR_EXTERNAL = (13, 14)  # where else the values are, and that they are not here
+_TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
 
 
 def check_graph(model: bytes) -> None:
-    """Refuses a model that is more than a straight line of operators.
+    """Refuses a model that is more than a plain sequence of operators.
 
     Raises:
-        BundleError: says what it holds, or that it is no ONNX model.
+        BundleError: says what else it holds, or that it is no ONNX model.
     """
     try:
         for field, value in _fields(memoryview(model)):
@@ -44,10 +44,10 @@ def _check_nodes(graph: _Value) -> None:
         if field == _GRAPH_INITIALIZER:
             _check_tensor(value)
         if field == _GRAPH_NODE:
-            nodes += 1
             _check_node(value)
-        if nodes > MAX_NODES:
-            raise _error(f"more than {MAX_NODES} operators")
+            nodes += 1
+            if nodes > MAX_NODES:
+                raise _error(f"more than {MAX_NODES} operators")
 
 
 def _check_node(node: _Value) -> None:
@@ -70,19 +70,19 @@ def _check_tensor(tensor: _Value) -> None:
 
 
 def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
-    """The fields of a message in protobuf's wire format: their numbers, and their values or what stands in them.
+    """The fields of a message in protobuf's wire format: number, and value or content.
 
     Raises:
         IndexError: the message ends in the middle of a number.
-        TypeError: it is a number.
-        ValueError: a field is longer than the message, or of a kind that ONNX does not have.
+        TypeError: it is a number itself.
+        ValueError: a field is longer than the message, or of a kind that ONNX does not use.
     """
     content, offset = _message(message), 0
     while offset < len(content):
         tag, offset = _varint(content, offset)
         kind = tag & 7
         if tag >> 32:
-            raise ValueError("a field's number is too large")  # parsers cut it to one that means something
+            raise ValueError("a field's number is too large")  # parsers cut it to 32 bits, which may be another field
         if kind == 0:
             value, offset = _varint(content, offset)
             yield tag >> 3, value
@@ -106,7 +106,7 @@ def _message(value: _Value) -> memoryview:
 
 
 def _varint(content: memoryview, offset: int) -> tuple[int, int]:
-    """A number of 7 bits a byte, the lowest first, and the offset after it."""
+    """A number in 7 bits of each byte, the lowest first, and the offset after it."""
     number = 0
     for shift in range(0, 64, 7):
         byte = content[offset]

@@ -1,9 +1,9 @@
-"""The two ONNX graphs of a bundle as a step function.
+"""ONNX step function: the two graphs of a bundle in ONNX Runtime.
 
-``encoder.onnx`` runs once per batch and gives the memory (``memory.i``, one entry per sentence) and the first caches
+``encoder.onnx`` runs once per batch and returns the memory (``memory.i``, one entry per sentence) and the first caches
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
-hypothesis and gives the ``k`` best continuations and ``next_cache.i``: reordering costs no copy here, and of the
-probabilities only those of the candidates leave the graph.
+hypothesis and returns the ``k`` best continuations and ``next_cache.i``: reordering needs no copy here, and only the
+candidates' probabilities leave the graph.
 """
 
 import copy
@@ -32,7 +32,7 @@ _ORT_ERRORS = (
     ort_errors.NotImplemented,
     ort_errors.RuntimeException,
 )
-_NO_MEMORY = "Available memory of"  # as ONNX Runtime's allocator says it
+_NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
 _DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool"}
 _STEP_INPUTS = {"tokens": "int64", "position": "int64", "parents": "int64", "k": "int64", "src_mask": "bool"}
@@ -40,22 +40,22 @@ _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 
 
 class OnnxState(NamedTuple):
-    """The state of a batch's hypotheses; never changed in place."""
+    """State of a batch's hypotheses; never changed in place."""
 
     src_mask: NDArray[np.bool_]  # [sentences, src_len]
     memory: tuple[NDArray[Any], ...]  # axis 0 = sentences
     cache: tuple[NDArray[Any], ...]  # [sentences, previous beams, ...]
-    parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: a reordering the next step carries out
+    parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: how the next step reorders the caches
     position: int  # tokens read so far
 
 
 class OnnxStepFunction:
     """A :class:`~softsearch.search.interface.StepFunction` over the graphs of a bundle; threads may share it.
 
-    Each call runs on one thread: several batches side by side use the cores better than several threads in one.
+    A call runs on one thread: several batches in parallel use the cores better than several threads in one.
 
     Raises:
-        BundleError: a graph cannot be loaded, differs from the manifest or does not keep to the contract above.
+        BundleError: a graph cannot be loaded, differs from the manifest or breaks the contract above.
     """
 
     def __init__(self, bundle: Bundle) -> None:
@@ -63,13 +63,16 @@ class OnnxStepFunction:
         self._encoder, self._step = (
             _session(bundle.files[file], f"bundle {bundle.path}: {file}") for file in (ENCODER, DECODER_STEP)
         )
-        graphs = {"encoder": _describe(self._encoder), "decoder_step": _describe(self._step)}
-        _check_manifest(bundle, graphs)
-        ports = [
-            {port["name"]: port["dtype"] for port in graph[side]}
-            for graph in graphs.values()
-            for side in ("inputs", "outputs")
-        ]
+        ports = []
+        for name, session in (("encoder", self._encoder), ("decoder_step", self._step)):
+            for side, actual in _describe(session).items():
+                expected = bundle.manifest.graphs[name].get(side)
+                if actual != expected:
+                    raise BundleError(
+                        f"bundle {bundle.path}: the {side} of {name}.onnx are {actual}, but manifest.json says "
+                        f"{expected}; export the bundle again"
+                    )
+                ports.append({port["name"]: port["dtype"] for port in actual})
         _check_contract(*ports)
         self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports)
         self._memory = [name for name in encoded if name.startswith("memory.")]
@@ -78,7 +81,7 @@ class OnnxStepFunction:
         self._outputs = outputs
 
     def without_alignments(self) -> "OnnxStepFunction":
-        """The same graphs, whose attention weights are not fetched: for searches that do not read them."""
+        """The same graphs without fetching attention weights, for searches that do not read them."""
         other = copy.copy(self)
         other._outputs = [name for name in self._outputs if name != "alignments"]
         return other
@@ -100,7 +103,7 @@ class OnnxStepFunction:
         return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0)
 
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
-        """Reads one token per row ``[rows]`` and returns the ``k`` best continuations and the next state."""
+        """See StepFunction."""
         sentences, beams = shape = state.parents.shape
         feeds = {
             "tokens": tokens.reshape(shape),
@@ -124,12 +127,12 @@ class OnnxStepFunction:
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
-        """Reorders, repeats or drops rows within their sentences, when the next step runs."""
+        """Reorders, repeats or drops rows within their sentences; the next step moves the caches."""
         sentences = state.parents.shape[0]
         return state._replace(parents=state.parents.reshape(-1)[rows].reshape(sentences, -1))
 
     def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
-        """Keeps only these sentences, with all their rows."""
+        """See StepFunction."""
         return state._replace(
             src_mask=state.src_mask[sentences],
             memory=tuple(values[sentences] for values in state.memory),
@@ -139,7 +142,7 @@ class OnnxStepFunction:
 
 
 def describe_onnx(model: bytes) -> dict[str, Any]:
-    """The inputs and outputs of an ONNX graph, as the manifest's ``graphs`` holds them.
+    """The inputs and outputs of an ONNX graph, as in the manifest's ``graphs``.
 
     Raises:
         BundleError: ONNX Runtime cannot load the graph.
@@ -165,7 +168,7 @@ def _describe(session: Any) -> dict[str, Any]:
 def _check_contract(
     encoder_inputs: dict[str, str], encoded: dict[str, str], step_inputs: dict[str, str], step_outputs: dict[str, str]
 ) -> None:
-    """Refuses inputs and outputs, given as names and dtypes, that are missing, unknown or of the wrong dtype."""
+    """Refuses inputs and outputs (name to dtype) that are missing, unknown or of the wrong dtype."""
     passed_on = {name: dtype for name, dtype in encoded.items() if name.startswith(("memory.", "cache."))}
     cache = [name for name in passed_on if name.startswith("cache.")]
     outputs = _STEP_OUTPUTS | {f"next_{name}": encoded[name] for name in cache}
@@ -188,22 +191,11 @@ def _check_ports(file: str, side: str, ports: dict[str, str], allowed: dict[str,
 
 
 def _check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Refuses an output, or the first axes of one, that would only fail somewhere in the search."""
+    """Refuses an output of a wrong shape, which would otherwise fail somewhere in the search."""
     if axes != expected:
         raise BundleError(
             f"{file}: {name} came with the axes {list(axes)}, expected {list(expected)}; export the bundle again"
         )
-
-
-def _check_manifest(bundle: Bundle, graphs: dict[str, Any]) -> None:
-    for name, graph in graphs.items():
-        expected = bundle.manifest.graphs[name]
-        for side in ("inputs", "outputs"):
-            if graph[side] != expected.get(side):
-                raise BundleError(
-                    f"bundle {bundle.path}: the {side} of {name}.onnx are {graph[side]}, but manifest.json says "
-                    f"{expected.get(side)}; export the bundle again"
-                )
 
 
 def _session(model: bytes, what: str) -> Any:
@@ -218,12 +210,12 @@ def _session(model: bytes, what: str) -> Any:
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 4  # errors are raised; the log would repeat them
-    # Plans are cached per input shape, and no two steps have the same one.
+    # Memory plans are cached per input shape, and no two steps have the same shapes.
     options.enable_mem_pattern = False
     options.add_session_config_entry("session.use_env_allocators", "1")
-    options.add_session_config_entry("session.load_model_format", "ONNX")  # as it was checked; there is another
+    options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
     try:
-        # Folding a constant takes memory without limit, and the exporter has folded what there is.
+        # Constant folding takes memory without limit, and the exporter has done it already.
         return onnxruntime.InferenceSession(
             model, options, providers=["CPUExecutionProvider"], disabled_optimizers=["ConstantFolding"]
         )
@@ -235,9 +227,9 @@ def _session(model: bytes, what: str) -> Any:
 
 @functools.cache
 def _limit_memory() -> None:
-    """Bounds what all sessions of this process together take to half of the machine's memory.
+    """Limits all sessions of this process together to half of the machine's memory.
 
-    A few bytes of a graph can ask for any amount, and Linux ends the process that uses it, or another one.
+    A few bytes of a graph can ask for any amount, and Linux kills the process that uses it, or another one.
     """
     if not hasattr(os, "sysconf"):
         return  # on Windows
@@ -251,7 +243,7 @@ def _limit_memory() -> None:
 def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
     # Keeping the caches as OrtValues (run_with_ort_values, IO binding) was measured: no faster, and slower at batch 1.
     try:
-        values: list[NDArray[Any]] = session.run(outputs, feeds)
+        return list(session.run(outputs, feeds))
     except _ORT_ERRORS as error:
         if _NO_MEMORY in str(error):
             raise InputError(
@@ -259,4 +251,3 @@ def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> li
                 "with fewer hypotheses"
             ) from error
         raise InputError(f"ONNX Runtime failed in the model's graph: {printable(str(error))}") from error
-    return values
