@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Imports a public class when it is first used, so that importing the package costs nothing."""
+    """Imports a public class on its first use, so that importing the package is fast."""
     if name not in __all__:
         raise AttributeError(f"module 'softsearch' has no attribute {name!r}")
     module = "errors" if name.endswith("Error") else f"runtime.{name.lower()}"

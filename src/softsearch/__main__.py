@@ -1,6 +1,6 @@
-"""The command ``softsearch``, also ``python -m softsearch``: commands of the runtime, and of the lab if installed.
+"""Command ``softsearch``, also ``python -m softsearch``: commands of the runtime, and of the lab if it is installed.
 
-``softsearch train ...`` is the same as ``python src/train.py ...``. ``score`` is in both: the lab's where its first
+``softsearch train ...`` is the same as ``python src/train.py ...``. Both have ``score``: the lab's runs if the first
 argument is an option, as in ``softsearch score ckpt=best.ckpt``; otherwise the runtime's ``score BUNDLE SRC TGT``.
 """
 
@@ -13,7 +13,7 @@ _OPTION = re.compile(r"[+~]*[A-Za-z_][\w.]*=")
 
 
 def main() -> int:
-    """Runs the command that was typed, and returns its exit code."""
+    """Runs the command of ``sys.argv`` and returns its exit code."""
     command, *arguments = sys.argv[1:] or [""]
     if command in (*COMMANDS, "demo") and (command != "score" or (arguments and _OPTION.match(arguments[0]))):
         start(command, arguments)

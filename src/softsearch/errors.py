@@ -1,14 +1,13 @@
-"""The one tree of errors that users see.
+"""Errors that users see, in one tree.
 
-Every message says what went wrong, where (file:line or key path), what was found, what was expected and what to do.
+A message says what went wrong, where (file:line or key path), the value, what was expected and what to do.
 """
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text from a file, made safe for a terminal: escapes stand for all but printable characters and those to ``keep``.
+    """Text from a file, made safe for a terminal: all but printable characters and those to ``keep`` are escaped.
 
-    What a terminal obeys (colours, the cursor, the window's title), what turns text round and what ends a line is not
-    printable.
+    Control sequences (colours, the cursor, the window's title), changes of direction and line ends are not printable.
     """
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
@@ -17,7 +16,7 @@ class SoftsearchError(Exception):
     """An error whose message is meant for the user: commands print it without a traceback and exit with 1."""
 
     def __str__(self) -> str:
-        """The message, in which files and libraries are quoted."""
+        """The message, made printable because it quotes files and libraries."""
         return printable(super().__str__(), keep="\n")
 
 
@@ -38,9 +37,9 @@ class BundleError(SoftsearchError):
 
 
 class InputError(SoftsearchError):
-    """A text or request given at run time cannot be handled."""
+    """A text or a request at run time cannot be handled."""
 
 
 def in_short(error: BaseException) -> str:
-    """Another program's error as part of one of our messages: its type and the start of its first line."""
+    """A foreign error for a message of ours: its type and the start of its first line."""
     return ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])[:300]

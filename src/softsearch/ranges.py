@@ -1,4 +1,4 @@
-"""Ranges of numbers, for type annotations: ``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)``.
+"""Ranges of numbers for type annotations: ``def __init__(self, *, hidden_dim: Size, lr: Positive = 0.1)``.
 
 :mod:`softsearch.app.config.validation` checks configs against them before anything is built.
 """
@@ -13,10 +13,10 @@ class Range:
     """The finite numbers from ``low`` to ``high``.
 
     Args:
-        low: the least number.
-        high: the greatest number.
-        open_low: ``low`` itself is out of the range.
-        open_high: ``high`` itself is out of the range.
+        low: the minimum.
+        high: the maximum.
+        open_low: ``low`` itself is excluded.
+        open_high: ``high`` itself is excluded.
     """
 
     low: float = -math.inf
@@ -42,7 +42,7 @@ Size = Annotated[int, Range(1, 2**20)]  # of a layer
 Depth = Annotated[int, Range(1, 1024)]  # layers
 Count = Annotated[int, Range(0)]
 AtLeastOne = Annotated[int, Range(1)]
-Seed = Annotated[int, Range(0, 2**32 - 1)]  # what NumPy and Lightning take
+Seed = Annotated[int, Range(0, 2**32 - 1)]  # as NumPy and Lightning accept
 Positive = Annotated[float, Range(0, open_low=True)]
 NotNegative = Annotated[float, Range(0)]
 Rate = Annotated[float, Range(0, 1, open_high=True)]  # of dropout, label smoothing, ...

@@ -1,4 +1,4 @@
-"""Where results go: a file that appears whole or not at all, a device, or standard output."""
+"""Output of results to a file, written atomically, to a device or to standard output."""
 
 import os
 import stat
@@ -22,21 +22,21 @@ class Output:
         """Writes bytes.
 
         Raises:
-            InputError: the file system does not take it.
-            BrokenPipeError: the reader has left.
+            InputError: the file system refuses them.
+            BrokenPipeError: the reader has closed the pipe.
         """
         with _naming(self._name):
             self._stream.write(data)
 
     def flush(self) -> None:
-        """Hands what was written to the system; raises as :meth:`write`."""
+        """Flushes the stream; raises as :meth:`write`."""
         with _naming(self._name):
             self._stream.flush()
 
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Names the file in errors of the system."""
+    """Turns errors of the operating system into ones that name the file."""
     try:
         yield
     except BrokenPipeError:
@@ -49,10 +49,10 @@ def _naming(name: str) -> Iterator[None]:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[Output]:
-    """Opens a file that takes its name only once it is complete.
+    """Opens a file for writing that appears under its name only when it is complete.
 
-    A file that is replaced keeps its mode, and a symbolic link goes on to lead to it. Pipes and devices are written as
-    they are; None is standard output.
+    A file that is replaced keeps its mode, and a symbolic link to it stays. Pipes and devices are written directly;
+    None is standard output.
 
     Raises:
         InputError: it cannot be written.
@@ -65,7 +65,7 @@ def open_output(path: Path | None) -> Iterator[Output]:
         output.flush()
     elif path.exists() and not path.is_file():
         with _naming(str(path)):
-            stream = path.open("wb", buffering=0)  # nothing is left to be written when it is closed
+            stream = path.open("wb", buffering=0)  # so that closing writes nothing
         with stream:
             yield Output(stream, str(path))
     else:
@@ -76,7 +76,7 @@ def _file(path: Path, name: str) -> Iterator[Output]:
     with _naming(name):
         if path.exists():
             mode = stat.S_IMODE(path.stat().st_mode)
-            path.open("ab").close()  # a file that may not be written may not be replaced either
+            path.open("ab").close()  # a file without write permission must not be replaced either
         else:
             umask = os.umask(0)
             os.umask(umask)

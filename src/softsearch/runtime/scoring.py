@@ -1,4 +1,4 @@
-"""Log probabilities of given translations, written line by line."""
+"""Scores of given translations, written line by line."""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from softsearch.text.filters import Cleaner
 
 
 class ScoreWriter:
-    """Writes one line for each pair and adds up.
+    """Writes one line for each pair and sums up.
 
-    A line holds log p(tgt, EOS | src), natural log, and the number of target tokens, EOS counted; with ``tokens`` also
+    A line holds log p(tgt, EOS | src), natural log, and the number of target tokens, EOS included; with ``tokens`` also
     the log probability of each token, in the order of the text, EOS last. Columns are separated by tabs, tokens by
     spaces.
     """
@@ -36,24 +36,20 @@ class ScoreWriter:
             self._output.write("\t".join(columns).encode() + b"\n")
         self._output.flush()
 
-    @property
-    def nll(self) -> float:
-        """Mean -log p of a token, in nats."""
-        return -self.log_prob / self.tokens
-
     def summary(self) -> str:
-        """All pairs together, in one line."""
-        perplexity = math.exp(self.nll) if self.nll < 700 else math.inf
+        """The totals of all pairs, in one line."""
+        nll = -self.log_prob / self.tokens
+        perplexity = math.exp(nll) if nll < 700 else math.inf
         return (
             f"{self.pairs:,} pairs, {self.tokens:,} target tokens, log probability {self.log_prob:,.3f}, "
-            f"{self.nll:.4f} nats and perplexity {perplexity:,.4f} per token"
+            f"{nll:.4f} nats and perplexity {perplexity:,.4f} per token"
         )
 
 
 def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | None, tokens: bool) -> str:
-    """Scores the lines of ``tgt`` as translations of those of ``src``, some thousand at a time; returns the summary.
+    """Scores the lines of ``tgt`` as translations of those of ``src``, in chunks, and returns the summary.
 
-    The files may be gzip or xz. ``output`` appears when all is done, or not at all; None is standard output.
+    The files may be gzip or xz. ``output`` is written atomically; None is standard output.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.

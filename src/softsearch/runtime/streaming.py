@@ -1,4 +1,4 @@
-"""Lines from a stream through a translator to a stream, in blocks: memory stays bounded however long the input is."""
+"""Streaming translation: lines from one stream to another, in blocks, so that memory stays bounded."""
 
 import json
 import sys
@@ -22,30 +22,30 @@ _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 
 @dataclass(frozen=True)
 class Files:
-    """Where lines come from and go to; None is standard input or output."""
+    """Input and output files of a translation; None is standard input or output."""
 
     input: Path | None = None
     output: Path | None = None
     alignments: Path | None = None  # JSON lines, one for each translation
-    prefixes: Path | None = None  # what each translation begins with, line by line
+    prefixes: Path | None = None  # with which the translations must begin, line by line
 
 
 def translate_stream(translator: Translator, files: Files, options: Mapping[str, Any] | None = None) -> int:
-    """Translates line by line: each line in gives one line out (or its n best), in order, block after block.
+    """Translates line by line, in order: one line of output for each line of input, or its n best.
 
-    Output files appear when all is done, or not at all. With the option ``n_best`` all translations of a line are
-    written, as `line ||| text ||| score`, lines counted from 0 as Moses does.
+    Output files are written atomically. With the option ``n_best`` all translations of a line are written, as
+    `line ||| text ||| score`, with lines counted from 0 as in Moses.
 
     Returns:
-        How many lines have a translation that exact search could not prove to be the best.
+        The number of lines whose translation exact search could not prove to be the best.
 
     Raises:
         InputError: the input is missing or not UTF-8, a line cannot be translated, or there is not one prefix for
-            each line; the blocks before it are written. Or the output cannot be written.
+            each line; the blocks before it are written to standard output and devices. Or the output cannot be written.
     """
     _refuse_one_file_for_both(files)
     keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
-    translator.translate([], **keywords)  # refuses wrong options before any line is read
+    translator.translate([], **keywords)  # checks the options before any line is read
     with ExitStack() as stack:
         source = stack.enter_context(_open_input(files.input))
         output = stack.enter_context(open_output(files.output))
@@ -55,13 +55,13 @@ def translate_stream(translator: Translator, files: Files, options: Mapping[str,
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number = unproven = 0
         for block in _blocks(source, files.input):
-            begins = None if prefixes is None else list(islice(prefixes, len(block)))
-            if begins is not None and len(begins) < len(block):
+            own = None if prefixes is None else list(islice(prefixes, len(block)))
+            if own is not None and len(own) < len(block):
                 raise InputError(
-                    f"{files.prefixes} has {number + len(begins)} lines and the input more; expected one prefix, which "
+                    f"{files.prefixes} has {number + len(own)} lines and the input more; expected one prefix, which "
                     "may be empty, for each line"
                 )
-            for translation in translator.translate(block, prefixes=begins, first_line=number + 1, **keywords):
+            for translation in translator.translate(block, prefixes=own, first_line=number + 1, **keywords):
                 output.write(_format(translation, number, n_best="n_best" in keywords).encode())
                 number += 1
                 unproven += translation.optimal is False
@@ -104,7 +104,7 @@ def _format_alignments(translation: Translation, line: int) -> str:
 
 
 def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
-    """Decoded lines in blocks; someone who types gets an answer to each line."""
+    """Decoded lines in blocks; a block of a terminal is one line, so that it is answered at once."""
     name = "standard input" if path is None else str(path)
     most = 1 if source.isatty() else BLOCK_LINES
     block: list[str] = []
@@ -120,7 +120,7 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
                 block, size = [], 0
     except CorpusError as error:
         raise InputError(str(error)) from error
-    except OSError as error:  # a folder, or a disk that fails
+    except OSError as error:  # a folder, or a failing disk
         raise _unreadable(name, error) from error
     if block:
         yield block

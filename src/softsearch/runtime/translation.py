@@ -16,7 +16,7 @@ from softsearch.search.rerank import Rerank
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import with_eos
 
-# Where to cut, from the best to the worst: after a sentence, after a clause, between words, between characters.
+# Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
     re.compile(pattern)
     for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
@@ -25,7 +25,7 @@ _BREAKS = tuple(
 
 @dataclass(frozen=True)
 class Translation:
-    """The best translation of a line; of a line that had to be split, its parts' translations joined by spaces."""
+    """The best translation of a line; if the line was split, the translations of its parts, joined by spaces."""
 
     text: str
     score: float  # log_prob after the length penalty; higher is better
@@ -44,7 +44,7 @@ class Translation:
 
 
 class Part(NamedTuple):
-    """A line, or as much of it as the model takes at once."""
+    """A line, or a part of it that the model can take at once."""
 
     text: str
     ids: list[int]
@@ -59,9 +59,9 @@ class Candidate(NamedTuple):
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Halves a text until every part ``fits``, near the middle and at the strongest break that is there.
+    """Halves a text until every part ``fits``, at the strongest break near the middle.
 
-    White space around the parts is dropped and nothing else; single characters are never split.
+    Only white space around the parts is dropped; single characters are never split.
     """
     text = text.strip()
     if len(text) <= 1 or fits(text):
@@ -81,13 +81,13 @@ def _break_near_middle(text: str) -> int:
 
 
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]) -> Translation:
-    """The translation of a line from one translation of each of its parts, in the order of the text."""
+    """Joins translations of the parts of a line, one of each, in the order of the text."""
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
     sources = [with_eos(candidate.part.ids) for candidate in candidates]
     scores = [hypothesis.score for hypothesis in hypotheses]
     return Translation(
-        # What comes out is one line, for every tool that may read it.
+        # A translation is one line, whatever the reader takes for a line end.
         text=" ".join(" ".join(candidate.text for candidate in candidates).splitlines()),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
@@ -106,7 +106,7 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
 
 
 def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]) -> float:
-    """The score that the search would give a translation made of parts with these scores and numbers of tokens.
+    """The score that the search would give to a translation of parts with these scores and numbers of tokens.
 
     A coverage penalty is the mean of the parts', weighted by their norms.
     """
@@ -122,7 +122,7 @@ def _joint_score(search: Search, scores: Sequence[float], lengths: Sequence[int]
 
 
 def _block_diagonal(blocks: Sequence[NDArray[np.float32]]) -> NDArray[np.float32] | None:
-    """The attention of a split line, each of whose parts was translated from its own source alone."""
+    """The attention of a split line: zero between a part and the sources of the others."""
     if len(blocks) <= 1:
         return blocks[0] if blocks else None
     corners = np.cumsum([(0, 0), *(block.shape for block in blocks)], axis=0)
