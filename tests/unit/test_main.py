@@ -1,4 +1,4 @@
-"""One command ``softsearch``: the lab's commands beside the runtime's."""
+"""Command ``softsearch``: the commands of the lab and of the runtime."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The public API: its names, imported when they are used, and its examples."""
+"""Public API: its names, imported on first use, and its examples."""
 
 import doctest
 import inspect

@@ -17,7 +17,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.runtime.bundle import check_place
+from softsearch.runtime.bundle import check_writable
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
@@ -32,7 +32,7 @@ def export(options: Export) -> None:
             is something else or not writable.
     """
     search = recommended_search(options.search)
-    check_place(options.out)
+    check_writable(options.out)
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
     evaluation = {} if options.report is None else {"evaluation": _evaluation(options.report, options.ckpt)}

@@ -32,11 +32,10 @@ def _length(text: str) -> Length:
 
 _number = _converter(r"\d+(\.\d*)?|\.\d+", float, "a number of at least 0")
 _natural = _converter(r"\d+", int, "a whole number of at least 0")
-_positive = _converter(r"0*[1-9]\d*", int, "a whole number of at least 1")
 _BUNDLE: dict[str, Any] = {"type": Path, "metavar": "BUNDLE"}
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
-_N: dict[str, Any] = {"type": _positive, "metavar": "N"}
+_N: dict[str, Any] = {"type": _converter(r"0*[1-9]\d*", int, "a whole number of at least 1"), "metavar": "N"}
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_number(weight) for weight in text.split(",")], "metavar": "W,W"}
 _X: dict[str, Any] = {"type": _number, "metavar": "X"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}

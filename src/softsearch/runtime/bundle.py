@@ -172,7 +172,7 @@ def write_bundle(
     return replace(written, path=folder)
 
 
-def check_place(path: Path | str) -> None:
+def check_writable(path: Path | str) -> None:
     """Refuses a path for a bundle before the work of making one.
 
     Raises:
@@ -193,7 +193,7 @@ def _staging(folder: Path) -> Iterator[Path]:
         yield staging
     except OSError as error:
         raise BundleError(
-            f"{folder} cannot be written ({error.strerror or error}); what was there is still there, make room or "
+            f"{folder} cannot be written ({error.strerror or error}); an older bundle is unchanged, make room or "
             "choose another folder"
         ) from error
     finally:
@@ -300,7 +300,7 @@ def _ids(bundle: Bundle, name: str, *, least: int) -> NDArray[np.int32]:
     ids = np.frombuffer(content[: len(content) // 4 * 4], dtype=_IDS)
     if len(content) % 4 or not ids.size or ids.min() < least or ids.max() > most:
         raise BundleError(
-            f"bundle {bundle.path}: {name} holds something else than ids of 32 bits from {least} to {most}; "
+            f"bundle {bundle.path}: {name} holds something other than 32-bit ids from {least} to {most}; "
             "export the bundle again"
         )
     return ids

@@ -94,7 +94,7 @@ def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
         else:
             raise ValueError(f"a field of kind {kind}")
         if offset + size > len(content):
-            raise ValueError("a field is longer than what it stands in")
+            raise ValueError("a field is longer than its message")
         yield tag >> 3, content[offset : offset + size]
         offset += size
 

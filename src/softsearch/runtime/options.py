@@ -76,7 +76,7 @@ class Length(NamedTuple):
 
 
 def read_length(value: object) -> Length:
-    """A number of tokens, text such as "10 + 1.5 * source", or what this function has returned.
+    """Reads a number of tokens or text such as "10 + 1.5 * source"; returns a Length as it is.
 
     Raises:
         ConfigError: it is something else.
@@ -106,7 +106,7 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     for option in given:
         kinds = kinds_with(option)
         if not kinds:
-            raise ConfigError(f"{spell(option)} is no option of a search{_nearest(option, _SUGGESTIONS)}")
+            raise ConfigError(f"{spell(option)} is not a search option{_nearest(option, _SUGGESTIONS)}")
         if kind not in kinds:
             names = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
             raise ConfigError(

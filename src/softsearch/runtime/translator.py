@@ -214,7 +214,7 @@ class Translator:
             return search
         if misplaced := {"prefix", "rescore"} & given.keys():
             raise ConfigError(
-                f"{misplaced.pop()} is no option here; see translate(prefixes=...), Translator(rescore=...)"
+                f"{misplaced.pop()} is not an option here; see translate(prefixes=...), Translator(rescore=...)"
             )
         kind = search or ("rerank" if self._rescorers else self.manifest.search_kind)
         rescorers = ["rescore"] if kind == "rerank" and self._rescorers else []

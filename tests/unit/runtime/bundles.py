@@ -1,4 +1,4 @@
-"""A small real bundle: graphs that keep to the contract, with attention, a recurrent cache and a growing one."""
+"""Small real bundle for tests: graphs with attention, a recurrent cache and a growing one."""
 
 import functools
 import hashlib
@@ -82,7 +82,7 @@ def encoder_graph(vocab: int, seed: int = 0) -> bytes:
 
 
 def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
-    """A tanh cell, dot attention, the sum of all past states, and EOS the likelier the longer."""
+    """A tanh cell, dot attention, the sum of all past states, and an EOS more probable at every step."""
     rng = np.random.default_rng([seed, 2])
     eos = np.zeros(vocab, dtype=np.float32)
     eos[EOS] = 0.5
@@ -147,7 +147,7 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
 
 @functools.cache
 def word_tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
-    """Of the few most frequent words, so that much is unknown."""
+    """Tokenizers of the few most frequent words, so that many words are unknown."""
     return (
         train_tokenizer(SRC_LINES, kind="word", vocab_size=10),
         train_tokenizer(TGT_LINES, kind="word", vocab_size=8),
@@ -190,14 +190,14 @@ def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = 
 
 
 def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
-    """Changes the manifest of a bundle, and its hash too, as one who wants to deceive would."""
+    """Changes the manifest of a bundle and its hash, as an attacker would."""
     tree = json.loads((folder / "manifest.json").read_text())
     edit(tree)
     seal(folder, json.dumps(tree).encode())
 
 
 def seal(folder: Path, manifest: bytes) -> None:
-    """Writes a manifest with its right hash."""
+    """Writes a manifest with its correct hash."""
     (folder / "manifest.json").write_bytes(manifest)
     line = f"{hashlib.sha256(manifest).hexdigest()}  manifest.json\n"
     (folder / "manifest.sha256").write_text(line)

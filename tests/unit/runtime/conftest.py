@@ -1,4 +1,4 @@
-"""One small bundle for all tests of the runtime, and a copy of it to damage."""
+"""Fixtures: one small bundle for all tests of the runtime, and a copy of it to damage."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The options of translate: what they become, and which contradict each other."""
+"""Options of translate: their values, and which contradict each other."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""A bundle that is not complete and unaltered is not opened, and one that is half-written does not exist."""
+"""Bundles: damaged and incomplete ones are refused, and writing is atomic."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 import softsearch
 from softsearch.errors import BundleError
 from softsearch.runtime import bundle as bundle_module
-from softsearch.runtime.bundle import Bundle, check_place, write_bundle
+from softsearch.runtime.bundle import Bundle, check_writable, write_bundle
 from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle, seal
 
 FILES = ["README.md", "decoder_step.onnx", "encoder.onnx", "src.model", "tgt.model"]
@@ -284,7 +284,7 @@ def test_a_failed_write_leaves_the_older_bundle_and_nothing_else(victim: Path, m
         written.append(path)
 
     monkeypatch.setattr(bundle_module, "_sync", fail_late)
-    with pytest.raises(BundleError, match=r"victim cannot be written \(No space left on device\); what was there"):
+    with pytest.raises(BundleError, match=r"victim cannot be written \(No space left on device\); an older bundle"):
         make_bundle(victim, seed=1)
     assert len(written) == 3
     assert Bundle.open(victim) == before
@@ -351,14 +351,14 @@ def test_a_write_that_is_stopped_loses_nothing(
     if there is None:
         assert {name: Bundle.open(staging[0] / name).files["README.md"] for name in cards} == cards
     if how == "full disk":
-        assert "victim cannot be written (File too large); what was there is still there" in done.stderr
+        assert "victim cannot be written (File too large); an older bundle is unchanged" in done.stderr
 
 
 @pytest.mark.parametrize("place", ["file", "file/bundle", "/dev/null/bundle", "/proc/bundle"])
 def test_a_place_where_nothing_can_be_written_is_refused_before_the_work(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(BundleError, match=r"(cannot be written|exists and is not a bundle)"):
-        check_place(tmp_path / place)
+        check_writable(tmp_path / place)
     assert (tmp_path / "file").read_text() == "mine"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 

@@ -1,4 +1,4 @@
-"""The shortlist that a bundle carries: two files without a header, checked before they are used."""
+"""Shortlists of bundles: two files without a header, checked before use."""
 
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def test_a_bundle_without_one_says_how_to_get_one(bundle_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"frequent_int32": b""}, r"frequent\.int32 holds something else than ids of 32 bits from 0"),
-        ({"frequent_int32": b"\1\0\0\0\0"}, r"frequent\.int32 holds something else"),
-        ({"frequent_int32": np.array([-1], "<i4").tobytes()}, r"frequent\.int32 holds something else"),
-        ({"frequent_int32": np.array([TGT_VOCAB], "<i4").tobytes()}, r"frequent\.int32 holds something else"),
+        ({"frequent_int32": b""}, r"frequent\.int32 holds something other than 32-bit ids from 0"),
+        ({"frequent_int32": b"\1\0\0\0\0"}, r"frequent\.int32 holds something other"),
+        ({"frequent_int32": np.array([-1], "<i4").tobytes()}, r"frequent\.int32 holds something other"),
+        ({"frequent_int32": np.array([TGT_VOCAB], "<i4").tobytes()}, r"frequent\.int32 holds something other"),
         ({"translations_int32": np.array([-2] * SRC_VOCAB, "<i4").tobytes()}, r"translations\.int32 .* from -1"),
         ({"translations_int32": np.array([1] * (SRC_VOCAB + 1), "<i4").tobytes()}, r"expected a multiple of the 50"),
     ],

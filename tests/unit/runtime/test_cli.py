@@ -1,4 +1,4 @@
-"""The command as its users run it: exit codes, messages, signals, pipes, and no torch anywhere near."""
+"""Command line, run as its users run it: exit codes, messages, signals, pipes, and no import of torch."""
 
 import os
 import shutil

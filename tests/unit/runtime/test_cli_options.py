@@ -1,4 +1,4 @@
-"""The searches, ensembles and unknown words of the command, as its users run them, against the translator."""
+"""Searches, ensembles and unknown words on the command line, compared with the translator."""
 
 import signal
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ LINES = list(dict.fromkeys(SRC_LINES))
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
-    """The command's handlers must not outlive it here."""
+    """Restores the signal handlers that the command replaces."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     for number, handler in handlers.items():

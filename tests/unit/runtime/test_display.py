@@ -1,4 +1,4 @@
-"""What files say reaches a terminal as printable text, on the lines where it belongs."""
+"""Display of text from files: printable, and on the lines where it belongs."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ SHOWN = r"\x1b]0;owned\x07\x1b[2J\nsoftsearch: OK \x9b31m\u202e\r\x7f"
 
 @pytest.fixture(autouse=True)
 def _signals() -> Iterator[None]:
-    """The command's handler must not outlive it here."""
+    """Restores the signal handler that the command replaces."""
     handler = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, handler)

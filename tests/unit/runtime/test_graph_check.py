@@ -1,4 +1,4 @@
-"""Bundles with right hashes around graphs that could harm the host, or the search."""
+"""Graphs that could harm the host or the search, in bundles with correct hashes."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def node(op: str, *inputs: str, output: str = "extra", **attributes: object) -> 
 
 
 def body(op: str) -> onnx.GraphProto:
-    """Of a loop that never ends, and of anything else that has a graph inside."""
+    """The body of an endless loop, or of another operator with a graph inside."""
     true = numpy_helper.from_array(np.array(True), "true")
     inputs = [helper.make_tensor_value_info("i", TensorProto.INT64, []), port("before")] if op == "Loop" else []
     return helper.make_graph(
@@ -98,7 +98,7 @@ def test_a_graph_with_more_than_plain_operators_is_refused(tmp_path: Path, name:
 
 
 def test_the_fields_are_those_of_onnx() -> None:
-    """Whatever may hold a graph, a function or a constant beside the graph's own nodes is looked at."""
+    """Every field that may hold a graph, a function or a constant is checked."""
 
     def numbers(message: type, kind: str) -> set[int]:
         fields = message.DESCRIPTOR.fields  # type: ignore[attr-defined]
@@ -140,7 +140,7 @@ def test_bytes_that_parsers_read_in_different_ways_are_refused(content: bytes) -
 
 
 def test_another_format_of_onnx_runtime_is_refused() -> None:
-    """It has no protobuf to look into, and is told by the letters that stand from the fourth byte on."""
+    """It is not protobuf, and is recognised by the letters from the fourth byte on."""
     model = onnx.load_from_string(bundle_parts()[0]["encoder.onnx"])
     disguised = b"\x12\x06xxORTM" + model.SerializeToString()  # the producer's name
     check_graph(disguised)
@@ -148,12 +148,12 @@ def test_another_format_of_onnx_runtime_is_refused() -> None:
 
 
 def resident() -> int:
-    """Bytes of memory that this process has."""
+    """Bytes of memory that this process occupies."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def with_row_of_zeros(elements: int, *, constant: bool) -> bytes:
-    """The encoder, which also computes the maximum of so many zeros; ONNX Runtime knows how many when it loads it."""
+    """The encoder, which also computes the maximum of this many zeros; if ``constant``, the number is in the graph."""
     model = onnx.load_from_string(bundle_parts()[0]["encoder.onnx"])
     constants = {"huge": np.array([1, 1, elements]), "ones": np.array([1, 1, 1]), "nothing": np.float32(0)}
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(v), name) for name, v in constants.items())

@@ -1,4 +1,4 @@
-"""Searches by name and option, the scores of translations in parts, and banned tokens."""
+"""Search options: searches by name, scores of translations in parts, and banned tokens."""
 
 from pathlib import Path
 from typing import Any

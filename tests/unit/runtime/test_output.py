@@ -1,4 +1,4 @@
-"""What stands where results are to go keeps its mode and its links, and is replaced whole or not at all."""
+"""Output files: they keep their mode and links, and are replaced atomically."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scoring files with a bundle: what the lines hold, and which files are refused."""
+"""Scores of files: the lines of the output, and files that are refused."""
 
 import io
 import math

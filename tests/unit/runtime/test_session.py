@@ -1,4 +1,4 @@
-"""The ONNX step function: reorderings, padding, dropped sentences and the checks of the graphs."""
+"""ONNX step function: reordering, padding, dropped sentences and checks of the graphs."""
 
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ def test_alignments_are_not_fetched_where_nobody_reads_them(bundle_dir: Path) ->
 
 
 def written(path: Path, files: dict[str, bytes], manifest: dict[str, Any], *, describe: bool) -> Bundle:
-    """Writes changed files as a bundle with right hashes; with ``describe`` the manifest tells of the new graphs."""
+    """Writes changed files as a bundle with correct hashes; with ``describe`` the manifest describes the new graphs."""
     if describe:
         graphs = {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")}
         manifest = manifest | {"graphs": graphs}

@@ -1,4 +1,4 @@
-"""Streams are read as bytes, in blocks, and every line in gives its line out; files appear whole or not at all."""
+"""Streaming: bytes in blocks, one line of output for each line of input, files written atomically."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from tests.unit.runtime.bundles import SRC_LINES
 
 
 class Recorder(Translator):
-    """A translator that notes how much it was given at once."""
+    """A translator that records how many lines it gets at once."""
 
     def __init__(self, bundle: Path) -> None:
         super().__init__(bundle, threads=1)
@@ -168,7 +168,7 @@ def test_a_device_is_written_in_place(translator: Translator, run) -> None:
 
 
 class Terminal(io.BytesIO):
-    """Input that somebody types."""
+    """Input typed at a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Systems: bundles, ensembles, language models, shortlists and scores, against the same put together by hand."""
+"""Systems: bundles, ensembles, language models, shortlists and scores, compared with the same built by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace

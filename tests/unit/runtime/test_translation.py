@@ -1,4 +1,4 @@
-"""Long text is cut at good places, loses nothing, and every part fits."""
+"""Splitting of long text: at good breaks, without loss, and every part fits."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Text in, text out: one answer for each line, whatever the line."""
+"""Translator: one translation for each line, whatever the line."""
 
 from pathlib import Path
 from typing import Any
@@ -177,15 +177,15 @@ def test_no_lines_give_no_translations(translator: Translator) -> None:
         ({"max_length": "long"}, "'long' is not a length; expected N"),
         ({"beam": "5"}, "beam is '5', expected a whole number"),
         ({"length_penalty": True}, "length_penalty is True, expected a number"),
-        ({"beams": 5}, "beams is no option of a search; did you mean 'beam'"),
+        ({"beams": 5}, "beams is not a search option; did you mean 'beam'"),
         ({"search": "greedi"}, "search is 'greedi', expected one of .*; did you mean 'greedy'"),
         ({"search": "greedy", "beam": 5}, "beam is an option of search beam, exact or rerank, not of search greedy"),
         ({"search": "rerank"}, "search rerank needs rescore with at least one bundle"),
         ({"search": BeamSearch(), "beam": 5}, "search is a strategy with options of its own; leave out beam"),
-        ({"groups": 2}, "groups is no option of a search"),
-        ({"banned": [5]}, "banned is no option of a search; did you mean 'ban'"),
-        ({"rescore": ["b"]}, r"rescore is no option here; see .* Translator\(rescore=...\)"),
-        ({"prefix": ["b"]}, "prefix is no option here"),
+        ({"groups": 2}, "groups is not a search option"),
+        ({"banned": [5]}, "banned is not a search option; did you mean 'ban'"),
+        ({"rescore": ["b"]}, r"rescore is not an option here; see .* Translator\(rescore=...\)"),
+        ({"prefix": ["b"]}, "prefix is not an option here"),
         ({"ban": "Quatsch"}, "ban Quatsch: the target"),
         ({"ban": ["Quatsch"]}, "ban Quatsch: the target vocabulary has no such token"),
     ],
@@ -245,7 +245,7 @@ def test_nan_from_the_graph_is_an_input_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("src", "tgt"), [(True, False), (False, True), (True, True)])
 def test_reversed_sides_are_shown_in_the_order_of_the_text(tmp_path: Path, src: bool, tgt: bool) -> None:
-    """Against search over ids that the test turns itself; alignments are turned with the words, EOS staying last."""
+    """Compared with search over ids that the test reverses; alignments are reversed with the words, EOS stays last."""
     bundle = make_bundle(tmp_path / "b", reversed={"src": src, "tgt": tgt})
     src_tokenizer, tgt_tokenizer = tokenizers()
     strategy = BeamSearch(beam=3, max_length_factor=1.5, max_length_offset=10, alignments=True)

@@ -1,4 +1,4 @@
-"""Unknown words replaced after any search, as they are with the alignments that a search collects."""
+"""Replacement of unknown words after any search, compared with alignments that a search collects."""
 
 from dataclasses import replace
 
