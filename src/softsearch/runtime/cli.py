@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import softsearch
 from softsearch.errors import SoftsearchError
@@ -29,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open as long as the process
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored, as in background jobs
-            signal.signal(number, _terminate)
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         try:
             arguments = _parser().parse_args(argv)
@@ -138,10 +137,6 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
     verify.set_defaults(run=_verify)
     return parser
-
-
-def _terminate(number: int, _frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
 
 
 def _flush_output() -> None:
