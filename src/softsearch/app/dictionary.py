@@ -7,7 +7,6 @@ from softsearch.app.systems.texts import read_training_text
 from softsearch.errors import ConfigError
 from softsearch.evaluation.word_alignment import attention_counts
 from softsearch.text.word_dictionary import best_translations, write_dictionary
-from softsearch.training.cpu_memory import keep_freed_memory
 
 
 def dictionary(options: Dictionary) -> None:
@@ -16,7 +15,6 @@ def dictionary(options: Dictionary) -> None:
     Raises:
         SoftsearchError: the checkpoint or the text cannot be read, the model has no attention or is not over words.
     """
-    keep_freed_memory()
     (system,) = open_systems(options.ckpt, None, options.average)
     if options.out.is_dir():
         raise ConfigError(f"out={options.out} is a folder, expected the name of a file; set out=FILE.tsv")

@@ -8,7 +8,6 @@ from softsearch.errors import ConfigError
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import combine
-from softsearch.training.cpu_memory import keep_freed_memory
 
 _CHUNK = 4096  # pairs whose scores are written at once
 
@@ -19,7 +18,6 @@ def score(options: Score) -> None:
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
-    keep_freed_memory()
     if (options.src is None) != (options.tgt is None):
         raise ConfigError(
             f"src={options.src} and tgt={options.tgt}: expected both or neither; set both, as in src=x.en tgt=x.de"

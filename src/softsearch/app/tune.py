@@ -30,7 +30,6 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.rerank import Rerank, ScoredHypothesis, ranked
-from softsearch.training.cpu_memory import keep_freed_memory
 
 # A point of an ensemble costs a search of the validation set, one of a reranker a new order of lists that are there.
 LENGTH_PENALTIES = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5)
@@ -84,7 +83,6 @@ def tune(options: Tune) -> None:
     Raises:
         SoftsearchError: a model or the text cannot be read, or an option is wrong.
     """
-    keep_freed_memory()
     check(OmegaConf.to_container(options.search, resolve=True), "search")
     systems = open_systems(options.ckpt, options.bundle, options.average)
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]

@@ -29,6 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 import softsearch
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import flatten, nearest, read_options
+from softsearch.app.cpu import tune_cpu
 from softsearch.app.start import end_on_signals, missing_package, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
 
@@ -128,6 +129,7 @@ def sweep_name() -> str | None:
 
 
 def _prepare_process() -> None:
+    tune_cpu()
     register_resolvers()
     logging.raiseExceptions = False  # a log that cannot be written, as on a full disk, prints no tracebacks
     for message in _NOT_FOR_USERS:

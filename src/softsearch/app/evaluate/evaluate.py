@@ -40,7 +40,6 @@ from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.word_dictionary import read_dictionary
-from softsearch.training.cpu_memory import keep_freed_memory
 from softsearch.training.run_folder import write_hypotheses, write_metrics
 
 _COPY = "copy"  # of replace_unknown; ./copy is a file
@@ -52,7 +51,6 @@ def evaluate(config: DictConfig) -> None:
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
-    keep_freed_memory()
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # else it tells each step of a test
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     curve = _check_options(options)

@@ -28,7 +28,6 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
 from softsearch.training.checkpoints.folder import BEST, LAST
-from softsearch.training.cpu_memory import keep_compiled_kernels, keep_freed_memory
 from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
 from softsearch.training.module import TranslationModule
@@ -45,7 +44,7 @@ def train(config: DictConfig) -> None:
     Raises:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
     """
-    _prepare_process()
+    _quieten_lightning()
     options, resolved = read_options(config, Train), plain(config)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
@@ -92,11 +91,9 @@ def train(config: DictConfig) -> None:
     trainer.strategy.barrier()
 
 
-def _prepare_process() -> None:
-    """Sets up memory and logging, before PyTorch allocates and Lightning speaks."""
-    keep_freed_memory()
-    keep_compiled_kernels()
-    for name in ("lightning.pytorch", "lightning.fabric"):  # what it says there, our own log says better
+def _quieten_lightning() -> None:
+    """Silences what our own log says better, and all logs but the first process's."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
         logging.getLogger("softsearch").setLevel(logging.WARNING)

@@ -1,0 +1,61 @@
+"""Every command tunes its process before it imports PyTorch, and leaves alone what the user has set."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from softsearch.app.cpu import KERNELS, SPIN_COUNT, tune_cpu
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+        monkeypatch.setenv(name, "")  # so that it is put back, whatever the test does
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("softsearch.app.cpu.sys.platform", "none")  # malloc's settings would stay after the test
+
+
+def test_limits_are_set() -> None:
+    tune_cpu()
+    assert os.environ["GOMP_SPINCOUNT"] == str(SPIN_COUNT)
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == str(KERNELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("GOMP_SPINCOUNT", "7"), ("OMP_WAIT_POLICY", "active"), ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "9")],
+)
+def test_what_the_user_has_set_stays(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    tune_cpu()
+    assert os.environ[name] == value
+    assert ("GOMP_SPINCOUNT" in os.environ) == (name != "OMP_WAIT_POLICY")
+
+
+@pytest.mark.parametrize("entry", ["run", "job"])
+def test_commands_are_tuned_before_pytorch_is_imported(entry: str) -> None:
+    """Launchers start processes that have only the job of a command."""
+    code = f"""
+import sys
+import hydra
+from softsearch.app import cpu
+from softsearch.app.config import command
+
+def tuned():
+    assert "torch" not in sys.modules
+    if sys.argv[1:] != ["later"]:
+        sys.exit("tuned")
+    sys.argv[1:] = []
+
+def main(**_):
+    return lambda job: lambda: job(None)
+
+sys.argv[1:] = {["later"] if entry == "job" else []}
+command.tune_cpu = tuned
+hydra.main = main
+command.run("compare", "builtins.print")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "tuned\n")
