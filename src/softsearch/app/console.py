@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
+from rich.table import Table
 
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
@@ -16,6 +17,12 @@ def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
 def say(text: str) -> None:
     """Prints lines to standard output without breaking or colouring them."""
     plain_console().print(text, soft_wrap=True, highlight=False)
+
+
+def print_table(table: Table) -> None:
+    """Prints a table, which is not folded where it is piped into a file."""
+    console = plain_console()
+    (console if console.is_terminal else plain_console(width=1000)).print(table)
 
 
 @contextmanager

@@ -1,22 +1,22 @@
 """``compare``: a table of many runs, printed and written as CSV, with a Pareto picture."""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from operator import ge
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
 
 from softsearch.app.compare.run_folders import Run, find_folders, read_runs
 from softsearch.app.config.options import Compare
-from softsearch.app.console import plain_console, say
+from softsearch.app.console import print_table, say
 from softsearch.errors import ConfigError
 from softsearch.report.charts import draw_pareto
 from softsearch.report.folder import all_or_nothing
 
-_WIDE = 1000  # characters; of a table that is piped into a file
 _COLUMNS = {  # of the table: the field of a run and its format
     "BLEU": ("bleu", ".1f"),
     "chrF": ("chrf", ".1f"),
@@ -30,12 +30,10 @@ _COLUMNS = {  # of the table: the field of a run and its format
 
 @dataclass(frozen=True)
 class Comparison:
-    """Runs with scores, best BLEU first, and those without."""
+    """Runs side by side."""
 
-    scored: list[Run]
-    unscored: list[Run]
-    points: NDArray[np.float64]  # [scored, objectives], NaN where a run lacks a metric
-    front: list[bool]  # of the scored
+    runs: list[Run]  # best BLEU first, those without scores last
+    points: dict[int, list[float]]  # of the picture: number of a run to its values of the objectives
     objectives: dict[str, str]  # name to maximize or minimize
     warnings: list[str]
 
@@ -47,8 +45,8 @@ def compare(options: Compare) -> None:
         ConfigError: ``runs`` names no folder, or none of them has scores.
     """
     comparison = compare_runs(read_runs(find_folders(options.runs), options.split))
-    if not comparison.scored:
-        reasons = "; ".join(f"{run.folder}: {run.missing}" for run in comparison.unscored)
+    if comparison.runs[0].bleu is None:
+        reasons = "; ".join(f"{run.folder}: {run.missing}" for run in comparison.runs)
         raise ConfigError(f"runs: no run has scores ({reasons}); name folders of finished runs")
     print_comparison(comparison)
     with all_or_nothing(options.run_dir) as new:
@@ -57,82 +55,68 @@ def compare(options: Compare) -> None:
 
 
 def compare_runs(runs: Sequence[Run]) -> Comparison:
-    """Orders runs and finds those that no other one beats in BLEU, speed and size together.
+    """Orders runs and marks those that no other one beats in BLEU, speed and size together.
 
     Speed is that of translating or that of training, whichever more runs have; runs that lack a metric are in the
     table, but neither on the front nor in the picture.
     """
-    scored = sorted((run for run in runs if run.bleu is not None), key=lambda run: -(run.bleu or 0))
+    runs = sorted(runs, key=lambda run: math.inf if run.bleu is None else -run.bleu)
+    runs = [replace(run, number=number) for number, run in enumerate(runs, 1)]
+    scored = [run for run in runs if run.bleu is not None]
     speed = max(("translating", "training"), key=lambda name: sum(getattr(run, name) is not None for run in scored))
     objectives = {"BLEU": "maximize", f"tokens/s, {speed}": "maximize", "parameters": "minimize"}
-    points = np.array([[run.bleu, getattr(run, speed), run.parameters] for run in scored], dtype=np.float64)
-    points = points.reshape(len(scored), len(objectives))
-    complete = np.asarray(np.isfinite(points).all(axis=1))
+    points = {run.number: [getattr(run, field) for field in ("bleu", speed, "parameters")] for run in scored}
+    points = {number: point for number, point in points.items() if None not in point}
+    front = pareto_front({number: [bleu, rate, -size] for number, (bleu, rate, size) in points.items()})
     warnings = _warnings(scored)
-    if lacking := [run.name for run, is_complete in zip(scored, complete, strict=True) if not is_complete]:
+    if lacking := [run.name for run in scored if run.number not in points]:
         warnings.append(
             f"not in the picture, because speed while {speed} or parameters are missing: {', '.join(lacking)}"
         )
-    front = complete & pareto_front(points, objectives)
-    unscored = [run for run in runs if run.bleu is None]
-    return Comparison(scored, unscored, points, front.tolist(), objectives, warnings)
+    return Comparison([replace(run, pareto=run.number in front) for run in runs], points, objectives, warnings)
 
 
-def pareto_front(points: NDArray[np.floating], objectives: Mapping[str, str]) -> NDArray[np.bool_]:
-    """Which points ``[runs, objectives]`` no other one equals or beats in all objectives and beats in one, ``[runs]``.
-
-    ``objectives`` map a name to ``maximize`` or ``minimize``; NaN beats nothing.
-    """
-    signed = points * np.array([1.0 if direction == "maximize" else -1.0 for direction in objectives.values()])
-    as_good = (signed[:, None] >= signed[None]).all(axis=-1)  # [other, run]
-    better = (signed[:, None] > signed[None]).any(axis=-1)
-    return ~(as_good & better).any(axis=0)
+def pareto_front(points: Mapping[int, Sequence[float]]) -> set[int]:
+    """The keys of the points that no other one equals or exceeds in all objectives and exceeds in one."""
+    return {
+        key
+        for key, point in points.items()
+        if not any(other != point and all(map(ge, other, point)) for other in points.values())
+    }
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
-    """Writes ``results.csv`` and, where there are two points, ``pareto.png``; returns their names."""
-    runs = [*comparison.scored, *comparison.unscored]
-    front = [*comparison.front, *[False] * len(comparison.unscored)]
+    """Writes ``results.csv`` and, if there are two points, ``pareto.png``; returns their names."""
+    runs, points = comparison.runs, comparison.points
     with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ["number", "pareto", *asdict(runs[0])])
+        writer = csv.DictWriter(file, list(asdict(runs[0])))
         writer.writeheader()
-        for number, (run, best) in enumerate(zip(runs, front, strict=True), 1):
-            writer.writerow({"number": number, "pareto": best, **asdict(run)})
-    complete = np.isfinite(comparison.points).all(axis=1)
-    if complete.sum() < 2:
+        writer.writerows(map(asdict, runs))
+    if len(points) < 2:
         return ["results.csv"]
-    numbers = [int(index) + 1 for index in np.flatnonzero(complete)]
-    best = np.array(comparison.front)[complete].tolist()
-    draw_pareto(comparison.points[complete], numbers, comparison.objectives, best, folder / "pareto.png")
+    front = [run.pareto for run in runs if run.number in points]
+    draw_pareto(np.array(list(points.values())), list(points), comparison.objectives, front, folder / "pareto.png")
     return ["results.csv", "pareto.png"]
 
 
 def print_comparison(comparison: Comparison) -> None:
     """Prints the table, warnings, and the runs without scores."""
-    console = plain_console()
-    if not console.is_terminal:
-        console = plain_console(width=_WIDE)
-    console.print(_table(comparison))
-    for warning in comparison.warnings:
-        say(f"warning: {warning}")
-    for run in comparison.unscored:
-        say(f"no scores: {run.name}: {run.missing}")
-
-
-def _table(comparison: Comparison) -> Table:
-    """The runs with their metrics; metrics that none has are left out."""
+    scored = [run for run in comparison.runs if run.bleu is not None]
     table = Table(title="best BLEU first, * on the Pareto front of BLEU, speed and size", title_justify="left")
-    columns = {
-        name: ["" if (value := getattr(run, field)) is None else format(value, form) for run in comparison.scored]
+    columns = {  # those that any run has
+        name: ["" if (value := getattr(run, field)) is None else format(value, form) for run in scored]
         for name, (field, form) in _COLUMNS.items()
+        if any(getattr(run, field) is not None for run in scored)
     }
-    columns = {name: cells for name, cells in columns.items() if any(cells)}
     for name in ("no.", "run", "model", *columns):
         table.add_column(name, justify="right" if name in columns else "left", overflow="fold")
-    for index, (run, best) in enumerate(zip(comparison.scored, comparison.front, strict=True)):
-        cells = (cells[index] for cells in columns.values())
-        table.add_row(f"{index + 1}{'*' if best else ''}", run.name, run.model, *cells)
-    return table
+    for run, *cells in zip(scored, *columns.values(), strict=True):
+        table.add_row(f"{run.number}{'*' * run.pareto}", run.name, run.model, *cells)
+    print_table(table)
+    for warning in comparison.warnings:
+        say(f"warning: {warning}")
+    for run in comparison.runs[len(scored) :]:
+        say(f"no scores: {run.name}: {run.missing}")
 
 
 def _warnings(scored: Sequence[Run]) -> list[str]:

@@ -20,11 +20,13 @@ from softsearch.training.run_folder import METRICS
 _SWEEP = "results.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
-    """One system that was trained or evaluated."""
+    """A system that was trained or evaluated."""
 
-    name: str
+    number: int = 0  # in the table
+    pareto: bool = False  # whether it is on the front
+    name: str = ""
     folder: str
     model: str = ""
     bleu: float | None = None
@@ -40,10 +42,10 @@ class Run:
 
 
 def find_folders(runs: Path | list[Path]) -> list[Path]:
-    """The folders that ``runs`` names: a path, a glob, or a list of both.
+    """The folders that ``runs`` names by paths, globs, or a list of both.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: ``runs`` names no folder.
     """
     patterns = runs if isinstance(runs, list) else [runs]
     if not patterns:
@@ -63,11 +65,12 @@ def find_folders(runs: Path | list[Path]) -> list[Path]:
 
 
 def read_runs(folders: list[Path], split: str) -> list[Run]:
-    """A row for each system in the folders, and one with the reason for each folder that has none.
+    """A row for every system in the folders, and one with the reason for every folder that has none.
 
-    They are folders of runs, whose scores of ``split`` are read, of evaluations, of sweeps, or of such folders.
+    The folders are of runs, whose scores of ``split`` are read, of evaluations, of sweeps, or hold such folders.
     """
-    runs = [run for folder in folders for run in _read(folder, split)]
+    empty = "it lists neither systems nor trials"
+    runs = [run for folder in folders for run in [*_read(folder, split)] or [_unscored(folder, empty)]]
     common = os.path.commonpath([os.path.abspath(run.folder) for run in runs])  # noqa: PTH100 - links keep their names
     return [replace(run, name=_name(run, common)) for run in runs]
 
@@ -81,7 +84,7 @@ def _name(run: Run, common: str) -> str:
 
 
 def _read(folder: Path, split: str) -> Iterator[Run]:
-    """Rows that are named after their systems, if at all."""
+    """Rows whose names are those of their systems, if any."""
     try:
         if (report := _json(folder / REPORT)) is not None and "systems" in report:
             yield from [_evaluated(folder, report, system) for system in report["systems"]]  # all or none of a file
@@ -103,7 +106,7 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
 
 
 def _json(path: Path) -> Any:
-    """The content of a file; None where there is none."""
+    """The content of a file; None if there is no such file."""
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
@@ -134,21 +137,24 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
     path = folder / "config.yaml"
     config: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
     data = config.get("data", {})
-    corpus = [str(data.get("_target_", "")).rpartition(".")[2]]
-    corpus += [str(data[key]) for key in ("test_set", "variant", "test") if data.get(key) is not None]
-    parameters = metrics.get("model/parameters")
+    corpus = [data.get("_target_", "").rpartition(".")[2], *map(data.get, ("test_set", "variant", "test"))]
+    parameters = _number(metrics, "model/parameters")
     return Run(
-        name="",
         folder=str(folder),
         model=str(config.get("name", "")),
         bleu=bleu,
-        chrf=metrics.get(f"{split}/chrf"),
-        ter=metrics.get(f"{split}/ter"),
-        training=metrics.get("train/tokens_per_second"),
+        chrf=_number(metrics, f"{split}/chrf"),
+        ter=_number(metrics, f"{split}/ter"),
+        training=_number(metrics, "train/tokens_per_second"),
         parameters=None if parameters is None else int(parameters),
-        test_set=" ".join(filter(None, [*corpus, split])) if any(corpus) else "",
+        test_set=" ".join(str(part) for part in [*corpus, split] if part) if any(corpus) else "",
         signature=plain_signature(str(metrics.get("signatures", {}).get(f"{split}/bleu", ""))),
     )
+
+
+def _number(metrics: dict[str, Any], key: str) -> float | None:
+    value = float(metrics.get(key, math.nan))
+    return value if math.isfinite(value) else None
 
 
 def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[Run]:
@@ -163,4 +169,4 @@ def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[R
 
 
 def _unscored(folder: Path, reason: str) -> Run:
-    return Run(name="", folder=str(folder), missing=reason)
+    return Run(folder=str(folder), missing=reason)

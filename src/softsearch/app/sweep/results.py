@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
 from rich.table import Table
 
-from softsearch.app.console import plain_console
+from softsearch.app.console import print_table, say
 from softsearch.app.sweep.study import Plan
 from softsearch.report.charts import draw_pareto
 from softsearch.report.folder import all_or_nothing, file_name
@@ -80,12 +80,9 @@ def _print(rows: list[dict[str, Any]], plan: Plan) -> None:
     table = Table(*columns, title=f"{plan.study}: {len(rows)} trials, * is best")
     for row in rows[:_SHOWN]:
         table.add_row(f"{row['trial']}{'*' if row['best'] else ''}", *(_cell(row[name]) for name in columns[1:]))
-    console = plain_console()
-    if not console.is_terminal:
-        console = plain_console(width=sum(max(len(name), 12) + 3 for name in columns) + 1)
-    console.print(table)
+    print_table(table)
     if len(rows) > _SHOWN:
-        console.print(f"the other {len(rows) - _SHOWN} are in results.csv")
+        say(f"the other {len(rows) - _SHOWN} are in results.csv")
 
 
 def _cell(value: Any) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from softsearch.app.compare.compare import compare_runs, pareto_front, print_comparison, write_comparison
 from softsearch.app.compare.run_folders import Run
@@ -12,9 +13,24 @@ from softsearch.app.compare.run_folders import Run
 SIGNATURE = "nrefs:1|tok:none"
 
 
-def trained(name: str, bleu: float, training: float | None, parameters: int | None, **more: str) -> Run:
-    values = {"test_set": "t", "signature": SIGNATURE} | more
-    return Run(name, f"runs/{name}", "rnn", bleu, training=training, parameters=parameters, **values)
+def trained(
+    name: str,
+    bleu: float,
+    training: float | None,
+    parameters: int | None,
+    test_set: str = "t",
+    signature: str = SIGNATURE,
+) -> Run:
+    return Run(
+        name=name,
+        folder=f"runs/{name}",
+        model="rnn",
+        bleu=bleu,
+        training=training,
+        parameters=parameters,
+        test_set=test_set,
+        signature=signature,
+    )
 
 
 RUNS = [
@@ -23,31 +39,34 @@ RUNS = [
     trained("good", 41.0, 12_100, 2_400_000),
     trained("large", 41.9, 1_500, 44_000_000),
     trained("unknown", 39.0, 5_100, None),
-    Run("dead", "runs/dead", missing="the run has not ended"),
+    Run(name="dead", folder="runs/dead", missing="the run has not ended"),
 ]
+
+
+def front_of(points: NDArray[np.float64]) -> list[bool]:
+    front = pareto_front(dict(enumerate(points.tolist())))
+    return [index in front for index in range(len(points))]
 
 
 def test_the_front_is_what_nothing_beats() -> None:
     points = np.array([[3.0, 1.0], [2.0, 2.0], [1.0, 3.0], [1.0, 2.0], [2.0, 2.0], [0.0, 9.0]])
-    ways = {"a": "maximize", "b": "maximize"}
-    assert pareto_front(points, ways).tolist() == [True, True, True, False, True, True]
-    assert pareto_front(points, {"a": "maximize", "b": "minimize"}).tolist() == [True] + [False] * 5
+    assert front_of(points) == [True, True, True, False, True, True]
+    assert front_of(points * (1, -1)) == [True] + [False] * 5
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_front_is_that_of_the_definition(seed: int) -> None:
     points = np.random.default_rng(seed).integers(0, 5, size=(40, 3)).astype(float)
-    signed = points * [1, 1, -1]
-    expected = [not any((q >= p).all() and (q > p).any() for q in signed) for p in signed]
-    assert pareto_front(points, {"a": "maximize", "b": "maximize", "c": "minimize"}).tolist() == expected
+    expected = [not any((q >= p).all() and (q > p).any() for q in points) for p in points]
+    assert front_of(points) == expected
     assert 0 < sum(expected) < 40
 
 
 def test_runs_are_ordered_and_the_best_are_starred() -> None:
     comparison = compare_runs(RUNS)
-    assert [run.name for run in comparison.scored] == ["large", "good", "unknown", "beaten", "small"]
-    assert comparison.front == [True, True, False, False, True]
-    assert [run.name for run in comparison.unscored] == ["dead"]
+    assert [run.name for run in comparison.runs] == ["large", "good", "unknown", "beaten", "small", "dead"]
+    assert [run.number for run in comparison.runs] == [1, 2, 3, 4, 5, 6]
+    assert [run.name for run in comparison.runs if run.pareto] == ["large", "good", "small"]
     assert comparison.warnings == [
         "not in the picture, because speed while training or parameters are missing: unknown"
     ]
@@ -63,10 +82,11 @@ def test_the_table_has_the_metrics_that_any_run_has(capsys: pytest.CaptureFixtur
 
 
 def test_speed_is_the_kind_that_more_runs_have() -> None:
-    evaluated = [Run(n, n, bleu=b, translating=s, parameters=7) for n, b, s in (("a", 1.0, 9.0), ("b", 2.0, 8.0))]
+    speeds = (("a", 1.0, 9.0), ("b", 2.0, 8.0))
+    evaluated = [Run(name=n, folder=n, bleu=b, translating=s, parameters=7) for n, b, s in speeds]
     comparison = compare_runs([*evaluated, trained("c", 3.0, 99.0, 7)])
     assert list(comparison.objectives) == ["BLEU", "tokens/s, translating", "parameters"]
-    assert comparison.front == [False, True, True]  # c has no speed while translating
+    assert [run.pareto for run in comparison.runs] == [False, True, True]  # c has no speed while translating
 
 
 @pytest.mark.parametrize("key", ["test_set", "signature"])
@@ -77,7 +97,9 @@ def test_scores_that_cannot_be_compared_are_said_to_be(key: str) -> None:
 
 
 def test_training_and_evaluation_may_have_the_same_test_set() -> None:
-    evaluated = Run("b", "b", bleu=2.0, translating=1.0, parameters=1, test_set="t.en, t.de", signature=SIGNATURE)
+    evaluated = Run(
+        name="b", folder="b", bleu=2.0, translating=1.0, parameters=1, test_set="t.en, t.de", signature=SIGNATURE
+    )
     first, second = compare_runs([trained("a", 1.0, None, 1), evaluated]).warnings
     assert "(t; t.en, t.de): compare their scores only if that is the same text" in first
     assert second.startswith("not in the picture")

@@ -32,6 +32,8 @@ def trained(folder: Path, config: str = CONFIG, **changed: Any) -> Path:
 def test_a_trained_run(tmp_path: Path) -> None:
     (run,) = read_runs([trained(tmp_path / "a")], "test")
     assert asdict(run) == {
+        "number": 0,
+        "pareto": False,
         "name": "a",
         "folder": str(tmp_path / "a"),
         "model": "rnnsearch",
@@ -91,6 +93,8 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
         ({"metrics.json": '{"test/bleu": 1}', "config.yaml": "- a"}, "its files cannot be read: AttributeError"),
         ({"report.json": '{"systems": [{}]}'}, "its files cannot be read: KeyError: 'scores'"),
         ({"results.json": '[{"trial": 1}]'}, "its files cannot be read: KeyError: 'folder'"),
+        ({"results.json": "[]"}, "it lists neither systems nor trials"),
+        ({"metrics.json": '{"test/bleu": 1, "test/chrf": "x"}'}, "its files cannot be read: ValueError"),
     ],
 )
 def test_a_folder_without_figures_says_why(files: dict[str, str], reason: str, tmp_path: Path) -> None:
