@@ -15,8 +15,7 @@ from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.systems.reranking import is_rerank
-from softsearch.app.train.parts import build_callbacks, build_training
-from softsearch.app.train.train import GIVEN
+from softsearch.app.train.train import GIVEN, build_callbacks, build_training
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]

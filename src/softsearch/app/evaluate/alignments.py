@@ -6,12 +6,14 @@ from pathlib import Path
 
 from softsearch.app.config.options import Evaluate
 from softsearch.errors import ConfigError
-from softsearch.evaluation.alignment_error import Gold, read_gold
+from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
 from softsearch.evaluation.schema import Picture, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.word_alignment import Alignment, links, pharaoh
+from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links, pharaoh
 from softsearch.report.folder import file_name
 from softsearch.report.heatmap import draw_alignments
+from softsearch.runtime.system import System
+from softsearch.search.interface import Hypothesis
 
 _MAX_DRAWN = 40  # units of a side of a picture that can be read
 _FOLDER = "alignments"
@@ -31,18 +33,42 @@ def read_alignment_options(options: Evaluate, text: HeldOutText) -> list[Gold] |
         )
     if options.gold is None:
         return None
-    counts = [(len(_words(src)), len(_words(tgt))) for src, tgt in zip(*text.lines, strict=True)]
+    sources, references = ([len(list(filter(None, line.split(" ")))) for line in side] for side in text.lines)
+    counts = list(zip(sources, references, strict=True))
     return read_gold(options.gold, counts, first=options.gold_first)
 
 
-def write_alignments(
-    folder: Path, report: SystemReport, alignments: Sequence[Alignment], options: Evaluate
-) -> SystemReport:
-    """Writes the alignments of a system and pictures of some, and returns its report with these.
+def measure_alignments(
+    system: System, text: HeldOutText, hypotheses: Sequence[Hypothesis], gold: list[Gold] | None, options: Evaluate
+) -> tuple[float | None, list[Alignment] | None]:
+    """The alignment error rate on the references, and the alignments of the translations.
 
-    ``alignments/SYSTEM.txt`` has a line for each sentence; with pieces, ``SYSTEM.src.txt`` and ``SYSTEM.tgt.txt`` hold
+    Either is None if it is not asked for, or if the model has no attention.
+    """
+    src, references = (
+        [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
+        for side, lines in zip(text.encode(system.tokenizers), text.lines, strict=True)
+    )
+    aer, alignments = None, None
+    if gold is not None:
+        forced = align(system.step_fn, system.tokenizers, src, references, units="words")
+        aer = None if forced is None else alignment_error_rate([links(alignment) for alignment in forced], gold)
+    if options.alignments:
+        tgt = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses]
+        alignments = align(system.step_fn, system.tokenizers, src, tgt, units=options.alignment_units)
+    return aer, alignments
+
+
+def write_alignments(
+    folder: Path, report: SystemReport, alignments: Sequence[Alignment] | None, options: Evaluate
+) -> SystemReport:
+    """Writes the alignments of a system, if there are any, and pictures of some; returns its report with these.
+
+    ``alignments/SYSTEM.txt`` has a line for every sentence; with pieces, ``SYSTEM.src.txt`` and ``SYSTEM.tgt.txt`` hold
     the numbered pieces.
     """
+    if alignments is None:
+        return report
     name = file_name(report.name)
     texts = {f"{name}.txt": [pharaoh(links(alignment)) for alignment in alignments]}
     if options.alignment_units == "pieces":
@@ -71,7 +97,3 @@ def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment])
     ]
     step = max(1, len(drawable) // max(heatmaps, 1))
     return drawable[::step][:heatmaps]
-
-
-def _words(line: str) -> list[str]:
-    return [word for word in line.split(" ") if word]

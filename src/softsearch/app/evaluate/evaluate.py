@@ -1,7 +1,6 @@
 """Evaluation of checkpoints, bundles and ensembles of them on a test set, into a report's folder."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import build, check, read_options
 from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
-from softsearch.app.evaluate.alignments import read_alignment_options, write_alignments
+from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import show_report
 from softsearch.app.systems.open import open_any, open_systems
@@ -21,7 +20,6 @@ from softsearch.app.systems.reranking import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
-from softsearch.evaluation.alignment_error import Gold, alignment_error_rate
 from softsearch.evaluation.baselines import compare_signatures, read_earlier
 from softsearch.evaluation.bootstrap import compare
 from softsearch.evaluation.measure import Evaluator
@@ -31,7 +29,7 @@ from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.train_test_overlap import find_overlap
-from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links
+from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle, open_shortlist
@@ -51,7 +49,7 @@ def evaluate(config: DictConfig) -> None:
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # else it tells each step of a test
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs every step of a significance test
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     curve = _check_options(options)
     members = open_systems(options.ckpt, options.bundle, options.average)
@@ -61,10 +59,7 @@ def evaluate(config: DictConfig) -> None:
     members = [_with_shortlist(system, options) for system in members]
     systems = _with_ensemble(members, options)
     gold = read_alignment_options(options, text)
-    dictionary: dict[str, str] | None = None
-    if options.replace_unknown is not None:
-        dictionary = {} if options.replace_unknown == _COPY else read_dictionary(Path(options.replace_unknown))
-    evaluator = Evaluator(text=text, dictionary=dictionary, progress=progress)
+    evaluator = Evaluator(text=text, dictionary=_dictionary(options.replace_unknown), progress=progress)
     names = [system.name for system in systems]
     earlier = [] if options.against is None else read_earlier(options.against, text, names)
     warnings = [
@@ -72,11 +67,18 @@ def evaluate(config: DictConfig) -> None:
         for system in members
         if system.text_form != text.text_form
     ]
-    reports, alignments = [], []
+    reports, alignments = [], {}
     for system in systems:
-        report, aligned, problems = _measure(evaluator, system, options, curve, gold)
-        reports.append(report)
-        alignments.append(aligned)
+        strategy = build_search(options.search, system.tokenizers)
+        report, hypotheses, problems = evaluator.measure(system, strategy, _describe(system, options))
+        if curve:
+            points, unproven = search_curve(evaluator, system, curve, curve_options(options.search))
+            report = replace(report, search_curve=points)
+            problems += unproven
+        aer, alignments[system.name] = measure_alignments(system, text, hypotheses, gold, options)
+        if options.alignments and alignments[system.name] is None:
+            problems.append(f"{system.name}: no alignments, because the model has no attention")
+        reports.append(replace(report, aer=aer))
         warnings += problems
     warnings += compare_signatures(reports[0], earlier)
     overlap: dict[str, int] = {}
@@ -108,7 +110,7 @@ def _with_ensemble(members: list[System], options: Evaluate) -> list[System]:
 
 
 def _with_shortlist(system: System, options: Evaluate) -> System:
-    """The system with a shortlist, where one is asked for: a bundle's own, or one of a checkpoint's training text."""
+    """The system with a shortlist, if one is asked for: a bundle's own, or one of a checkpoint's training text."""
     frequent = options.shortlist.frequent
     if frequent is None:
         return system
@@ -122,35 +124,14 @@ def _with_shortlist(system: System, options: Evaluate) -> System:
     return replace(system, step_fn=TorchStepFunction(system.step_fn.model, Shortlist(*tables)))
 
 
-def _measure(
-    evaluator: Evaluator, system: System, options: Evaluate, curve: dict[str, SearchStrategy], gold: list[Gold] | None
-) -> tuple[SystemReport, list[Alignment] | None, list[str]]:
-    """The report of a system, the alignments of its translations, and warnings."""
-    strategy = build_search(options.search, system.tokenizers)
-    report, hypotheses, warnings = evaluator.measure(system, strategy, _describe(system, options))
-    if curve:
-        points, unproven = search_curve(evaluator, system, curve, curve_options(options.search))
-        report = replace(report, search_curve=points)
-        warnings += unproven
-    src, references = (
-        [Sentence(ids, line) for ids, line in zip(side, lines, strict=True)]
-        for side, lines in zip(evaluator.text.encode(system.tokenizers), evaluator.text.lines, strict=True)
-    )
-    if gold is not None:
-        forced = align(system.step_fn, system.tokenizers, src, references, units="words")
-        aer = None if forced is None else alignment_error_rate([links(alignment) for alignment in forced], gold)
-        report = replace(report, aer=aer)
-    if not options.alignments:
-        return report, None, warnings
-    tgt = [Sentence(h.tokens, truncated=h.truncated) for h in hypotheses]
-    alignments = align(system.step_fn, system.tokenizers, src, tgt, units=options.alignment_units)
-    if alignments is None:
-        warnings.append(f"{system.name}: no alignments, because the model has no attention")
-    return report, alignments, warnings
+def _dictionary(replace_unknown: str | None) -> dict[str, str] | None:
+    if replace_unknown is None:
+        return None
+    return {} if replace_unknown == _COPY else read_dictionary(Path(replace_unknown))
 
 
 def _describe(system: System, options: Evaluate) -> str:
-    """The search in words, with all that goes with it."""
+    """The search and what goes with it, in words."""
     frequent, unknown = options.shortlist.frequent, options.replace_unknown
     words = [describe_search(options.search)]
     words += [f"ensemble by {options.ensemble}"] if isinstance(system.step_fn, Ensemble) else []
@@ -178,19 +159,15 @@ def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, i
     )
 
 
-def _write(report: Report, alignments: Sequence[list[Alignment] | None], text: HeldOutText, options: Evaluate) -> None:
-    """Writes the report's folder; ``alignments`` are those of the first systems, which were measured just now."""
-    folder, split = options.run_dir, options.split
-    with all_or_nothing(folder) as new:
-        systems = list(report.systems)
-        for index, aligned in enumerate(alignments):
-            if aligned is not None:
-                systems[index] = write_alignments(new, systems[index], aligned, options)
+def _write(report: Report, alignments: dict[str, list[Alignment] | None], text: HeldOutText, options: Evaluate) -> None:
+    """Writes the report's folder and shows the report; ``alignments`` are by system."""
+    with all_or_nothing(options.run_dir) as new:
+        systems = [write_alignments(new, system, alignments.get(system.name), options) for system in report.systems]
         report = replace(report, systems=systems)
         for system in systems:
-            name = split if len(systems) == 1 else f"{split}.{file_name(system.name)}"
+            name = options.split if len(systems) == 1 else f"{options.split}.{file_name(system.name)}"
             write_hypotheses(new, name, system.hypotheses)
-        write_metrics(new, *report_metrics(systems[0], text).prefixed(split))
+        write_metrics(new, *report_metrics(systems[0], text).prefixed(options.split))
         write_report(report, new)
         write_page(report, new)
-    show_report(report, folder)
+    show_report(report, options.run_dir)

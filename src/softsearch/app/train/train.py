@@ -1,4 +1,4 @@
-"""Training from a config, as prose: parts, data, model, fit, test."""
+"""``train``: a model from a config, trained and tested."""
 
 import logging
 import os
@@ -6,40 +6,51 @@ from pathlib import Path
 from typing import Any
 
 import lightning
+import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
+from torch import nn
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, with_weights
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Export, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
-from softsearch.app.export import export
+from softsearch.app.export import export, recommended_search
 from softsearch.app.results import report
-from softsearch.app.systems.reranking import build_search
-from softsearch.app.train.parts import build_parts
+from softsearch.app.systems.reranking import build_search, is_rerank
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.interface import Seq2Seq
+from softsearch.training.callbacks.dashboard import Dashboard
+from softsearch.training.callbacks.throughput import Throughput
+from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
+from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
-from softsearch.training.module import TranslationModule
+from softsearch.training.module import TranslationModule, make_optimizer
+from softsearch.training.optimizer.lazy_adam import check_takes_sparse
 from softsearch.training.run_folder import read_metrics
 
 log = logging.getLogger(__name__)
 GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
+_METRICS = ("val/loss", "val/perplexity")  # of every validation
+_OF_TRANSLATIONS = ("val/bleu", "val/chrf", "val/exact_match")
 
 
 @closing_run()
 def train(config: DictConfig) -> None:
     """Trains a model and tests its best checkpoint; everything ends up in the run's folder.
+
+    What needs no data is built first, so that mistakes in the config cost no time.
 
     Raises:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
@@ -48,9 +59,10 @@ def train(config: DictConfig) -> None:
     options, resolved = read_options(config, Train), plain(config)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
-    parts = build_parts(options)
-    trainer = parts.trainer
-    _refuse_sweep_of_processes(trainer)
+    training, callbacks = build_training(options), build_callbacks(options)
+    exports_bundle = any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks)
+    _check_search(options.search, exports_bundle)
+    trainer = _build_trainer(options, callbacks)
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir)
     lightning.seed_everything(options.seed, verbose=False)
 
@@ -61,7 +73,7 @@ def train(config: DictConfig) -> None:
     model = build_model(options.model, tokenizers)
     if checkpoint is None:
         load_vectors(options.vectors, model, tokenizers)
-    module = TranslationModule(model=model, **parts.training)
+    module = TranslationModule(model=model, **training)
     search = check_attention(build_search(options.search, tokenizers), model)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
@@ -76,7 +88,10 @@ def train(config: DictConfig) -> None:
     with restoring(checkpoint):
         trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
-    model = _best_model(options) if parts.keeps_best else model
+    if any(isinstance(saver, ModelCheckpoint) and saver.monitor and saver.best_model_path for saver in callbacks):
+        # A new model, because FSDP has taken the trained one apart; of the config, whose classes may be the user's own.
+        best = read_contents(options.run_dir / "checkpoints" / BEST)
+        model = with_weights(build_model(options.model, best.tokenizers), best)
     model.to(trainer.strategy.root_device)
     split = "test" if "test" in data.prepared.splits else "val"
     source = data.source
@@ -85,8 +100,12 @@ def train(config: DictConfig) -> None:
     for logger in loggers:
         logger.log_metrics({f"{split}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
         logger.finalize("success")
-    report(options.run_dir, split, hypotheses, scores, {"model/parameters": float(parameters), **parts.summary})
-    if parts.exports_bundle:
+    counted = {"model/parameters": float(parameters)}
+    for callback in callbacks:
+        if isinstance(callback, Throughput | FaultySteps):
+            counted |= callback.summary
+    report(options.run_dir, split, hypotheses, scores, counted)
+    if exports_bundle:
         _log_bundle(options, loggers)
     trainer.strategy.barrier()
 
@@ -99,21 +118,70 @@ def _quieten_lightning() -> None:
         logging.getLogger("softsearch").setLevel(logging.WARNING)
 
 
-def _refuse_sweep_of_processes(trainer: lightning.Trainer) -> None:
-    """Lightning starts its processes with the command line of this one, and with it the whole sweep.
+def build_training(options: Train) -> dict[str, Any]:
+    """The loss, method, optimizer and schedule that the TranslationModule takes beside its model, which they fit.
+
+    The model that they are checked with takes no memory, and has vocabularies of as many pieces as are asked for.
 
     Raises:
-        ConfigError: this is a job of a sweep, and has several processes.
+        ConfigError: an option is out of range, or the parts do not fit together.
     """
+    training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
+    tgt_size = options.tokenizer.vocab_size
+    with torch.device("meta"):
+        src_size = options.tokenizer.get("src_vocab_size") or tgt_size
+        model = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+    optimizer = make_optimizer(training["optimizer"], nn.Linear(1, 1))
+    check_takes_sparse(optimizer, model)
+    training["scheduler"](optimizer)
+    return training
+
+
+def build_callbacks(options: Train) -> list[Callback]:
+    """The callbacks; the metrics that they and the schedule monitor exist.
+
+    Raises:
+        ConfigError: an option is out of range, or no validation has such a metric.
+    """
+    nodes = {f"callbacks.{name}": node for name, node in options.callbacks.items() if node is not None}
+    callbacks = [build(node) for node in nodes.values()]
+    metrics = _METRICS + _OF_TRANSLATIONS * any(isinstance(callback, TranslateValidation) for callback in callbacks)
+    for key, node in {"scheduler": options.scheduler, **nodes}.items():
+        if "monitor" in node and node.monitor not in metrics:
+            expected = ", ".join(sorted(metrics))
+            raise ConfigError(f"{key}.monitor is {node.monitor!r}, expected one of {expected}; change it")
+    return callbacks
+
+
+def _check_search(search: DictConfig, exports_bundle: bool) -> None:
+    if not is_rerank(search):  # which needs tokenizers
+        build(search)
+    if exports_bundle:
+        try:
+            recommended_search(search)
+        except ConfigError as error:
+            raise ConfigError(f"callbacks.dashboard.bundle is true, but {error}") from error
+
+
+def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Trainer:
+    """The trainer, without loggers.
+
+    Raises:
+        ConfigError: an option is wrong, or a job of a sweep (-m) would have several processes.
+    """
+    trainer: lightning.Trainer = build(
+        options.trainer, callbacks=[*callbacks], logger=False, plugins=[AtomicCheckpointIO()]
+    )
     if trainer.world_size > 1 and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise ConfigError(
             f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
             "whole sweep; use src/sweep.py, whose trials are commands of their own, or sweep with trainer.devices=1"
         )
+    return trainer
 
 
 def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, new: bool) -> None:
-    """Tells the run's folder, the loggers and the log what runs: the config, and the state of the code."""
+    """Writes the config and the state of the code to the run's folder, the loggers and the log."""
     run_dir.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(OmegaConf.create(config), run_dir / "config.yaml")
     if new:  # in an old folder, whose metrics are not continued
@@ -125,18 +193,9 @@ def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, n
         logger.log_hyperparams({**config, "git": git})
 
 
-def _best_model(options: Train) -> Seq2Seq:
-    """A new model with the weights of the best checkpoint: FSDP has taken the trained one apart.
-
-    It is the one that the config names, because the checkpoint may not name classes of the user's own.
-    """
-    best = read_contents(options.run_dir / "checkpoints" / BEST)
-    return with_weights(build_model(options.model, best.tokenizers), best)
-
-
 @rank_zero_only
 def _log_bundle(options: Train, loggers: list[Logger]) -> None:
-    """Exports what was trained, to the run's folder and the loggers."""
+    """Exports the trained model to the run's folder and the loggers."""
     checkpoints = [options.run_dir / "checkpoints" / name for name in (BEST, LAST)]
     ckpt = next((path for path in checkpoints if path.is_file()), None)
     if ckpt is None:
