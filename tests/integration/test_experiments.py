@@ -8,11 +8,11 @@ from hydra import compose, initialize_config_dir
 from softsearch.app.average import average
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import Average
+from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
 from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import step_checkpoints
-from softsearch.training.run_folder import read_metrics
 
 DATA = (
     "data=spellout",

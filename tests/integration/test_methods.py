@@ -14,6 +14,7 @@ from hydra import compose, initialize_config_dir
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -22,7 +23,6 @@ from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import inverse_sigmoid, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.schedules import Plateau
-from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import SMALL
 from tests.unit.training.small_run import small_data, small_module, small_trainer
 

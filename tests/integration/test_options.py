@@ -6,10 +6,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
-from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import SMALL
 
 GROUPS = ("batching", "loss", "method", "optimizer", "scheduler", "search", "tokenizer")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
-from softsearch.training.run_folder import read_metrics
 from tests.integration.commands import ROOT
 
 SMALL = (

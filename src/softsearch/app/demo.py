@@ -12,8 +12,8 @@ import numpy as np
 from rich.table import Table
 
 from softsearch.app.console import plain_console
+from softsearch.app.results import read_metrics
 from softsearch.report.heatmap import draw_alignments
-from softsearch.training.run_folder import read_metrics
 
 RUN = Path("logs/demo")
 BUNDLE = Path("exports/demo")

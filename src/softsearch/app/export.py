@@ -11,6 +11,7 @@ from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console
+from softsearch.app.results import read_metrics
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
@@ -21,7 +22,6 @@ from softsearch.runtime.bundle import check_writable
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
-from softsearch.training.run_folder import read_metrics
 
 
 def export(options: Export) -> None:

@@ -1,17 +1,18 @@
-"""Tables of the final metrics of training and evaluation, and the files of a training run's test."""
+"""Results of training and evaluation: ``metrics.json``, the translations, and tables."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from lightning.pytorch.utilities import rank_zero_only
 from rich.table import Table
 from rich.text import Text
 
 from softsearch.app.console import plain_console, say
 from softsearch.evaluation.metrics import Scores
 from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
-from softsearch.training.run_folder import METRICS, write_hypotheses, write_metrics
 
+METRICS = "metrics.json"
 _PERCENT = ("exact_match", "padding_efficiency", "outside_share")
 _FACTS = {  # of a system, by their fields in its report
     "sentences without unknown words": "no_unk_sentences",
@@ -25,20 +26,42 @@ _FACTS = {  # of a system, by their fields in its report
 }
 
 
-@rank_zero_only
-def report(folder: Path, split: str, hypotheses: list[str], scores: Scores, training: Mapping[str, float]) -> None:
-    """Writes ``metrics.json`` and the hypotheses of a test, and prints them with the training's metrics."""
+def write_metrics(folder: Path, metrics: Mapping[str, float], signatures: Mapping[str, str]) -> None:
+    """Writes the final metrics and the signatures of the scores among them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / METRICS).write_text(json.dumps({**metrics, "signatures": dict(signatures)}, indent=2) + "\n")
+
+
+def read_metrics(folder: Path) -> dict[str, float]:
+    """The final metrics of a run; none if it has not ended."""
+    try:
+        metrics: dict[str, Any] = json.loads((folder / METRICS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+
+
+def write_hypotheses(folder: Path, split: str, hypotheses: Sequence[str]) -> Path:
+    """Writes one translation per line; a line break inside a translation becomes a space."""
+    path = folder / f"{split}.hypotheses.txt"
+    text = "".join(line.replace("\n", " ").replace("\r", " ") + "\n" for line in hypotheses)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def report(folder: Path, split: str, hypotheses: Sequence[str], scores: Scores, training: Mapping[str, float]) -> None:
+    """Writes ``metrics.json`` and the translations of a test, and prints them with the training's metrics."""
     values, signatures = scores.prefixed(split)
     metrics = {**training, **values}
     write_metrics(folder, metrics, signatures)
-    translations = write_hypotheses(folder, split, hypotheses)
+    path = write_hypotheses(folder, split, hypotheses)
     table = Table("metric", "value")
     for name, value in metrics.items():
         table.add_row(name, _value(name, value))
     plain_console().print(table)
     for name, text in signatures.items():
         say(f"{name}: {text}")
-    say(f"translations: {translations}\nmetrics: {folder / METRICS}")
+    say(f"translations: {path}\nmetrics: {folder / METRICS}")
 
 
 def show_report(report: Report, folder: Path) -> None:

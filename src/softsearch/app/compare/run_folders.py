@@ -13,9 +13,9 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
+from softsearch.app.results import METRICS
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, plain_signature
-from softsearch.training.run_folder import METRICS
 
 _SWEEP = "results.json"
 

@@ -14,7 +14,7 @@ from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
-from softsearch.app.results import show_report
+from softsearch.app.results import show_report, write_hypotheses, write_metrics
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.reranking import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
@@ -38,7 +38,6 @@ from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.word_dictionary import read_dictionary
-from softsearch.training.run_folder import write_hypotheses, write_metrics
 
 _COPY = "copy"  # of replace_unknown; ./copy is a file
 

@@ -18,9 +18,9 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
+from softsearch.app.results import METRICS, read_metrics
 from softsearch.app.sweep import die_with_parent
 from softsearch.app.sweep.study import Plan
-from softsearch.training.run_folder import METRICS, read_metrics
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")

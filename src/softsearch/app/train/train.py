@@ -21,7 +21,7 @@ from softsearch.app.config.options import Export, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
 from softsearch.app.export import export, recommended_search
-from softsearch.app.results import report
+from softsearch.app.results import read_metrics, report
 from softsearch.app.systems.reranking import build_search, is_rerank
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
 from softsearch.errors import ConfigError
@@ -38,7 +38,6 @@ from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
 from softsearch.training.module import TranslationModule, make_optimizer
 from softsearch.training.optimizer.lazy_adam import check_takes_sparse
-from softsearch.training.run_folder import read_metrics
 
 log = logging.getLogger(__name__)
 GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
@@ -104,7 +103,8 @@ def train(config: DictConfig) -> None:
     for callback in callbacks:
         if isinstance(callback, Throughput | FaultySteps):
             counted |= callback.summary
-    report(options.run_dir, split, hypotheses, scores, counted)
+    if trainer.is_global_zero:
+        report(options.run_dir, split, hypotheses, scores, counted)
     if exports_bundle:
         _log_bundle(options, loggers)
     trainer.strategy.barrier()
