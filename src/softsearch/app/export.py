@@ -10,7 +10,7 @@ from rich.table import Table
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
-from softsearch.app.console import plain_console
+from softsearch.app.console import plain_console, say
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.texts import training_shortlist
@@ -57,13 +57,12 @@ def export(options: Export) -> None:
     table = Table("file", "bytes", title=str(bundle.path))
     for name, entry in bundle.manifest.files.items():
         table.add_row(name, f"{entry.size:,}")
-    console = plain_console()
-    console.print(table)
-    console.print(
+    plain_console().print(table)
+    say(
         f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
-        f"and {parity.alignments:.1e} in alignments"
+        f"and {parity.alignments:.1e} in alignments\n"
+        f"next: softsearch translate {bundle.path} < in.txt > out.txt"
     )
-    console.print(f"next: softsearch translate {bundle.path} < in.txt > out.txt", soft_wrap=True)
 
 
 def recommended_search(node: DictConfig) -> Strategy:

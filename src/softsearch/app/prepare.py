@@ -1,4 +1,4 @@
-"""Preparation of a run's data beforehand, on all cores, with a report of what they contain."""
+"""``prepare``: a run's data prepared beforehand, on all cores, with a report of what they contain."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from rich.table import Table
 
 from softsearch.app.config.options import Prepare
 from softsearch.app.config.validation import build
-from softsearch.app.console import plain_console
+from softsearch.app.console import plain_console, say
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepared import PreparedData
 
@@ -31,13 +31,12 @@ def prepare(options: Prepare) -> None:
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 
-        progress = draw if console.is_terminal else None  # then the log tells it
+        progress = draw if console.is_terminal else None  # None: it is logged
         prepared = prepare_data(source, tokenizer, options.cache_dir, processes=processes, progress=progress)
     _show(prepared)
 
 
 def _show(prepared: PreparedData) -> None:
-    console = plain_console()
     report = prepared.report()
     table = Table("split", "source | target", "pairs", "kept", "findings")
     for split, corpora in report["corpora"].items():
@@ -45,9 +44,9 @@ def _show(prepared: PreparedData) -> None:
             findings = "\n".join(f"{count:,} {what}" for what, count in corpus["findings"].items())
             files = f"{Path(corpus['src']).name} | {Path(corpus['tgt']).name}"
             table.add_row(split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", findings)
-    console.print(table)
+    plain_console().print(table)
     for split, count in report["also_in_training"].items():
-        console.print(f"{count:,} pairs of {split} are in the training data too")
+        say(f"{count:,} pairs of {split} are in the training data too")
     for split, (src, tgt) in report["tokens"].items():
-        console.print(f"{split}: {src:,} source tokens, {tgt:,} target tokens")
-    console.print(f"prepared: {prepared.folder}", soft_wrap=True, highlight=False)
+        say(f"{split}: {src:,} source tokens, {tgt:,} target tokens")
+    say(f"prepared: {prepared.folder}")

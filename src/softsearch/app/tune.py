@@ -31,7 +31,7 @@ from softsearch.search.ensemble import AVERAGES
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.rerank import Rerank, ScoredHypothesis, ranked
 
-# A point of an ensemble costs a search of the validation set, one of a reranker a new order of lists that are there.
+# A point of an ensemble costs a search of the validation set; a point of a reranker only reorders its n-best lists.
 LENGTH_PENALTIES = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5)
 LANGUAGE_MODEL = (0.0, 0.05, 0.1, 0.2, 0.3)
 MEMBER = (0.0, 0.5, 1.0, 2.0)  # times the first one's
@@ -45,7 +45,7 @@ Trials = list[tuple[Point, float]]
 
 
 class Problem(NamedTuple):
-    """What to tune."""
+    """A tuning problem."""
 
     start: Point
     grids: Mapping[str, Sequence[Any]]  # the values of the options that are tuned; the others stay as at the start
@@ -55,7 +55,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Models:
-    """The models that work together, and the text that they are tuned on."""
+    """The models of an ensemble, and the text that they are tuned on."""
 
     start: Point  # the given options of the ensemble
     systems: Sequence[System]
@@ -64,21 +64,21 @@ class Models:
     metric: Metric
 
     def combined(self, point: Point) -> System:
-        """The ensemble of all of them."""
+        """The ensemble with the options of a point."""
         weights = _values("weights", point)
         return combine(self.systems, point["ensemble"], weights, self.language_model, point["language_model_weight"])
 
     def bleu(self, texts: Sequence[str]) -> float:
-        """BLEU of one translation for each sentence."""
+        """BLEU of one translation per sentence."""
         return float(self.metric.corpus_score(texts, [self.text.references]).score)
 
 
 def tune(options: Tune) -> None:
     """Tunes, prints what helped and writes ``weights.json`` to the run's folder.
 
-    With ``search=rerank`` the sentences are searched once, and the weights of the searching model and of each of
-    ``search.models`` are tuned; else those of the ensemble of all systems and of the language model. Either way the
-    length penalty is tuned too.
+    With ``search=rerank`` the sentences are searched once, and the weights of the searching model and of
+    ``search.models`` are tuned; otherwise those of the ensemble of all systems and of the language model. The length
+    penalty is always tuned too.
 
     Raises:
         SoftsearchError: a model or the text cannot be read, or an option is wrong.
@@ -100,14 +100,14 @@ def tune(options: Tune) -> None:
     validation = {"text": text.name, "sentences": len(text.sources), "signature": str(metric.get_signature())}
     tuned = _tuned(options, trials, validation)
     tuned.save(out)
-    # The same search needs those of its options again that were typed and are not in the file.
+    # The same search also needs the options that were typed and are not in the file.
     typed = [(option, option_key(option)) for option in typed_options()]
     rest = [option for option, key in typed if key.partition(".")[0] == "search" and key not in tuned.options]
     say(f"weights: {out}\nnext: {shlex.join(['python', 'src/evaluate.py', f'weights={out}', *rest])}")
 
 
 def maximize(problem: Problem) -> Trials:
-    """Tries the start, each option alone, and points that Optuna's TPE sampler proposes; or all points if they are few.
+    """Tries the start, every option alone, and points of Optuna's TPE sampler; or all points if they are few.
 
     Returns:
         Different points and their BLEU, in the order of trying.
@@ -136,14 +136,14 @@ def maximize(problem: Problem) -> Trials:
     for name, values in indices.items():  # one option at a time, for TPE to learn from
         for index in values:
             study.enqueue_trial(start | {name: index}, skip_if_exists=True)
-    study.optimize(objective, n_trials=4 * problem.trials)  # it may propose a point again
+    study.optimize(objective, n_trials=4 * problem.trials)  # the sampler may repeat a point
     return list(tried.values())
 
 
 def _ensemble(models: Models, options: Tune) -> Problem:
-    """An ensemble, which searches anew at each point."""
+    """The problem of an ensemble, which translates the text at every point."""
     start, search = dict(models.start), options.search
-    models.combined(start)  # refuses wrong weights before anything is searched for
+    models.combined(start)  # refuses wrong weights before the first search
     grids: dict[str, Sequence[Any]] = {}
     if "length_penalty" in search:
         grids["length_penalty"] = LENGTH_PENALTIES
@@ -171,7 +171,7 @@ def _ensemble(models: Models, options: Tune) -> Problem:
 
 
 def _reranker(models: Models, options: Tune) -> Problem:
-    """A reranker, whose n-best lists are searched for and scored once."""
+    """The problem of a reranker, whose n-best lists are written and scored once."""
     system = models.combined(models.start)
     strategy = cast(Rerank, build_search(options.search, system.tokenizers))
     ids, _ = models.text.encode(system.tokenizers)
@@ -202,7 +202,7 @@ def choice_of_best(
 
 
 def _tuned(options: Tune, trials: Trials, validation: Mapping[str, Any]) -> Tuned:
-    """The best point, as the file has it; the first of several."""
+    """The content of the file: the best point, the first of equals."""
     best, bleu = max(trials, key=lambda trial: trial[1])
     language_model = str(options.language_model) if best["language_model_weight"] > 0 else None
     weights = _values("weights", best)
@@ -238,7 +238,7 @@ def _describe(point: Point) -> str:
 
 
 def _show(trials: Trials, text: HeldOutText, seconds: float) -> None:
-    """Prints the start and each point that was better than all before it."""
+    """Prints the start and every point that was better than all before it."""
     table = Table("BLEU", "change", title=f"{text.name}, {len(text.sources):,} sentences")
     (best, highest), *others = trials
     table.add_row(f"{highest:.2f}", "the start: " + _describe(best))
@@ -247,6 +247,5 @@ def _show(trials: Trials, text: HeldOutText, seconds: float) -> None:
             change = {name: value for name, value in point.items() if value != best[name]}
             table.add_row(f"{bleu:.2f}", _describe(change))
             best, highest = point, bleu
-    console = plain_console()
-    console.print(table)
-    console.print(f"{len(trials):,} points in {seconds:,.0f} s; the best: {_describe(best)}", soft_wrap=True)
+    plain_console().print(table)
+    say(f"{len(trials):,} points in {seconds:,.0f} s; the best: {_describe(best)}")

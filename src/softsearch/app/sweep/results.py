@@ -4,7 +4,7 @@ import csv
 import json
 import logging
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,14 @@ _FEWEST = 10  # complete trials for importances: the best tenth of them is one
 
 def report(study: optuna.Study, plan: Plan) -> None:
     """Prints the trials, best first, and writes them to the sweep's folder as files and pictures."""
-    trials = study.get_trials(deepcopy=False)
+    trials = study.trials
     if not trials:
         return
     best = {trial.number for trial in study.best_trials}
-    rows = [_row(trial, plan, trial.number in best) for trial in _ranked(trials, plan)]
+    sign = -1 if next(iter(plan.objectives.values())) == "maximize" else 1
+    # complete trials by the first objective, then the others by number
+    trials.sort(key=lambda t: (0, sign * t.values[0]) if t.state is TrialState.COMPLETE else (1, t.number))
+    rows = [_row(trial, plan, trial.number in best) for trial in trials]
     _print(rows, plan)
     with all_or_nothing(plan.folder) as folder:  # several workers may end at the same time
         with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
@@ -49,14 +52,8 @@ def report(study: optuna.Study, plan: Plan) -> None:
     log.info("written to %s: %s", plan.folder, written)
 
 
-def _ranked(trials: list[FrozenTrial], plan: Plan) -> list[FrozenTrial]:
-    """Complete trials by the first objective, then the others by number."""
-    sign = -1 if next(iter(plan.objectives.values())) == "maximize" else 1
-    return sorted(trials, key=lambda t: (0, sign * t.values[0]) if t.state is TrialState.COMPLETE else (1, t.number))
-
-
 def _row(trial: FrozenTrial, plan: Plan, best: bool) -> dict[str, Any]:
-    """A trial as plain values, None where there is none."""
+    """A trial as plain values, None if it has none."""
     state, error = trial.state.name.lower(), trial.user_attrs.get("error")
     if trial.state is TrialState.FAIL:
         state = "failed" if error is not None else "interrupted"
@@ -92,7 +89,7 @@ def _cell(value: Any) -> str:
 
 
 def _draw(study: optuna.Study, plan: Plan, best: Collection[int], folder: Path) -> None:
-    """Draws the Pareto front of several objectives, and Optuna's plots of each, as far as complete trials allow."""
+    """Draws the Pareto front of several objectives, and Optuna's plots of all, as far as complete trials allow."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     several = len(plan.objectives) > 1
     if several and len(complete) > 1:
@@ -102,17 +99,14 @@ def _draw(study: optuna.Study, plan: Plan, best: Collection[int], folder: Path) 
         if len(complete) < _FEWEST or len({trial.values[index] for trial in complete}) == 1:
             wanted = f"expected at least {_FEWEST} with different values of it"
             log.info("no importances for %s: %d trials are complete, %s", name, len(complete), wanted)
-        elif several:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) takes less of a target for better
-            cost = _target(index, -1 if direction == "maximize" else 1)
+        elif several:  # PED-ANOVA (Watanabe et al. 2023, arXiv:2304.10255) assumes that less of a target is better
+            sign = -1 if direction == "maximize" else 1
+            cost = lambda trial: sign * trial.values[index]  # noqa: B023, E731 - it is called at once
             _save(plots.plot_param_importances(study, target=cost, target_name=name), folder, f"importance-{name}")
         else:
             _save(plots.plot_param_importances(study, target_name=name), folder, "importance")
             _save(plots.plot_optimization_history(study, target_name=name), folder, "history")
             _save(plots.plot_slice(study, target_name=name), folder, "slice")
-
-
-def _target(index: int, sign: int) -> Callable[[FrozenTrial], float]:
-    return lambda trial: sign * trial.values[index]
 
 
 def _save(axes: Any, folder: Path, name: str) -> None:

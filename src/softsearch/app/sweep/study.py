@@ -53,9 +53,6 @@ class Plan:
         """Checks what types cannot say."""
         if not self.study or not self.space or not self.objectives:
             raise ConfigError("there is no search space or no objective; choose a sweep=NAME of configs/sweep")
-        for name, distribution in self.space.items():
-            if not isinstance(distribution, BaseDistribution):
-                raise ConfigError(f"space.{name} is {distribution!r}, expected one of optuna.distributions; change it")
         if self.pruner is not None and len(self.objectives) > 1:
             raise ConfigError(
                 f"pruner is set, and there are {len(self.objectives)} objectives, but Optuna prunes by a single one; "
@@ -64,14 +61,14 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Of the whole sweep."""
+        """The folder of the whole sweep."""
         return Path(self.run_dir)
 
 
 class SeededByTrial:
-    """A sampler that is made anew before each trial, seeded by the sweep's seed and the trial's number.
+    """A sampler that is created again before every trial, seeded by the sweep's seed and the trial's number.
 
-    Otherwise workers that share a seed would draw the same trials, and a resumed sweep its first ones again.
+    Otherwise workers that share a seed would draw the same trials, and a resumed sweep would repeat its first ones.
     """
 
     def __init__(self, make: Callable[..., BaseSampler], seed: int) -> None:
@@ -79,7 +76,7 @@ class SeededByTrial:
         self.sampler = make(seed=seed)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Seeds; all other methods are the sampler's own."""
+        """Creates and seeds the sampler, whose own are all other methods."""
         seed = int(np.random.SeedSequence([self.seed, trial.number]).generate_state(1)[0])
         self.sampler = self.make(seed=seed)
         self.sampler.before_trial(study, trial)
@@ -90,12 +87,12 @@ class SeededByTrial:
 
 @contextmanager
 def open_study(plan: Plan) -> Iterator[optuna.Study]:
-    """The study of ``plan``, created if there is none; its database is closed afterwards.
+    """The study of ``plan``, created if it does not exist; its database is closed afterwards.
 
     Raises:
         ConfigError: the database cannot be used, or its study of that name has another search space.
     """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # the sweep's own lines say it
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # the sweep logs its trials itself
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExperimentalWarning)  # heartbeats and plots are "experimental" since 2021
         storage = _open_storage(plan)
@@ -121,11 +118,11 @@ def _check_same_search(study: optuna.Study, plan: Plan) -> None:
         "objectives": [f"{name}: {direction}" for name, direction in plan.objectives.items()],
         "fixed": plan.fixed,
     }
-    begun: Mapping[str, Any] = study.user_attrs.get("search", search)
+    first: Mapping[str, Any] = study.user_attrs.get("search", search)
     for key, value in search.items():
-        if begun.get(key) != value:
+        if first.get(key) != value:
             raise ConfigError(
-                f"the study {plan.study} was begun with another {key}: {begun.get(key)}; it is now {value}; "
+                f"the study {plan.study} was begun with another {key}: {first.get(key)}; it is now {value}; "
                 "name a new one with study=NAME, or take the old one's"
             )
     study.set_user_attr("search", search)

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections import Counter
+from collections.abc import Mapping
 from time import monotonic, sleep
 from typing import Any
 
@@ -28,7 +29,7 @@ _HOPELESS = 5  # trials that fail before any other ends well
 
 
 def sweep(config: DictConfig) -> None:
-    """Runs trials until as many as wanted are finished, and reports; may be ended and called again at any time.
+    """Runs trials until as many as wanted are finished, and reports; can be interrupted and resumed at any time.
 
     Raises:
         ConfigError: something is wrong with the config or the database, or no trial ended well.
@@ -56,7 +57,11 @@ def check_composition(plan: Plan) -> None:
     Raises:
         ConfigError: there is no such key or choice, or a value is missing.
     """
-    extremes = {name: _extremes(distribution) for name, distribution in plan.space.items()}
+    spaces: Mapping[str, Any] = plan.space
+    extremes = {
+        name: space.choices if isinstance(space, CategoricalDistribution) else (space.low, space.high)
+        for name, space in spaces.items()
+    }
     for index in range(max(map(len, extremes.values()))):
         drawn = [override(name, values[index % len(values)]) for name, values in extremes.items()]
         try:
@@ -64,12 +69,6 @@ def check_composition(plan: Plan) -> None:
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(f"a trial with {' '.join(drawn)}: {explain(error, 'train')}") from error
         plain(composed)
-
-
-def _extremes(distribution: Any) -> list[Any]:
-    if isinstance(distribution, CategoricalDistribution):
-        return list(distribution.choices)
-    return [distribution.low, distribution.high]
 
 
 def _reason(failures: list[FrozenTrial]) -> str:
@@ -80,12 +79,12 @@ def _reason(failures: list[FrozenTrial]) -> str:
 
 
 class Worker:
-    """Runs trials of a study, one after the other; other workers may do so at the same time."""
+    """Runs trials of a study one after another, perhaps beside other workers."""
 
     def __init__(self, study: optuna.Study, plan: Plan) -> None:
         self.study, self.plan = study, plan
         self.current: int | None = None
-        self.ended_well: list[bool] = []  # for each trial of this worker
+        self.ended_well: list[bool] = []  # by trial of this worker
 
     def trials(self) -> list[FrozenTrial]:
         """All trials of the study."""
@@ -111,7 +110,7 @@ class Worker:
                 )
 
     def _more_needed(self) -> bool:
-        """Whether one more trial is needed; waits for running ones until the heartbeats of dead workers are stale."""
+        """Whether another trial is needed; waits for running ones until the heartbeats of dead workers are stale."""
         end = None
         while True:
             fail_stale_trials(self.study)

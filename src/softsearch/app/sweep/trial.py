@@ -16,7 +16,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from softsearch.app.results import METRICS, read_metrics
 from softsearch.app.sweep import die_with_parent
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")
 LOGGED = "metrics.csv"
 OUTPUT = "output.log"
-_POLL = 0.5  # seconds between two looks at a running trial
+_POLL = 0.5  # seconds between two polls of a running trial
 _GRACE = 60.0  # seconds that a run has for its last checkpoint
 
 
@@ -35,7 +35,7 @@ class TrialFailed(Exception):  # noqa: N818 - what Optuna calls it
 
 
 def run_trial(trial: optuna.Trial, plan: Plan) -> list[float]:
-    """Trains with the parameters of a trial, or goes on with it if it was interrupted, and returns its objectives.
+    """Trains with the parameters of a trial, or resumes it if it was interrupted, and returns its objectives.
 
     Raises:
         TrialFailed: training failed, took too long, or has no finite value of an objective.
@@ -57,17 +57,16 @@ def run_trial(trial: optuna.Trial, plan: Plan) -> list[float]:
         raise
 
 
-def suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
-    """Draws a parameter."""
-    if isinstance(distribution, CategoricalDistribution):
-        return trial.suggest_categorical(name, distribution.choices)
-    draw: Any = trial.suggest_float if isinstance(distribution, FloatDistribution) else trial.suggest_int
-    low, high, step, log_scale = (getattr(distribution, key) for key in ("low", "high", "step", "log"))
-    return draw(name, low, high, step=step, log=log_scale)
+def suggest(trial: optuna.Trial, name: str, space: Any) -> Any:
+    """Draws a parameter from an Optuna distribution."""
+    if isinstance(space, CategoricalDistribution):
+        return trial.suggest_categorical(name, space.choices)
+    draw: Any = trial.suggest_float if isinstance(space, FloatDistribution) else trial.suggest_int
+    return draw(name, space.low, space.high, step=space.step, log=space.log)
 
 
 def override(key: str, value: Any) -> str:
-    """A parameter as train.py takes it; text stands as one writes it on the command line."""
+    """A parameter as train.py takes it; text is already as on the command line."""
     return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
 
 
@@ -80,9 +79,9 @@ def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> li
 
 @contextmanager
 def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs ``softsearch train`` in a process group of its own and ends what is left of it when the block is left.
+    """Runs ``softsearch train`` in a process group of its own, which is ended when the block is left.
 
-    With ``resume`` it goes on from the last checkpoint in the folder; otherwise the metrics there are removed first.
+    With ``resume`` it continues from the last checkpoint in the folder; otherwise the metrics there are removed first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in () if resume else (LOGGED, METRICS, OUTPUT):
@@ -105,17 +104,17 @@ def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterato
         except subprocess.TimeoutExpired:
             log.warning("%s did not end within %.0f seconds of SIGTERM and is killed", folder, _GRACE)
         finally:  # after a second signal too
-            _signal(process, signal.SIGKILL)  # also what a first process has left behind
+            _signal(process, signal.SIGKILL)  # including what the first process has left behind
             process.wait()
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
+    with suppress(ProcessLookupError, PermissionError):  # macOS denies permission for a group of zombies
         os.killpg(process.pid, number)
 
 
 def _watch(trial: optuna.Trial, plan: Plan, folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Waits for a run, and stops for the pruner, the time limit, a value that is not finite, or an exit code."""
+    """Waits for a run to end; raises for the pruner, the time limit, a value that is not finite, or an exit code."""
     start = monotonic()
     reported: set[int] = set()
     while True:
@@ -164,6 +163,6 @@ def objective_value(folder: Path, metric: str, direction: str) -> float:
 
 
 def last_lines(folder: Path) -> str:
-    """The last eight lines that a run has printed, 2,000 characters at most."""
+    """The last eight lines of a run's output, 2,000 characters at most."""
     text = (folder / OUTPUT).read_bytes()[-2000:].decode(errors="replace")
     return "\n".join(text.strip().split("\n")[-8:])

@@ -30,7 +30,6 @@ SPACE = {
     [
         ({"space": {}}, "choose a sweep=NAME"),
         ({"objectives": {}}, "choose a sweep=NAME"),
-        ({"space": {"a": 3}}, "space.a is 3, expected one of optuna.distributions"),
         (
             {"objectives": {"test/bleu": "maximize", "test/loss": "minimize"}, "pruner": MedianPruner()},
             "there are 2 objectives, but Optuna prunes by a single one",
