@@ -27,7 +27,7 @@ class Run:
     number: int = 0  # in the table
     pareto: bool = False  # whether it is on the front
     name: str = ""
-    folder: str
+    folder: Path
     model: str = ""
     bleu: float | None = None
     chrf: float | None = None
@@ -70,7 +70,7 @@ def read_runs(folders: list[Path], split: str) -> list[Run]:
     The folders are of runs, whose scores of ``split`` are read, of evaluations, of sweeps, or hold such folders.
     """
     empty = "it lists neither systems nor trials"
-    runs = [run for folder in folders for run in [*_read(folder, split)] or [_unscored(folder, empty)]]
+    runs = [run for folder in folders for run in [*_read(folder, split)] or [Run(folder=folder, missing=empty)]]
     common = os.path.commonpath([os.path.abspath(run.folder) for run in runs])  # noqa: PTH100 - links keep their names
     return [replace(run, name=_name(run, common)) for run in runs]
 
@@ -96,13 +96,13 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
             for run_folder in dict.fromkeys(inner):
                 yield from _read(run_folder, split)
         elif not folder.is_dir():
-            yield _unscored(folder, "there is no such folder")
+            yield Run(folder=folder, missing="there is no such folder")
         elif (folder / "metrics.csv").is_file():
-            yield _unscored(folder, f"the run has not ended: it has no {METRICS}")
+            yield Run(folder=folder, missing=f"the run has not ended: it has no {METRICS}")
         else:
-            yield _unscored(folder, f"it has neither {REPORT} nor {METRICS}")
+            yield Run(folder=folder, missing=f"it has neither {REPORT} nor {METRICS}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, YAMLError) as error:
-        yield _unscored(folder, f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
+        yield Run(folder=folder, missing=f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
 
 
 def _json(path: Path) -> Any:
@@ -114,7 +114,7 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
     scores = {key: float(score["value"]) for key, score in system["scores"].items()}
     return Run(
         name=str(system["name"]),
-        folder=str(folder),
+        folder=folder,
         model=str(system["architecture"]),
         bleu=scores["bleu"],
         chrf=scores.get("chrf"),
@@ -130,17 +130,17 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
 def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
     if f"{split}/bleu" not in metrics:
         scores = ", ".join(name for name in metrics if name.endswith("/bleu")) or "no BLEU"
-        return _unscored(folder, f"{METRICS} has no {split}/bleu, but {scores}; set split")
+        return Run(folder=folder, missing=f"{METRICS} has no {split}/bleu, but {scores}; set split")
     bleu = float(metrics[f"{split}/bleu"])
     if not math.isfinite(bleu):
-        return _unscored(folder, f"{METRICS}: {split}/bleu is {bleu}")
+        return Run(folder=folder, missing=f"{METRICS}: {split}/bleu is {bleu}")
     path = folder / "config.yaml"
     config: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
     data = config.get("data", {})
     corpus = [data.get("_target_", "").rpartition(".")[2], *map(data.get, ("test_set", "variant", "test"))]
     parameters = _number(metrics, "model/parameters")
     return Run(
-        folder=str(folder),
+        folder=folder,
         model=str(config.get("name", "")),
         bleu=bleu,
         chrf=_number(metrics, f"{split}/chrf"),
@@ -165,8 +165,4 @@ def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[R
             yield from _read(trial_folder, split)
         else:
             last = str(trial["error"] or "").strip().splitlines()[-1:]
-            yield _unscored(trial_folder, ": ".join([f"trial {trial['state']}", *last]))
-
-
-def _unscored(folder: Path, reason: str) -> Run:
-    return Run(folder=str(folder), missing=reason)
+            yield Run(folder=trial_folder, missing=": ".join([f"trial {trial['state']}", *last]))

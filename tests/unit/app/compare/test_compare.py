@@ -23,7 +23,7 @@ def trained(
 ) -> Run:
     return Run(
         name=name,
-        folder=f"runs/{name}",
+        folder=Path("runs", name),
         model="rnn",
         bleu=bleu,
         training=training,
@@ -39,7 +39,7 @@ RUNS = [
     trained("good", 41.0, 12_100, 2_400_000),
     trained("large", 41.9, 1_500, 44_000_000),
     trained("unknown", 39.0, 5_100, None),
-    Run(name="dead", folder="runs/dead", missing="the run has not ended"),
+    Run(name="dead", folder=Path("runs/dead"), missing="the run has not ended"),
 ]
 
 
@@ -83,7 +83,7 @@ def test_the_table_has_the_metrics_that_any_run_has(capsys: pytest.CaptureFixtur
 
 def test_speed_is_the_kind_that_more_runs_have() -> None:
     speeds = (("a", 1.0, 9.0), ("b", 2.0, 8.0))
-    evaluated = [Run(name=n, folder=n, bleu=b, translating=s, parameters=7) for n, b, s in speeds]
+    evaluated = [Run(name=n, folder=Path(n), bleu=b, translating=s, parameters=7) for n, b, s in speeds]
     comparison = compare_runs([*evaluated, trained("c", 3.0, 99.0, 7)])
     assert list(comparison.objectives) == ["BLEU", "tokens/s, translating", "parameters"]
     assert [run.pareto for run in comparison.runs] == [False, True, True]  # c has no speed while translating
@@ -98,7 +98,7 @@ def test_scores_that_cannot_be_compared_are_said_to_be(key: str) -> None:
 
 def test_training_and_evaluation_may_have_the_same_test_set() -> None:
     evaluated = Run(
-        name="b", folder="b", bleu=2.0, translating=1.0, parameters=1, test_set="t.en, t.de", signature=SIGNATURE
+        name="b", folder=Path("b"), bleu=2.0, translating=1.0, parameters=1, test_set="t.en, t.de", signature=SIGNATURE
     )
     first, second = compare_runs([trained("a", 1.0, None, 1), evaluated]).warnings
     assert "(t; t.en, t.de): compare their scores only if that is the same text" in first

@@ -35,7 +35,7 @@ def test_a_trained_run(tmp_path: Path) -> None:
         "number": 0,
         "pareto": False,
         "name": "a",
-        "folder": str(tmp_path / "a"),
+        "folder": tmp_path / "a",
         "model": "rnnsearch",
         "bleu": 38.2,
         "chrf": 63.7,
