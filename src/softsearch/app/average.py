@@ -1,4 +1,4 @@
-"""Average of several checkpoints: one with the mean of their weights."""
+"""Average of several checkpoints: a checkpoint with the mean of their weights."""
 
 from softsearch.app.config.options import Average
 from softsearch.app.console import say

@@ -1,4 +1,4 @@
-"""Printing in commands: text, and a progress bar."""
+"""Console output of commands: text, tables and a progress bar."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def print_table(table: Table) -> None:
 
 @contextmanager
 def progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a bar on a terminal; yields what is told how many more are done."""
+    """Shows a progress bar on a terminal; yields a function that advances it."""
     console = plain_console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escape(name), total=total)

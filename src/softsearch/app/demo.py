@@ -23,7 +23,7 @@ LINES = (
     "three hundred and forty-five pounds sterling ninety-eight pence",
     "six hundred and forty-ninth or twenty-third",
 )
-RESULTS = {  # key in metrics.json: what it is, and its format
+RESULTS = {  # key in metrics.json: description and format
     "test/exact_match": ("held-out sentences exactly right", ".1%"),
     "test/bleu": ("BLEU", ".1f"),
     "test/chrf": ("chrF", ".1f"),
@@ -34,7 +34,7 @@ console = plain_console()
 
 
 def demo() -> int:
-    """Runs each command as a user would type it, and stops at the first that fails; writes below the current folder."""
+    """Runs every command as a user would type it, until one fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
     checkpoint, alignments = RUN / "checkpoints" / "best.ckpt", RUN / "alignments.jsonl"
     heatmap = RUN / "alignments.png"

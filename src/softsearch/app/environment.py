@@ -1,4 +1,4 @@
-"""The machine and the state of the code, for reports and loggers."""
+"""Machine and state of the code, for reports and loggers."""
 
 import logging
 import os
@@ -32,27 +32,27 @@ def git_state(folder: Path) -> dict[str, Any]:
     """The commit of the checkout in ``folder``, whether files differ from it, and which.
 
     Returns:
-        ``commit``, ``dirty`` (changed or new files) and ``diff_stat``; each is None where there is no checkout, as in
-        an installed package, or no git.
+        ``commit``, ``dirty`` (changed or new files) and ``diff_stat``; all None without git or a checkout, as in an
+        installed package.
     """
     git = shutil.which("git")
-    if git is not None and (folder / ".git").exists():  # not a checkout around it, which is of something else
+    if git is not None and (folder / ".git").exists():  # not a checkout around it, which has other code
         try:
             return {
-                "commit": _ask(git, folder, "rev-parse", "HEAD"),
-                "dirty": bool(_ask(git, folder, "status", "--porcelain")),
-                "diff_stat": _ask(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD")[-_MAX_DIFF_STAT:],
+                "commit": _run(git, folder, "rev-parse", "HEAD"),
+                "dirty": bool(_run(git, folder, "status", "--porcelain")),
+                "diff_stat": _run(git, folder, "diff", "--no-ext-diff", "--stat", "HEAD")[-_MAX_DIFF_STAT:],
             }
         except (OSError, subprocess.SubprocessError) as error:
             log.warning("the state of the code in %s is unknown: %s", folder, error)
     return {"commit": None, "dirty": None, "diff_stat": None}
 
 
-def _ask(git: str, folder: Path, *question: str) -> str:
-    # A hook that trains would hand us variables of its own checkout; status must not write to an index in use.
+def _run(git: str, folder: Path, *arguments: str) -> str:
+    # In a git hook the environment has variables of the hook's checkout; status must not write to an index in use.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(
-        [git, "--no-optional-locks", "-C", str(folder), *question],
+        [git, "--no-optional-locks", "-C", str(folder), *arguments],
         capture_output=True,
         encoding="utf-8",
         errors="replace",

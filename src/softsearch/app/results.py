@@ -14,7 +14,7 @@ from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
 
 METRICS = "metrics.json"
 _PERCENT = ("exact_match", "padding_efficiency", "outside_share")
-_FACTS = {  # of a system, by their fields in its report
+_FACTS = {  # rows about a system: the fields of its report
     "sentences without unknown words": "no_unk_sentences",
     "-log p of a reference token": "nll",
     "length ratio": "length_ratio",

@@ -13,7 +13,7 @@ _CHUNK = 4096  # pairs whose scores are written at once
 
 
 def score(options: Score) -> None:
-    """Scores the pairs of a split, or of the files ``src`` and ``tgt``, with each system or with their ensemble.
+    """Scores the pairs of a split, or of the files ``src`` and ``tgt``, with all systems or with their ensemble.
 
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.

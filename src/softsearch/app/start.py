@@ -1,6 +1,6 @@
-"""The commands of the lab, and their start.
+"""Start of the lab's commands.
 
-It imports nothing but the standard library: signals are heard from the first moment, and it works without the lab.
+It imports the standard library alone: signals are handled from the first moment, and it works without the lab.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-COMMANDS = {  # each with a config of its name, and the function that does its work
+COMMANDS = {  # with configs of the same names, and the functions that do the work
     "train": "softsearch.app.train.train.train",
     "prepare": "softsearch.app.prepare.prepare",
     "evaluate": "softsearch.app.evaluate.evaluate.evaluate",
@@ -44,7 +44,7 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
 
 
 def missing_package(command: str, error: ModuleNotFoundError) -> str:
-    """Says what to install; an error about a module of our own is a bug, and raised again."""
+    """The message that says what to install; raises the error again if the module is our own, which is a bug."""
     if not error.name or error.name.startswith("softsearch"):
         raise error
     extra = "sweep" if error.name == "optuna" else "lab"
@@ -52,9 +52,9 @@ def missing_package(command: str, error: ModuleNotFoundError) -> str:
 
 
 def end_on_signals() -> None:
-    """Lets Ctrl-C and SIGTERM end the process with 130 and 143, at once: nothing has been begun that must be ended.
+    """Makes Ctrl-C and SIGTERM end the process at once, with 130 and 143, while there is nothing to clean up.
 
-    An exception instead would come up in the midst of some import, which may swallow it or print it.
+    An exception would be raised in the middle of some import, which may swallow or print it.
     """
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # not where nohup ignores it
@@ -62,7 +62,7 @@ def end_on_signals() -> None:
 
 
 def raise_on_signals() -> None:
-    """Makes exceptions of signals again, for work that ends what it has begun: KeyboardInterrupt, SystemExit."""
+    """Makes signals raise KeyboardInterrupt and SystemExit again, for work that has to clean up."""
     for number, handler in zip(_SIGNALS, (signal.default_int_handler, _exit), strict=True):
         if signal.getsignal(number) is _end:
             signal.signal(number, handler)

@@ -15,7 +15,7 @@ from softsearch.report.heatmap import draw_alignments
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis
 
-_MAX_DRAWN = 40  # units of a side of a picture that can be read
+_MAX_DRAWN = 40  # units per side of a readable picture
 _FOLDER = "alignments"
 
 
@@ -87,7 +87,7 @@ def write_alignments(
 
 
 def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment]) -> list[int]:
-    """Indices of the sentences to draw: the lines that are named, or so many, at equal distances, that fit."""
+    """Indices of the sentences to draw: the named lines, or so many of those that fit, evenly spaced."""
     if isinstance(heatmaps, list):
         return [line - 1 for line in heatmaps]
     drawable = [

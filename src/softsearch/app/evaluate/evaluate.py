@@ -1,4 +1,4 @@
-"""Evaluation of checkpoints, bundles and ensembles of them on a test set, into a report's folder."""
+"""``evaluate``: checkpoints, bundles and ensembles of them on a test set, with a report."""
 
 import logging
 from dataclasses import replace
@@ -43,7 +43,7 @@ _COPY = "copy"  # of replace_unknown; ./copy is a file
 
 
 def evaluate(config: DictConfig) -> None:
-    """Translates a split, or the two files of ``test``, with each system, and writes a report to the run's folder.
+    """Translates a split, or the two files of ``test``, with all systems, and writes a report to the run's folder.
 
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.

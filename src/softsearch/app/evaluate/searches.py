@@ -21,7 +21,7 @@ _SEARCHES = {
 
 
 def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, SearchStrategy]:
-    """The searches of ``curve`` by name: greedy, exact and widths of beams, with the options of ``search``.
+    """The searches of ``curve`` by name: greedy, exact and beam widths, with the options of ``search``.
 
     Raises:
         ConfigError: an entry is no search, or an option does not fit it.
@@ -44,13 +44,13 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
 
 
 def curve_options(search: DictConfig) -> SearchOptions:
-    """The length penalty by which translations of all searches are scored."""
+    """The length penalty with which the translations of all searches are scored."""
     options = _beam_options(search)
     return SearchOptions(**{key: options[key] for key in ("length_penalty", "length_norm") if key in options})
 
 
 def _beam_options(search: DictConfig) -> dict[str, Any]:
-    """The options of the search; of a reranker, of the one that finds its n-best lists."""
+    """The options of the search, or of the search inside a reranker."""
     return plain(search.search if is_rerank(search) else search)
 
 

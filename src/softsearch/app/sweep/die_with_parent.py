@@ -1,6 +1,6 @@
 """Runs a command that ends when its parent process does: python die_with_parent.py PARENT COMMAND [ARGUMENT ...].
 
-A sweep that is killed outright cannot end its trial any more; on Linux the kernel does it (prctl(2)).
+A sweep that is killed with SIGKILL cannot end its trial; on Linux the kernel does (prctl(2)).
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Resuming: which checkpoint, what has changed since it was saved, and checkpoints that do not fit."""
+"""Resuming: the checkpoint, what has changed since it was saved, and checkpoints that do not fit."""
 
 import logging
 import traceback
@@ -18,7 +18,13 @@ from softsearch.training.checkpoints.folder import load_resumable, newest_resuma
 
 log = logging.getLogger(__name__)
 _RESTORES = checkpoint_connector.__file__
-_PATHS = ("resume", "run_dir", "cache_dir", "callbacks", "logger")  # where files lie; no part of what is trained
+_PATHS = (
+    "resume",
+    "run_dir",
+    "cache_dir",
+    "callbacks",
+    "logger",
+)  # locations, which do not change training
 
 
 def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path) -> Path | None:
@@ -63,7 +69,7 @@ def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]
 
 @contextmanager
 def restoring(path: Path | None) -> Iterator[None]:
-    """Around ``trainer.fit``: what Lightning raises while it restores the state of training is the file's fault.
+    """Around ``trainer.fit``: blames the file for what Lightning raises while it restores the state of training.
 
     Raises:
         CheckpointError: the optimizer, loops, callbacks or data of the checkpoint ``path`` are not as they were saved.
