@@ -5,11 +5,12 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NamedTuple, cast
 
 import optuna
 from omegaconf import DictConfig, OmegaConf
-from optuna.samplers import GridSampler, TPESampler
+from optuna.samplers import TPESampler
 from rich.table import Table
 from sacrebleu.metrics.base import Metric
 
@@ -101,8 +102,8 @@ def tune(options: Tune) -> None:
     tuned = _tuned(options, trials, validation)
     tuned.save(out)
     # The same search also needs the options that were typed and are not in the file.
-    typed = [(option, option_key(option)) for option in typed_options()]
-    rest = [option for option, key in typed if key.partition(".")[0] == "search" and key not in tuned.options]
+    typed = {option: option_key(option) for option in typed_options()}
+    rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
     say(f"weights: {out}\nnext: {shlex.join(['python', 'src/evaluate.py', f'weights={out}', *rest])}")
 
 
@@ -114,12 +115,8 @@ def maximize(problem: Problem) -> Trials:
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     grids = {name: sorted({*grid, problem.start[name]}) for name, grid in problem.grids.items()}
-    indices = {name: range(len(grid)) for name, grid in grids.items()}
     points = math.prod(map(len, grids.values()))
-    few = points < problem.trials
-    study = optuna.create_study(
-        direction="maximize", sampler=GridSampler(indices, seed=_SEED) if few else TPESampler(seed=_SEED)
-    )
+    study = optuna.create_study(direction="maximize", sampler=TPESampler(seed=_SEED))
     tried: dict[tuple[int, ...], tuple[Point, float]] = {}
 
     def objective(trial: optuna.Trial) -> float:
@@ -132,10 +129,11 @@ def maximize(problem: Problem) -> Trials:
         return tried[key][1]
 
     start = {name: grid.index(problem.start[name]) for name, grid in grids.items()}
-    study.enqueue_trial(start)
-    for name, values in indices.items():  # one option at a time, for TPE to learn from
-        for index in values:
-            study.enqueue_trial(start | {name: index}, skip_if_exists=True)
+    queue = [start, *(start | {name: index} for name, grid in grids.items() for index in range(len(grid)))]
+    if points < problem.trials:
+        queue += [dict(zip(grids, key, strict=True)) for key in product(*(range(len(grid)) for grid in grids.values()))]
+    for indices in queue:
+        study.enqueue_trial(indices, skip_if_exists=True)
     study.optimize(objective, n_trials=4 * problem.trials)  # the sampler may repeat a point
     return list(tried.values())
 
