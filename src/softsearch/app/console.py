@@ -1,6 +1,6 @@
 """Console output of commands: text, tables and a progress bar."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -17,6 +17,14 @@ def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
 def say(text: str) -> None:
     """Prints lines to standard output without breaking or colouring them."""
     plain_console().print(text, soft_wrap=True, highlight=False)
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
+    """Prints a table of text."""
+    table = Table(*columns, title=title)
+    for row in rows:
+        table.add_row(*row)
+    plain_console().print(table)
 
 
 def print_table(table: Table) -> None:

@@ -5,13 +5,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
 
-from softsearch.app.console import plain_console
+from softsearch.app.console import plain_console, print_rows
 from softsearch.app.results import read_metrics
 from softsearch.report.heatmap import draw_alignments
 
@@ -45,9 +43,9 @@ def demo() -> int:
     output = _run("translate", str(BUNDLE), "--alignments", str(alignments), text="".join(f"{x}\n" for x in LINES))
     first = json.loads(alignments.read_text(encoding="utf-8").splitlines()[0])
     draw_alignments(np.array(first["matrix"]), first["src_pieces"], first["tgt_pieces"], heatmap)
-    _show("source", "translation by the torch-free runtime", zip(LINES, output.splitlines(), strict=True))
+    print_rows(("source", "translation by the torch-free runtime"), zip(LINES, output.splitlines(), strict=True))
     metrics = read_metrics(RUN)
-    _show("result", "value", ((what, format(metrics[key], form)) for key, (what, form) in RESULTS.items()))
+    print_rows(("result", "value"), ((what, format(metrics[key], form)) for key, (what, form) in RESULTS.items()))
     written = {
         checkpoint: "the best model",
         RUN / "metrics.csv": "all metrics, step by step",
@@ -57,7 +55,7 @@ def demo() -> int:
         heatmap: "a picture of the attention",
         BUNDLE: "the bundle for deployment",
     }
-    _show("written", "what", ((str(path), what) for path, what in written.items()))
+    print_rows(("written", "what"), ((str(path), what) for path, what in written.items()))
     return 0
 
 
@@ -76,10 +74,3 @@ def _run(*arguments: str, text: str | None = None) -> str:
         console.print(f"{shown} failed with exit code {done.returncode}", style="red", soft_wrap=True)
         raise SystemExit(1)
     return done.stdout or ""
-
-
-def _show(left: str, right: str, rows: Iterable[tuple[str, str]]) -> None:
-    table = Table(left, right)
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
-from rich.table import Table
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
-from softsearch.app.console import plain_console, say
+from softsearch.app.console import print_rows, say
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.reranking import is_rerank
 from softsearch.app.systems.texts import training_shortlist
@@ -54,10 +53,8 @@ def export(options: Export) -> None:
         facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
         shortlist=shortlist,
     )
-    table = Table("file", "bytes", title=str(bundle.path))
-    for name, entry in bundle.manifest.files.items():
-        table.add_row(name, f"{entry.size:,}")
-    plain_console().print(table)
+    sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
+    print_rows(("file", "bytes"), sizes, title=str(bundle.path))
     say(
         f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
         f"and {parity.alignments:.1e} in alignments\n"

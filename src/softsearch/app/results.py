@@ -1,5 +1,6 @@
 """Results of training and evaluation: ``metrics.json``, the translations, and tables."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from softsearch.app.console import plain_console, say
+from softsearch.app.console import plain_console, print_rows, say
 from softsearch.evaluation.metrics import Scores
 from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
 
@@ -49,16 +50,21 @@ def write_hypotheses(folder: Path, split: str, hypotheses: Sequence[str]) -> Pat
     return path
 
 
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes rows with the same keys as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def report(folder: Path, split: str, hypotheses: Sequence[str], scores: Scores, training: Mapping[str, float]) -> None:
     """Writes ``metrics.json`` and the translations of a test, and prints them with the training's metrics."""
     values, signatures = scores.prefixed(split)
     metrics = {**training, **values}
     write_metrics(folder, metrics, signatures)
     path = write_hypotheses(folder, split, hypotheses)
-    table = Table("metric", "value")
-    for name, value in metrics.items():
-        table.add_row(name, _value(name, value))
-    plain_console().print(table)
+    print_rows(("metric", "value"), ((name, _value(name, value)) for name, value in metrics.items()))
     for name, text in signatures.items():
         say(f"{name}: {text}")
     say(f"translations: {path}\nmetrics: {folder / METRICS}")
@@ -70,12 +76,13 @@ def show_report(report: Report, folder: Path) -> None:
     console.print(_score_table(report))
     for system in report.systems:
         if system.search_curve:
-            console.print(_curve_table(system))
+            _print_curve(system)
     if report.comparisons:
-        table = Table("system", "against", "metric", "difference", "p", title="paired bootstrap")
-        for c in report.comparisons:
-            table.add_row(c.system, c.baseline, c.metric, f"{c.difference:+.2f}", f"{c.p_value:.3f}")
-        console.print(table)
+        columns = ("system", "against", "metric", "difference", "p")
+        rows = (
+            (c.system, c.baseline, c.metric, f"{c.difference:+.2f}", f"{c.p_value:.3f}") for c in report.comparisons
+        )
+        print_rows(columns, rows, title="paired bootstrap")
     for name, score in report.systems[0].scores.items():
         say(f"{name}: {score.signature}")
     for warning in report.warnings:
@@ -96,14 +103,14 @@ def _score_table(report: Report) -> Table:
     return table
 
 
-def _curve_table(system: SystemReport) -> Table:
-    columns = ("search", "BLEU", "log p", "score", "seconds", "empty", "search errors")
-    table = Table(*columns, title=f"searches with {system.name}")
+def _print_curve(system: SystemReport) -> None:
+    rows = []
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
         numbers = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
-        table.add_row(point.name, *numbers, f"{point.empty:.1%}", errors)
-    return table
+        rows.append((point.name, *numbers, f"{point.empty:.1%}", errors))
+    columns = ("search", "BLEU", "log p", "score", "seconds", "empty", "search errors")
+    print_rows(columns, rows, title=f"searches with {system.name}")
 
 
 def _interval(name: str, score: Score | None) -> str:

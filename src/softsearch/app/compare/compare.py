@@ -1,6 +1,5 @@
 """``compare``: a table of many runs, printed and written as CSV, with a Pareto picture."""
 
-import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +12,7 @@ from rich.table import Table
 from softsearch.app.compare.run_folders import Run, find_folders, read_runs
 from softsearch.app.config.options import Compare
 from softsearch.app.console import print_table, say
+from softsearch.app.results import write_rows
 from softsearch.errors import ConfigError
 from softsearch.report.charts import draw_pareto
 from softsearch.report.folder import all_or_nothing
@@ -88,10 +88,7 @@ def pareto_front(points: Mapping[int, Sequence[float]]) -> set[int]:
 def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
     """Writes ``results.csv`` and, if there are two points, ``pareto.png``; returns their names."""
     runs, points = comparison.runs, comparison.points
-    with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(asdict(runs[0])))
-        writer.writeheader()
-        writer.writerows(map(asdict, runs))
+    write_rows(folder / "results.csv", list(map(asdict, runs)))
     if len(points) < 2:
         return ["results.csv"]
     front = [run.pareto for run in runs if run.number in points]

@@ -1,6 +1,5 @@
 """The results of a sweep: a table, files, and Optuna's plots."""
 
-import csv
 import json
 import logging
 import warnings
@@ -17,6 +16,7 @@ from optuna.visualization import matplotlib as plots
 from rich.table import Table
 
 from softsearch.app.console import print_table, say
+from softsearch.app.results import write_rows
 from softsearch.app.sweep.study import Plan
 from softsearch.report.charts import draw_pareto
 from softsearch.report.folder import all_or_nothing, file_name
@@ -38,10 +38,7 @@ def report(study: optuna.Study, plan: Plan) -> None:
     rows = [_row(trial, plan, trial.number in best) for trial in trials]
     _print(rows, plan)
     with all_or_nothing(plan.folder) as folder:  # several workers may end at the same time
-        with (folder / "results.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write_rows(folder / "results.csv", rows)
         (folder / "results.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
         with mpl.rc_context(), warnings.catch_warnings():  # Optuna sets a global style
             warnings.simplefilter("ignore", UserWarning)  # few trials say little
