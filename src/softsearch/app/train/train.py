@@ -27,6 +27,7 @@ from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.models.interface import Seq2Seq
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
@@ -87,10 +88,7 @@ def train(config: DictConfig) -> None:
     with restoring(checkpoint):
         trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
 
-    if any(isinstance(saver, ModelCheckpoint) and saver.monitor and saver.best_model_path for saver in callbacks):
-        # A new model, because FSDP has taken the trained one apart; of the config, whose classes may be the user's own.
-        best = read_contents(options.run_dir / "checkpoints" / BEST)
-        model = with_weights(build_model(options.model, best.tokenizers), best)
+    model = _best_model(options, callbacks) or model
     model.to(trainer.strategy.root_device)
     split = "test" if "test" in data.prepared.splits else "val"
     source = data.source
@@ -100,9 +98,8 @@ def train(config: DictConfig) -> None:
         logger.log_metrics({f"{split}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
         logger.finalize("success")
     counted = {"model/parameters": float(parameters)}
-    for callback in callbacks:
-        if isinstance(callback, Throughput | FaultySteps):
-            counted |= callback.summary
+    for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
+        counted |= callback.summary
     if trainer.is_global_zero:
         report(options.run_dir, split, hypotheses, scores, counted)
     if exports_bundle:
@@ -191,6 +188,17 @@ def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, n
         log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])
     for logger in loggers:
         logger.log_hyperparams({**config, "git": git})
+
+
+def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:
+    """A new model with the weights of the best checkpoint, if there is one: FSDP has taken the trained model apart.
+
+    It is the one that the config names, because the checkpoint may not name classes of the user's own.
+    """
+    if not any(isinstance(saver, ModelCheckpoint) and saver.monitor and saver.best_model_path for saver in callbacks):
+        return None
+    best = read_contents(options.run_dir / "checkpoints" / BEST)
+    return with_weights(build_model(options.model, best.tokenizers), best)
 
 
 @rank_zero_only
