@@ -2,6 +2,7 @@
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,6 @@ from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
 from softsearch.training.module import TranslationModule, make_optimizer
-from softsearch.training.optimizer.lazy_adam import check_takes_sparse
 
 log = logging.getLogger(__name__)
 GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
@@ -124,14 +124,20 @@ def build_training(options: Train) -> dict[str, Any]:
         ConfigError: an option is out of range, or the parts do not fit together.
     """
     training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
+    training["method"] = plain_partial(training["method"])
     tgt_size = options.tokenizer.vocab_size
     with torch.device("meta"):
         src_size = options.tokenizer.get("src_vocab_size") or tgt_size
         model = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
-    optimizer = make_optimizer(training["optimizer"], nn.Linear(1, 1))
-    check_takes_sparse(optimizer, model)
-    training["scheduler"](optimizer)
+    training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training
+
+
+def plain_partial(value: Any) -> Any:
+    """A partial of Hydra's as Python's own, with those in its arguments; Hydra checks its targets at every call."""
+    if not isinstance(value, partial):
+        return value
+    return partial(value.func, *value.args, **{name: plain_partial(v) for name, v in value.keywords.items()})
 
 
 def build_callbacks(options: Train) -> list[Callback]:

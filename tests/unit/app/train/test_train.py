@@ -5,7 +5,7 @@ from functools import partial
 from omegaconf import OmegaConf
 
 from softsearch.app.config.validation import build
-from softsearch.app.train.parts import plain_partial
+from softsearch.app.train.train import plain_partial
 from softsearch.training.objectives.scheduled_sampling import linear, scheduled_sampling
 
 
