@@ -1,16 +1,25 @@
 """Fixtures for every tier of tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.torchlib import read_torchlib_once
 
 ROOT = Path(__file__).resolve().parents[1]
 
 # The same examples in every run: what fails is what was changed. No deadlines: a busy machine is no bug.
 settings.register_profile("softsearch", deadline=None, derandomize=True)
 settings.load_profile("softsearch")
+
+
+def pytest_collection_finish() -> None:
+    """Makes exports faster, where there are tests that export."""
+    if "softsearch.export.graphs" in sys.modules:
+        read_torchlib_once()
 
 
 @pytest.fixture(scope="session")

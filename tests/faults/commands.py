@@ -2,17 +2,15 @@
 
 import csv
 import json
-import os
 import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import torch
 
-from tests.integration.commands import ROOT, SMALL
+from tests.integration.commands import ROOT, SERVER, SMALL
 from tests.unit.data.pairs import write_pair
 
 OPTIONS = (
@@ -31,6 +29,7 @@ OPTIONS = (
     "search=greedy",
     "resume=auto",
 )
+INJECTED = str(ROOT / "tests" / "faults" / "injected.py")
 Faults = Mapping[int, Mapping[int, str]]  # process -> its batch -> kinds
 TWO_CPU_PROCESSES = pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine")
 
@@ -43,30 +42,32 @@ class TwoProcesses(NamedTuple):
     output: str
 
 
+def train_with_faults(
+    options: Sequence[str], faults: Faults, *, timeout: float = 240, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs src/train.py, with faults."""
+    variables = {"PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults)} | environment
+    return SERVER.run([INJECTED, *options], env=variables, timeout=timeout)
+
+
 def train(
-    folder: Path, run: str, *options: str, faults: Faults | None = None, timeout: int = 240, **environment: str
+    folder: Path, run: str, *options: str, faults: Faults | None = None, timeout: float = 240, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Trains into ``folder/run``."""
+    return train_with_faults(arguments(folder, run, *options), faults or {}, timeout=timeout, **environment)
+
+
+def arguments(folder: Path, run: str, *options: str) -> list[str]:
+    """The options of a run in ``folder/run``, whose corpus is written."""
     train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", 70), ("val", 5)))
-    return subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "tests" / "faults" / "injected.py"),
-            *OPTIONS,
-            *options,
-            f"data.train=[{train[0]},{train[1]}]",
-            f"data.val=[{val[0]},{val[1]}]",
-            f"hydra.run.dir={folder / run}",
-            f"cache_dir={folder / 'cache'}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-        env=os.environ
-        | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults or {})}
-        | environment,
-    )
+    return [
+        *OPTIONS,
+        *options,
+        f"data.train=[{train[0]},{train[1]}]",
+        f"data.val=[{val[0]},{val[1]}]",
+        f"hydra.run.dir={folder / run}",
+        f"cache_dir={folder / 'cache'}",
+    ]
 
 
 def rows(run: Path) -> list[dict[str, str]]:

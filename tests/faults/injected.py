@@ -61,6 +61,11 @@ LOSSES: dict[str, Callable[[Tensor, Seq2Seq, Batch], Tensor]] = {
 }
 
 
+def _kill() -> None:
+    time.sleep(1)  # W&B writes in intervals
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _exit() -> None:
     print(f"exits at {time.time()}", file=sys.stderr, flush=True)
     os._exit(7)
@@ -70,6 +75,7 @@ DEEDS: dict[str, Callable[[], Any]] = {
     "sigterm": lambda: os.kill(os.getpid(), signal.SIGTERM),
     "sigint": lambda: os.kill(os.getpid(), signal.SIGINT),
     "sigusr1": lambda: os.kill(os.getpid(), signal.SIGUSR1),
+    "sigkill": _kill,
     "exit": _exit,
     "hang": lambda: time.sleep(600),
 }

@@ -1,10 +1,8 @@
 """Checkpoints under faults: checks 13 to 18 and 22 of the reliability list."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,22 +15,14 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import newest_resumable
-from tests.integration.commands import ROOT, SMALL, run
+from tests.integration.commands import SERVER, SMALL, run
 from tests.unit.training.checkpoints.written import by_hand
 from tests.unit.training.small_run import assert_same_bits, files, fit
 
 
 def saving(what: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a part of tests/faults/saving.py."""
-    return subprocess.run(
-        [sys.executable, "-m", "tests.faults.saving", what, str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | environment,
-    )
+    return SERVER.run(["tests.faults.saving", what, str(folder)], env=environment)
 
 
 @pytest.mark.slow

@@ -1,9 +1,13 @@
 """The commands of the lab, and options for a run of seconds."""
 
+import atexit
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -27,11 +31,72 @@ SMALL = (
 
 def run(script: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a command of the lab as a user does."""
-    return subprocess.run(
-        [sys.executable, str(ROOT / "src" / script), *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
-    )
+    return SERVER.run([str(ROOT / "src" / script), *options], env=environment)
+
+
+class ForkServer:
+    """Client of fork_server.py, which is started for the first command; runs one command at a time."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[str] | None = None
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        stdin: str = os.devnull,
+        stdout: str = "",
+        env: Mapping[str, str] | None = None,
+        timeout: float = 240,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command as ``python argv...`` does and returns its exit code and output.
+
+        Args:
+            argv: a script, or the name of a module, and its arguments.
+            cwd: its folder; None for the current one.
+            stdin: the file that it reads.
+            stdout: the file that it writes; empty to return the output.
+            env: variables that it has besides those of this process.
+            timeout: in seconds; a command that takes longer ends with a traceback.
+        """
+        server = self.process = self.process or self._start()
+        assert server.stdin
+        assert server.stdout
+        with TemporaryDirectory() as folder:
+            output, errors = Path(folder, "stdout"), Path(folder, "stderr")
+            request = {
+                "argv": list(argv),
+                "cwd": str(cwd or Path.cwd()),
+                "files": [stdin, stdout or str(output), str(errors)],
+                "timeout": timeout,
+                "env": os.environ | {"OMP_NUM_THREADS": "1"} | dict(env or {}),
+            }
+            print(json.dumps(request), file=server.stdin, flush=True)
+            try:
+                code = int(server.stdout.readline())
+            except BaseException:  # such as pytest's timeout: the next command must not get this one's answer
+                self.stop()
+                raise
+            texts = (path.read_text(encoding="utf-8") if path.exists() else "" for path in (output, errors))
+            return subprocess.CompletedProcess(argv, code, *texts)
+
+    def _start(self) -> subprocess.Popen[str]:
+        atexit.register(self.stop)
+        return subprocess.Popen(
+            [sys.executable, str(ROOT / "tests" / "integration" / "fork_server.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        )
+
+    def stop(self) -> None:
+        """Ends the server."""
+        if self.process:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+SERVER = ForkServer()

@@ -1,58 +1,17 @@
 """The commands of README.md and docs/, and a folder in which they run in seconds."""
 
 import gzip
-import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 from softsearch.data.corpora.spellout import Spellout
-from tests.integration.commands import ROOT
+from tests.integration.commands import ROOT, SERVER
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md"}  # tests/integration/test_recipes.py
 NOT_OURS = ("make ", "source ", "pip ", "srun ", "#")
 
-# Each command runs as it is typed, in a process that has imported the lab already.
-RUNNER = """
-import json, os, runpy, sys, warnings
-import lightning, matplotlib, optuna, sacrebleu, torch
-import softsearch.app.evaluate.evaluate, softsearch.app.export, softsearch.app.train.train
-
-def execute(argv, stdin, stdout):
-    for name, path, flags in (("stdin", stdin, os.O_RDONLY), ("stdout", stdout, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
-        if path:
-            os.dup2(os.open(path, flags, 0o644), 0 if name == "stdin" else 1)
-    os.dup2(1, 2) if not stdout else None
-    sys.argv = argv
-    if argv[0] == "softsearch":
-        from softsearch.runtime.cli import main
-        sys.exit(main(argv[1:]))
-    sys.path.insert(0, os.path.dirname(os.path.abspath(argv[0])))
-    runpy.run_path(argv[0], run_name="__main__")
-
-for argv, stdin, stdout in json.loads(sys.argv[1]):
-    print("$", *argv, flush=True)
-    if (child := os.fork()) == 0:
-        status = 1
-        try:
-            execute(argv, stdin, stdout)
-            status = 0
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-        except BaseException as error:
-            import traceback
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-    if status := os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
-        sys.exit(f"exit code {status}")
-"""
 TRAINING = (
     "tokenizer=word",
     "tokenizer.vocab_size=80",
@@ -75,9 +34,12 @@ PLACEHOLDERS = {
 SMALL_DATA = ("data.train_size=60", "data.val_size=8", "data.test_size=8")
 
 
-def commands(page: str) -> list[str]:
-    """The shell commands of a page, one a line, without comments."""
+def commands(page: str, title: str = "") -> list[str]:
+    """The shell commands of a page, or under one of its headings, one per line and without comments."""
     text = (ROOT / page).read_text(encoding="utf-8")
+    if title:
+        text = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+        assert text, title
     blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     lines = re.sub(r"\s+# .*", "", blocks.replace("\\\n", " "), flags=re.MULTILINE).splitlines()
     typed = [part.strip() for line in lines for part in line.split(";")]
@@ -116,23 +78,15 @@ def prepare(folder: Path) -> None:
     (folder / "RUN").symlink_to(folder / "logs" / "train" / "A")
 
 
-def carry_out(lines: list[str], folder: Path) -> None:
+def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINING) -> None:
     """Runs commands one after the other; training gets small sizes, everything else is as typed."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUNNER, json.dumps([_arguments(line, folder) for line in lines])],
-        cwd=folder,
-        env=os.environ
-        | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=290,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+    for line in lines:
+        argv, stdin, stdout = _arguments(line, training)
+        done = SERVER.run(argv, cwd=folder, stdin=stdin, stdout=stdout, env={"SOFTSEARCH_CACHE": str(folder / "cache")})
+        assert done.returncode == 0, (line, done.stdout[-3000:] + done.stderr[-3000:])
 
 
-def _arguments(line: str, folder: Path) -> tuple[list[str], str, str]:
+def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, str]:
     """The argument list of a command, and the files of ``<`` and ``>``."""
     for placeholder, path in PLACEHOLDERS.items():
         line = line.replace(placeholder, path)
@@ -146,7 +100,7 @@ def _arguments(line: str, folder: Path) -> tuple[list[str], str, str]:
     words = words[1:] if words[0] == "python" else words
     if words[0] == "src/train.py":
         words = [word for word in words if not word.startswith("trainer=")]
-        words += [*TRAINING, "trainer=cpu"]
+        words += [*training, "trainer=cpu"]
         words += [] if any(word.startswith("data=") for word in words) else SMALL_DATA
         words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
     elif words[0] == "src/sweep.py":

@@ -2,14 +2,11 @@
 
 import csv
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import ROOT
+from tests.integration.commands import ROOT, SERVER
 from tests.integration.fsdp_on_cpu import STEPS
 from tests.unit.training.small_run import small_data
 
@@ -18,14 +15,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.multiprocess]
 
 def test_two_processes_share_the_weights(tmp_path: Path) -> None:
     small_data(tmp_path)  # before there are two that would make it
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "integration" / "fsdp_on_cpu.py"), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
-    )
+    script = ROOT / "tests" / "integration" / "fsdp_on_cpu.py"
+    variables = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    done = SERVER.run([str(script), str(tmp_path)], env=variables, timeout=120)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -3,7 +3,6 @@
 import csv
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from torch import Tensor
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
-from tests.integration.commands import ROOT, SMALL
+from tests.faults.commands import train_with_faults
+from tests.integration.commands import SMALL
 from tests.unit.training.small_run import Terminate, assert_same_bits, small_data, small_module, small_trainer
 
 EPOCH, BATCHES = 7, 24  # batches of an epoch, and of the whole run
@@ -94,33 +94,12 @@ OPTIONS = (
     "search=greedy",
     "resume=auto",
 )
-# The command as it is, but for a signal that comes at a given batch instead of a given time.
-TERMINATED = """
-import os, runpy, signal, sys
-from softsearch.training.callbacks.exact_resume import ExactResume
-at, ours = int(sys.argv.pop(1)), ExactResume.on_train_batch_start
-def start(self, trainer, *rest):
-    if trainer.datamodule.batches_trained == at:
-        os.kill(os.getpid(), signal.SIGTERM)
-    ours(self, trainer, *rest)
-ExactResume.on_train_batch_start = start
-sys.argv[0] = sys.argv.pop(1)
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 KILL = 17
 
 
 def train(run: Path, cache: Path, *options: str, kill: int = -1) -> subprocess.CompletedProcess[str]:
-    script = str(ROOT / "src" / "train.py")
-    command = [sys.executable, script] if kill < 0 else [sys.executable, "-c", TERMINATED, str(kill), script]
-    return subprocess.run(
-        [*command, *OPTIONS, *options, f"hydra.run.dir={run}", f"cache_dir={cache}"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
+    options = (*OPTIONS, *options, f"hydra.run.dir={run}", f"cache_dir={cache}")
+    return train_with_faults(options, {0: {kill: "sigterm"}})
 
 
 def losses(run: Path) -> dict[int, str]:

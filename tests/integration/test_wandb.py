@@ -1,34 +1,18 @@
 """W&B through the real command, offline: killed and resumed, in a sweep, on two processes."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
-from tests.integration.commands import ROOT, SMALL, run
+from tests.faults.commands import train_with_faults
+from tests.integration.commands import SMALL, run
 from tests.unit.training.callbacks.test_dashboard import TRAINING, VALIDATION
 from tests.unit.training.wandb_file import OfflineRun, read_run
 
 pytestmark = pytest.mark.slow
-# The command as it is, but for a signal that nothing can handle, at the batch of a given number.
-KILLED = """
-import os, runpy, signal, sys, time
-from softsearch.training.callbacks.exact_resume import ExactResume
-at, ours = int(sys.argv.pop(1)), ExactResume.on_train_batch_start
-def start(self, trainer, *rest):
-    if trainer.datamodule.batches_trained == at:
-        time.sleep(1)  # W&B writes in intervals
-        os.kill(os.getpid(), signal.SIGKILL)
-    ours(self, trainer, *rest)
-ExactResume.on_train_batch_start = start
-sys.argv[0] = sys.argv.pop(1)
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
 KILL, SAVED, STEPS = 6, 4, 8  # SMALL validates, and saves, after step 4
 
 
@@ -49,14 +33,8 @@ def offline_runs(folder: Path) -> list[OfflineRun]:
 def test_a_killed_run_goes_on_as_the_same_run(trained: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     options = [*SMALL, "logger=many", "callbacks.dashboard.bundle=true", "search=greedy", "resume=auto",
                f"hydra.run.dir={tmp_path / 'run'}", f"cache_dir={trained.parent / 'cache'}"]  # fmt: skip
-    script = str(ROOT / "src" / "train.py")
-    with (tmp_path / "killed.txt").open("w") as output:  # no pipe: W&B's own process would keep it open for a while
-        killed = subprocess.run(
-            [sys.executable, "-c", KILLED, str(KILL), script, *options],
-            stdout=output, stderr=output, check=False, timeout=240,
-            env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
-        )  # fmt: skip
-    assert killed.returncode == -signal.SIGKILL, (tmp_path / "killed.txt").read_text()
+    killed = train_with_faults(options, {0: {KILL: "sigkill"}}, **environment)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     run_id = (tmp_path / "run" / "wandb_id").read_text().strip()
     resumed = run("train.py", *options, **environment)
     assert resumed.returncode == 0, resumed.stderr

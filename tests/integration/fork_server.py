@@ -1,0 +1,89 @@
+"""Server that runs commands in processes forked from one that has imported the lab already.
+
+Importing PyTorch and Lightning takes longer than most of these commands do. The server reads one request per line of
+its standard input and answers with the exit code; ``tests.integration.commands`` is its client.
+"""
+
+import atexit
+import faulthandler
+import gc
+import json
+import os
+import random
+import runpy
+import sys
+import threading
+import traceback
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from tests.torchlib import read_torchlib_once
+
+PRELOADED = (
+    "hydra.main",
+    "lightning",
+    "matplotlib.pyplot",
+    "onnx",
+    "optuna",
+    "onnxscript.function_libs.torch_lib.ops",
+    "torch.onnx._internal.exporter._core",
+    "softsearch.app.config.command",
+    "softsearch.app.evaluate.evaluate",
+    "softsearch.app.export",
+    "softsearch.app.train.train",
+    "softsearch.runtime.cli",
+)
+
+
+def serve() -> None:
+    """Forks a process for each request until there are no more."""
+    for name in PRELOADED:
+        import_module(name)
+    read_torchlib_once()
+    gc.freeze()
+    while line := sys.stdin.readline():
+        child = os.fork()
+        if not child:
+            run_and_exit(**json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, env: dict[str, str]) -> NoReturn:
+    """Runs the command in this process, and ends it as Python does, except for C++ objects that own lost threads."""
+    status = 1
+    try:
+        os.chdir(cwd)
+        for number, file in enumerate(files):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else os.O_RDONLY
+            os.dup2(os.open(file, flags, 0o644), number)
+        os.environ.clear()
+        os.environ.update(env)
+        faulthandler.dump_traceback_later(timeout, exit=True)
+        random.seed()
+        np.random.seed()  # noqa: NPY002 because no two processes begin in the same state
+        sys.argv = argv
+        if argv[0].endswith(".py"):
+            sys.path[0] = str(Path(argv[0]).absolute().parent)
+            runpy.run_path(argv[0], run_name="__main__")
+        else:
+            runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:  # noqa: BLE001 because a process of its own would end with it
+        traceback.print_exc()
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve()
