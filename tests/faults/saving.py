@@ -39,13 +39,16 @@ def save_without_end(folder: Path, step: int) -> None:
 def sigkill(folder: Path) -> None:
     """Kills a process that only saves, again and again, and reads the newest checkpoint each time."""
     rng = random.Random(0)
-    AtomicCheckpointIO().save_checkpoint(state(0), folder / "last.ckpt")
+    for _ in range(2):  # the first save takes longer
+        started = time.monotonic()
+        AtomicCheckpointIO().save_checkpoint(state(0), folder / "last.ckpt")
+    one_save = time.monotonic() - started
     newest = partial = 0
     for _ in range(KILLS):
         child = os.fork()
         if not child:
             save_without_end(folder, newest)
-        time.sleep(rng.uniform(0.005, 0.1))
+        time.sleep(rng.uniform(0.5, 10) * one_save)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         partial += (folder / ".last.ckpt.partial").exists()

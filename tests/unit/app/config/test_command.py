@@ -1,9 +1,7 @@
 """Mistakes on the command line are answered at once, on one screen, without a traceback."""
 
 import logging
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,21 +12,7 @@ import pytest
 from hydra.core.singleton import Singleton
 
 from softsearch.app.config.command import CONFIGS, run
-
-ROOT = Path(__file__).parents[4]
-
-
-def train(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
-    return subprocess.run(
-        [sys.executable, str(ROOT / "src" / "train.py"), f"hydra.run.dir={folder / 'run'}", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=environment | {"SOFTSEARCH_CACHE": str(folder / "cache")},
-    )
-
+from tests.integration.commands import run as run_script
 
 AT_ONCE = [
     ("sead=3", "there is no config key 'sead'; did you mean 'seed'?"),
@@ -55,7 +39,8 @@ ALL_THE_REST = [
     ("option", "message"), [*AT_ONCE, *(pytest.param(*case, marks=pytest.mark.slow) for case in ALL_THE_REST)]
 )
 def test_a_mistake_is_one_screen_on_standard_error(tmp_path: Path, option: str, message: str) -> None:
-    done = train(tmp_path, option, "trainer.max_steps=1", "trainer.log_every_n_steps=1")
+    short = ("trainer.max_steps=1", "trainer.log_every_n_steps=1", f"hydra.run.dir={tmp_path / 'run'}")
+    done = run_script("train.py", option, *short, SOFTSEARCH_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 1
     assert "error: " in done.stderr
     assert message in done.stderr
