@@ -72,7 +72,7 @@ def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
 
 
 def every_model() -> list[Any]:
-    """A test parameter for each yaml and for each variant of a model that knows several.
+    """Returns a test parameter for every yaml, and for every variant of a model that has several.
 
     Yamls that are one when their sizes are left out (transformer_tiny, base and big) are tested once.
     """
@@ -91,6 +91,6 @@ def every_model() -> list[Any]:
 
 
 def _norms(model: Any) -> list[list[str]]:
-    """Both places of the norms, where there are norms."""
+    """Options for pre-norm and post-norm, for models with norms."""
     sides = [side for side in ("encoder", "decoder") if OmegaConf.select(model, f"{side}.pre_norm") is not None]
     return [[f"{side}.pre_norm={value}" for side in sides] for value in ("true", "false")] if sides else [[]]

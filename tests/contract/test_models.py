@@ -1,4 +1,4 @@
-"""What every architecture owes to search, training and export, whatever its equations are."""
+"""Contract of every architecture with search, training and export."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Every model, loss, method and search on a device that is not the CPU: nothing is made on the wrong one."""
+"""Every model, loss, method and search on a device that is not the CPU: no tensor is created on the wrong one."""
 
 import math
 from collections.abc import Iterator

@@ -45,7 +45,7 @@ class TwoProcesses(NamedTuple):
 def train_with_faults(
     options: Sequence[str], faults: Faults, *, timeout: float = 240, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs src/train.py, with faults."""
+    """Runs src/train.py with injected faults."""
     variables = {"PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults)} | environment
     return SERVER.run([INJECTED, *options], env=variables, timeout=timeout)
 
@@ -58,7 +58,7 @@ def train(
 
 
 def arguments(folder: Path, run: str, *options: str) -> list[str]:
-    """The options of a run in ``folder/run``, whose corpus is written."""
+    """Writes the corpus and returns the options of a run in ``folder/run``."""
     train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", 70), ("val", 5)))
     return [
         *OPTIONS,
@@ -71,7 +71,7 @@ def arguments(folder: Path, run: str, *options: str) -> list[str]:
 
 
 def rows(run: Path) -> list[dict[str, str]]:
-    """metrics.csv, but for what depends on the machine."""
+    """Returns the rows of metrics.csv without the columns that depend on the machine."""
     with (run / "metrics.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     for row in found:

@@ -92,7 +92,7 @@ def faulty(kind: str) -> Any:
 
 
 class Inject(Callback):
-    """Has faults happen at batches of this process, by their numbers from 0."""
+    """Injects faults at given batches of this process, counted from 0."""
 
     def __init__(self, faults: Mapping[int, str]) -> None:
         self.faults = faults

@@ -1,4 +1,4 @@
-"""What tests/faults/test_checkpoints.py runs in processes of its own: python saving.py WHAT FOLDER."""
+"""Saving under faults, for test_checkpoints.py: python -m tests.faults.saving WHAT FOLDER."""
 
 import os
 import random
@@ -22,7 +22,7 @@ KILLS = 20
 
 
 def state(step: int) -> dict[str, Any]:
-    """A checkpoint whose weights tell its step; two megabytes, so that a save takes a while."""
+    """A checkpoint whose weights equal its step; two megabytes, so that a save takes a while."""
     return by_hand({"w": torch.full((500_000,), float(step))}, step, optimizer_states=[{"step": step}])
 
 
@@ -64,7 +64,7 @@ def sigkill(folder: Path) -> None:
 
 
 class SmallDisk(Callback):
-    """Lets no file grow beyond some bytes once the first checkpoint is saved, as a full disk does."""
+    """Limits the size of files once the first checkpoint is saved, as a full disk does."""
 
     def on_train_batch_start(self, trainer: lightning.Trainer, *_: Any) -> None:
         if trainer.global_step == 6:
@@ -82,7 +82,7 @@ def disk_full(folder: Path) -> None:
 
 
 def other_file_system(folder: Path) -> None:
-    """Saves, and tells what is opened for writing and renamed."""
+    """Saves, and prints which files are opened for writing or renamed."""
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR):

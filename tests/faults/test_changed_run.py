@@ -1,4 +1,4 @@
-"""Resuming with something changed: what cannot go on is refused with what changed, what can is applied and logged."""
+"""Resuming with a changed config: changes that do not fit the checkpoint are refused, others applied and logged."""
 
 import csv
 import logging

@@ -1,4 +1,4 @@
-"""Runs that are told to end, or lose a process: checks 6, 10, 11, 12, 19 and 26 of the reliability list."""
+"""Runs that are terminated or lose a process: checks 6, 10, 11, 12, 19 and 26 of the reliability list."""
 
 import json
 import os

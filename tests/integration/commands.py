@@ -1,4 +1,4 @@
-"""The commands of the lab, and options for a run of seconds."""
+"""Client that runs commands of the lab, and options for a run of seconds."""
 
 import atexit
 import json
@@ -30,7 +30,7 @@ SMALL = (
 
 
 def run(script: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command of the lab as a user does."""
+    """Runs a script of src/ as a user does, with ``environment`` added to the variables."""
     return SERVER.run([str(ROOT / "src" / script), *options], env=environment)
 
 

@@ -1,6 +1,6 @@
 """Two processes of the CPU train with FSDP: python fsdp_on_cpu.py FOLDER, where the first leaves metrics.csv.
 
-PyTorch shards over processes of the CPU if it is told so, but cannot put a checkpoint together there: none is saved.
+PyTorch can shard over processes of the CPU, but cannot assemble a checkpoint there, so none is saved.
 """
 
 import sys
@@ -25,14 +25,14 @@ STEPS = 6
 
 
 class OnCpu(torch.distributed.fsdp.FullyShardedDataParallel):
-    """PyTorch's own, told where."""
+    """PyTorch's class on the CPU."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options | {"device_id": torch.device("cpu")})
 
 
 class Sharded(FSDPStrategy):
-    """Lightning's own; it asks for a GPU where it meets exactly that class."""
+    """Lightning's class, which requires a GPU unless it is subclassed."""
 
 
 def main(folder: Path) -> None:

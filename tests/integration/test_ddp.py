@@ -1,4 +1,4 @@
-"""Two processes on the CPU: the command as it is known, where there is no GPU."""
+"""Training in two processes on the CPU, by the real command."""
 
 import csv
 import json
@@ -31,7 +31,7 @@ pytestmark = [
 
 
 def train_in_two(folder: Path, *options: str) -> tuple[str, list[dict[str, str]]]:
-    """Trains in ``folder / "run"``; what it printed, and the rows of metrics.csv with a training loss."""
+    """Trains in ``folder / "run"``; returns its output and the rows of metrics.csv that have a training loss."""
     train, val = (write_pair(folder, name, pairs) for name, pairs in (("train", PAIRS), ("val", 5)))
     small = [option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))]
     done = run(

@@ -1,4 +1,4 @@
-"""Models that work together: combined over both backends, tuned, and evaluated with what was tuned."""
+"""Ensembles over both backends: combined, tuned, and evaluated with the tuned weights."""
 
 import json
 from pathlib import Path

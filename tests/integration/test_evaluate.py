@@ -26,7 +26,7 @@ def gold(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def reported(trained: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a report with all that can be asked for."""
+    """The folder of a report with every optional part."""
     folder = tmp_path_factory.mktemp("report")
     checkpoints = ",".join(str(trained / "checkpoints" / f"{name}.ckpt") for name in ("best", "step-4"))
     done = run(
@@ -50,7 +50,7 @@ def reported(trained: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.T
 
 @pytest.fixture(scope="module")
 def report(reported: Path) -> dict[str, Any]:
-    """What it says."""
+    """The report as read from report.json."""
     read: dict[str, Any] = json.loads((reported / "report.json").read_text(encoding="utf-8"))
     return read
 
@@ -143,7 +143,7 @@ def test_a_mistake_is_answered_before_anything_is_translated(
 
 
 def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path: Path) -> None:
-    """What the training data holds is found, and where it is not known, it is said."""
+    """Overlap with the training data is counted where that data is known."""
     cache = trained.parent / "cache"
     folder = next(cache.glob("spellout-*"))
     for side in ("en", "de"):

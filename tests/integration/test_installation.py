@@ -1,4 +1,4 @@
-"""The wheel, installed without the clone: with the lab it trains, alone it translates."""
+"""The wheel installed outside the clone: with the lab it trains, alone it translates."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def install(wheel: Path, folder: Path) -> Path:
 
 
 def run(environment: Path, *arguments: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs its command ``softsearch``, which sees nothing of this clone."""
+    """Runs the environment's ``softsearch``, which cannot import from this clone."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return subprocess.run(
         [str(environment / "bin" / "softsearch"), *arguments],
@@ -86,7 +86,7 @@ def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(whee
 
 
 def requirements(names: tuple[str, ...]) -> set[str]:
-    """Distributions with all that they need."""
+    """Returns the named distributions and all their dependencies."""
     needed = set(names)
     for name in names:
         needs = [r for r in map(Requirement, requires(name) or []) if not r.marker or r.marker.evaluate({"extra": ""})]

@@ -35,14 +35,14 @@ STEPS, VALIDATION = 16, 4  # steps of a run, and between its validations
 
 
 class Run(NamedTuple):
-    """What came of one."""
+    """The outcome of a run."""
 
     rates: dict[int, float]  # by step
     checkpoint: dict[str, Any]  # the last
 
 
 class Watch(Callback):
-    """Notes the rate of each step, and sends this process SIGTERM in the middle of one."""
+    """Records the learning rate of every step and sends this process SIGTERM during one."""
 
     def __init__(self, kill: int) -> None:
         self.kill, self.rates = kill, dict[int, float]()
@@ -115,7 +115,7 @@ def test_a_run_that_was_killed_ends_with_the_same_bits(
 
 
 def test_the_methods_differ(whole: Callable[[str, str], Run]) -> None:
-    """The comparison has teeth, and each method does something."""
+    """The comparison can fail, and every method has an effect."""
     found = [whole("rnnsearch", method)[1]["state_dict"] for method in METHODS]
     for place, ours in enumerate(found):
         for theirs in found[:place]:
@@ -123,7 +123,7 @@ def test_the_methods_differ(whole: Callable[[str, str], Run]) -> None:
 
 
 def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
-    """``src/train.py``, without a process of its own; returns the last checkpoint."""
+    """Trains as ``src/train.py`` does, in this process, and returns the last checkpoint."""
     register_resolvers()
     given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={cache}", "name=test", *options]
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):

@@ -1,4 +1,4 @@
-"""One model for two target languages, as users deal with it: train, export, evaluate the bundle, translate by tag."""
+"""One model for two target languages, as users work with it: train, export, evaluate the bundle, translate by tag."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What prepare.py prepares is what train.py looks for."""
+"""Data prepared by prepare.py is found by train.py."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run that was terminated and resumed ends with the very bits of one that was not."""
+"""Resuming: a run that was terminated ends with the same bits as one that was not."""
 
 import csv
 import os
@@ -74,7 +74,7 @@ def test_gradients_in_accumulation_are_not_lost(folder: Path, straight: dict[int
 
 
 def test_a_run_without_resuming_differs(folder: Path, straight: dict[int, Path]) -> None:
-    """The comparison has teeth: a run of other batches has other bits."""
+    """The comparison can fail: other batches give other bits."""
     ours, theirs = weights(straight[1]), weights(straight[3])
     assert any(not torch.equal(ours[name], theirs[name]) for name in ours)
 

@@ -1,6 +1,6 @@
-"""A model over few words, as users deal with it: a dictionary of its attention, unknown words replaced, a shortlist.
+"""Model with a small vocabulary as users work with it: dictionary from attention, unknown words replaced, shortlist.
 
-What the runtime does with the bundle is what the lab does with the checkpoint.
+The runtime does with the bundle what the lab does with the checkpoint.
 """
 
 import json
@@ -85,7 +85,7 @@ def dictionary(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
 def lab(saved: CheckpointContents, words: dict[str, str], shortlist: Shortlist | None = None) -> list[str]:
     """The translations of LINES by the checkpoint."""
     src_tokenizer, tgt_tokenizer = saved.tokenizers
-    # Samples, for what such a model holds to be likely is always the same.
+    # Sampling, because the most likely output of such a model is always the same.
     search = Sampling(max_length_factor=1.0, max_length_offset=3, alignments=True)
     sources = [src_tokenizer.encode(line) for line in LINES]
     step_fn = TorchStepFunction(rebuild_model(saved), shortlist)

@@ -18,7 +18,7 @@ KILL, SAVED, STEPS = 6, 4, 8  # SMALL validates, and saves, after step 4
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """W&B leaves nothing at home."""
+    """Variables that keep W&B offline, with its files in this test's folder."""
     names = ("WANDB_DIR", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR")
     home = {name: str(tmp_path / "home" / name) for name in names}
     return home | {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_API_KEY": "",
@@ -26,7 +26,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def offline_runs(folder: Path) -> list[OfflineRun]:
-    """The parts of a folder's run, the first start first."""
+    """Returns the parts of a run in the order of their starts."""
     return [read_run(path) for path in sorted(folder.glob("wandb/offline-run-*/*.wandb"))]
 
 
