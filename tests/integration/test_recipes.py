@@ -34,6 +34,7 @@ def carry_out_recipe(title: str, folder: Path) -> None:
     (folder / "corpus").symlink_to(corpus["train"][0].parent)
     (folder / "src").symlink_to(ROOT / "src")
     (folder / "corpus" / "news.de").write_bytes(corpus["train"][1].read_bytes() * 2)
+    (folder / "in.txt").touch()  # what commands read that name no file
     for line in commands("docs/recipes.md", title):
         if line.startswith("shuf"):
             subprocess.run(["bash", "-c", line], cwd=folder, check=True)
