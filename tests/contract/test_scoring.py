@@ -9,7 +9,7 @@ from softsearch.evaluation.inference import mean_nll
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
-from softsearch.search.scoring import score_pairs
+from softsearch.search.forced_decoding import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import PAD
 from tests.contract.models import TGT_VOCAB, every_model, small_model

@@ -10,7 +10,7 @@ from softsearch.app.systems.open import open_systems
 from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.system import System
 from softsearch.search.exact import ExactSearch
-from softsearch.search.scoring import score_pairs
+from softsearch.search.forced_decoding import score_pairs
 from tests.integration.commands import run
 
 

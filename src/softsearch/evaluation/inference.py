@@ -12,8 +12,8 @@ from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.batching import translate_ids
+from softsearch.search.forced_decoding import PairScore, score_pairs
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.scoring import PairScore, score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 BATCH_TOKENS = 2048  # the most source tokens, padding included, that are searched or scored at once

@@ -17,8 +17,8 @@ from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import cores, translate_ids
 from softsearch.search.constraints import Banned
 from softsearch.search.ensemble import Ensemble
+from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy
-from softsearch.search.scoring import score_pairs
 from softsearch.text.vocabulary import UNK
 
 ProgressBar = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]  # takes a name and a total

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
+from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import StepFunction
-from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.unknown_words import most_attended
 from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos

@@ -7,7 +7,7 @@ from typing import IO
 
 from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.translator import Translator
-from softsearch.search.scoring import PairScore
+from softsearch.search.forced_decoding import PairScore
 from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner
 

@@ -10,9 +10,9 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
+from softsearch.search.forced_decoding import PairScore, forced_alignments, score_pairs
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.rerank import RescoringModel
-from softsearch.search.scoring import PairScore, forced_alignments, score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, check_writes_alike, id_mapping
 from softsearch.text.unknown_words import UnknownWords

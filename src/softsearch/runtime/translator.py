@@ -23,9 +23,9 @@ from softsearch.runtime.translation import Candidate, Part, Translation, join, s
 from softsearch.search.batching import cores, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
+from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
 from softsearch.search.rerank import Rerank
-from softsearch.search.scoring import PairScore
 from softsearch.text.corpus import is_blank
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 

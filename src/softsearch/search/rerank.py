@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from softsearch.errors import ConfigError
+from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
 from softsearch.search.options import MAX_LENGTH_PENALTY, check_options, within
-from softsearch.search.scoring import score_pairs
 
 BATCH_TOKENS = 4096
 IdMapping = Callable[[Sequence[int]], list[int]]

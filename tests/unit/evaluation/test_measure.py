@@ -20,9 +20,9 @@ from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble
 from softsearch.search.exact import ExactSearch
+from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
-from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK

@@ -21,8 +21,8 @@ from softsearch.evaluation.word_alignment import (
     word_starts,
 )
 from softsearch.search.batching import translate_ids
+from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.greedy import Greedy
-from softsearch.search.scoring import forced_alignments
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, UNK
 from tests.contract.models import TGT_VOCAB, small_model

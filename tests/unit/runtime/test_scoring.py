@@ -10,7 +10,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.session import OnnxStepFunction
-from softsearch.search.scoring import PairScore, score_pairs
+from softsearch.search.forced_decoding import PairScore, score_pairs
 from tests.unit.runtime.bundles import MAX_SRC_TOKENS, SRC_LINES, TGT_LINES, make_bundle, tokenizers
 from tests.unit.runtime.test_cli import softsearch_run
 

@@ -12,8 +12,8 @@ from softsearch.runtime.bundle import open_shortlist, shortlist_files, write_bun
 from softsearch.runtime.system import System, combine, open_bundle, rescoring_model
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble
+from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, StepFunction
-from softsearch.search.scoring import score_pairs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
 

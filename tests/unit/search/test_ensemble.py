@@ -13,8 +13,8 @@ from softsearch.errors import ConfigError, InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble, WithMappedIds
 from softsearch.search.exact import ExactSearch
+from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import SearchStrategy, StepFunction, full_log_probs
-from softsearch.search.scoring import score_pairs
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute_force, log_probs_of

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
-from softsearch.search.scoring import forced_alignments, score_pairs
+from softsearch.search.forced_decoding import forced_alignments, score_pairs
 from softsearch.text.vocabulary import BOS, EOS
 from tests.unit.search.tables import Row, TableModel, alignment_of
 from tests.unit.search.test_exact import SOURCES, Endless, Wide
