@@ -5,27 +5,57 @@ import logging
 import warnings
 from typing import Any
 
-import onnx
+import onnx.parser
 import torch
-from onnx import TensorProto, helper
 from torch import Tensor, nn
 from torch.export import Dim
+from torch.nn import functional
 
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
+from softsearch.export.transformer_step import LOWEST, transformer_step
 from softsearch.models.interface import DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 Tensors = tuple[Tensor, ...]
-SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, PAST = (
-    Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "past")
+SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, SLOTS = (
+    Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "slots")
 )
+_BLOCK = 64
+# The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The blocks stay in their
+# order, and so equal words in that of their ids.
+_TOP_K = f"""
+top_k (float[sentences, beams, vocab] all_log_probs, int64[1] k)
+    => (float[sentences, beams, k] log_probs, int64[sentences, beams, k] candidates)
+{{
+    k_shape = Constant<value_ints = [0, 0, -1, {_BLOCK}]>()
+    k_row = Constant<value_ints = [0, 0, -1]>()
+    k_last = Constant<value_ints = [-1]>()
+    k_size = Constant<value_ints = [{_BLOCK}]>()
+    k_by_block = Reshape(all_log_probs, k_shape)
+    k_maxima = ReduceMax<keepdims = 0>(k_by_block, k_last)
+    k_blocks = Shape<start = 2>(k_maxima)
+    k_count = Min(k, k_blocks)
+    k_greatest, k_best = TopK<axis = -1, sorted = 0>(k_maxima, k_count)
+    k_chosen, k_order = TopK<axis = -1, largest = 0>(k_best, k_count)
+    k_index = Unsqueeze(k_chosen, k_last)
+    k_words = GatherND<batch_dims = 2>(k_by_block, k_index)
+    k_few = Reshape(k_words, k_row)
+    log_probs, k_within = TopK<axis = -1>(k_few, k)
+    k_number = Div(k_within, k_size)
+    k_block = GatherElements<axis = -1>(k_chosen, k_number)
+    k_begin = Mul(k_block, k_size)
+    k_offset = Mod(k_within, k_size)
+    candidates = Add(k_begin, k_offset)
+}}
+"""
 
 
 def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
     """Returns the graphs' files by name; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
+    _pad_vocabulary(model)
     example = _Example(model)
     for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
         if isinstance(module, Recurrence):
@@ -35,7 +65,7 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
     encoder = _export(
         _EncoderGraph(model),
         {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
-        [*example.memory_names, *example.cache_names],
+        [*example.memory_names, *example.cache_names, *example.slot_names],
     )
     _drop(encoder.graph.output, set(example.memory_names) - {value.name for value in step.graph.input})
     return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
@@ -45,55 +75,72 @@ class _Example:
     """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
 
     def __init__(self, model: Seq2Seq) -> None:
-        sentences, src_len, beams, previous = 3, 7, 4, 5
+        sentences, src_len, beams, previous, slots = 3, 7, 4, 5, 11
         self.src_tokens = torch.full((sentences, src_len), EOS)
         self.src_tokens[0, -2:] = PAD
         self.src_mask = self.src_tokens != PAD
         with torch.no_grad():
             state = model.encode(self.src_tokens)
-            state = state.select(torch.arange(sentences).repeat_interleave(previous))
-            once = model.decoder.step(torch.full((sentences * previous,), BOS), state).state
-            twice = model.decoder.step(torch.full((sentences * previous,), BOS), once).state
         self.memory = tuple(m.contiguous() for m in (state.memory.states, *state.memory.projected))
-        self.cache = tuple(c.unflatten(0, (sentences, previous)) for c in twice.cache)
-        self.memory_names = [f"memory.{i}" for i in range(len(self.memory))]
-        self.cache_names = [f"cache.{i}" for i in range(len(self.cache))]
+        self.cache: Tensors = ()
+        self.slots: Tensors = ()
+        if transformer_step(model.decoder) is not None:
+            self.slots = tuple(c.new_zeros(*c.shape[:2], slots, c.shape[3]) for c in state.cache)
+            self.cache = (torch.zeros(sentences, previous, slots),)
+        else:
+            self.cache = tuple(c[:, None].expand(-1, previous, *c.shape[1:]).clone() for c in state.cache)
+        self.memory_names, self.cache_names, self.slot_names = (
+            [f"{kind}.{i}" for i in range(len(tensors))]
+            for kind, tensors in (("memory", self.memory), ("cache", self.cache), ("slots", self.slots))
+        )
         self.parents = torch.arange(beams).expand(sentences, beams).clone()
-        pairs = zip(once.cache, twice.cache, strict=True)
-        # The axes that grow with each token, counted with the beams as an axis of their own.
-        self.growing = [[i + 1 for i in range(1, a.dim()) if a.shape[i] != b.shape[i]] for a, b in pairs]
 
 
 class _EncoderGraph(nn.Module):
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.has_slots = model, transformer_step(model.decoder) is not None
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> Tensors:
         state = self.model.decoder.init_state(self.model.encoder(src_tokens, src_mask))
-        return (state.memory.states, *state.memory.projected, *(c[:, None] for c in state.cache))
+        memory = (state.memory.states, *state.memory.projected)
+        if self.has_slots:
+            return (*memory, memory[0].new_zeros(src_tokens.shape[0], 1, 0), *state.cache)
+        return (*memory, *(c[:, None] for c in state.cache))
 
 
 class _StepGraph(nn.Module):
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
         self.decoder = model.decoder
+        self.transformer_step = transformer_step(model.decoder)
 
     def forward(
-        self, tokens: Tensor, position: Tensor, parents: Tensor, src_mask: Tensor, memory: Tensors, cache: Tensors
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        parents: Tensor,
+        src_mask: Tensor,
+        memory: Tensors,
+        cache: Tensors,
+        slots: Tensors = (),
     ) -> Tensors:
-        sentences = tokens.shape[0]
+        sentences, beams = tokens.shape
         first = torch.arange(sentences, device=tokens.device)[:, None] * cache[0].shape[1]
         rows = (first + parents).flatten()
-        state = DecoderState(
-            Memory(memory[0], src_mask, tuple(memory[1:])),
-            tuple(c.flatten(0, 1)[rows] for c in cache),
-            position.flatten(),
-        )
+        gathered = tuple(c.flatten(0, 1)[rows] for c in cache)
+        if self.transformer_step is not None:
+            others = (torch.arange(beams)[:, None] != torch.arange(beams)) * LOWEST
+            bias = gathered[0].unflatten(0, (sentences, beams))
+            bias = torch.cat((bias, others.expand(sentences, beams, beams)), dim=-1)
+            logits, alignments, after = self.transformer_step(tokens, position, bias, src_mask, memory[1:], slots)
+            by_row = (logits.log_softmax(-1), alignments)
+            return (*(t.unflatten(0, tokens.shape) for t in by_row), bias, *after)
+        state = DecoderState(Memory(memory[0], src_mask, tuple(memory[1:])), gathered, position.flatten())
         output = self.decoder.step(tokens.flatten(), state)
-        alignments = () if output.alignments is None else (output.alignments,)
-        every_row = (output.logits.log_softmax(-1), *alignments, *output.state.cache)
-        return tuple(t.unflatten(0, tokens.shape) for t in every_row)
+        optional = () if output.alignments is None else (output.alignments,)
+        by_row = (output.logits.log_softmax(-1), *optional, *output.state.cache)
+        return tuple(t.unflatten(0, tokens.shape) for t in by_row)
 
 
 def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
@@ -102,8 +149,9 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
     memory_axes = tuple(
         {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == src_len} for m in example.memory
     )
-    cache_axes = tuple({0: SENTENCES, 1: PREVIOUS_BEAMS} | dict.fromkeys(axes, PAST) for axes in example.growing)
+    cache_axes = {0: SENTENCES, 1: PREVIOUS_BEAMS} | ({2: SLOTS} if example.slots else {})
     alignments = ["alignments"] if model.decoder.has_attention else []
+    states = [*example.cache_names, *example.slot_names]
     exported = _export(
         _StepGraph(model),
         {
@@ -112,10 +160,11 @@ def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
             "parents": (example.parents, rows),
             "src_mask": (example.src_mask, {0: SENTENCES, 1: SRC_LEN}),
             "memory": (example.memory, memory_axes),
-            "cache": (example.cache, cache_axes),
-        },
-        ["all_log_probs", *alignments, *(f"next_{name}" for name in example.cache_names)],
-        ["tokens", "position", "parents", "src_mask", *example.memory_names, *example.cache_names],
+            "cache": (example.cache, (cache_axes,) * len(example.cache)),
+        }
+        | ({"slots": (example.slots, ({0: SENTENCES, 2: SLOTS},) * len(example.slots))} if example.slots else {}),
+        ["all_log_probs", *alignments, *(f"next_{name}" for name in states)],
+        ["tokens", "position", "parents", "src_mask", *example.memory_names, *states],
     )
     consumed = {name for node in exported.graph.node for name in node.input}
     _drop(exported.graph.input, {value.name for value in exported.graph.input} - consumed)
@@ -154,11 +203,23 @@ def _drop(values: Any, names: set[str]) -> None:
     values.extend(remaining)
 
 
+def _pad_vocabulary(model: Seq2Seq) -> None:
+    """Adds words of probability 0 to the output layer, to a multiple of :data:`_BLOCK`."""
+    output, embedding = model.decoder.output_projection, model.decoder.embedding
+    missing = -output.out_features % _BLOCK
+    tied = embedding.weight is output.weight
+    output.weight = nn.Parameter(functional.pad(output.weight.data, (0, 0, 0, missing)))
+    output.bias = nn.Parameter(functional.pad(output.bias.data, (0, missing), value=-torch.inf))
+    output.out_features += missing
+    if tied:
+        embedding.weight = output.weight
+
+
 def _append_top_k(graph: onnx.GraphProto) -> None:
     """Replaces the output of all log-probabilities by the ``k`` best and their tokens."""
     _drop(graph.output, {"all_log_probs"})
-    shape = ["sentences", "beams", "k"]
-    graph.input.append(helper.make_tensor_value_info("k", TensorProto.INT64, [1]))
-    graph.node.append(helper.make_node("TopK", ["all_log_probs", "k"], ["log_probs", "candidates"], axis=-1))
-    graph.output.insert(0, helper.make_tensor_value_info("log_probs", TensorProto.FLOAT, shape))
-    graph.output.insert(1, helper.make_tensor_value_info("candidates", TensorProto.INT64, shape))
+    top_k = onnx.parser.parse_graph(_TOP_K)
+    graph.node.extend(top_k.node)
+    graph.input.append(top_k.input[1])
+    for index, output in enumerate(top_k.output):
+        graph.output.insert(index, output)

@@ -149,7 +149,7 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward), present, weights.mean(1).flatten(0, 1)
 
 
-def _embed(embedding: nn.Embedding, tokens: Tensor, position: Tensor) -> Tensor:
+def embed(embedding: nn.Embedding, tokens: Tensor, position: Tensor) -> Tensor:
     """Scaled embeddings of ``tokens`` plus their position, of the same shape or broadcastable (sections 3.4, 3.5)."""
     dim = embedding.embedding_dim
     return embedding(tokens) * dim**0.5 + sinusoids(position, dim)
@@ -197,7 +197,7 @@ class TransformerEncoder(Encoder):
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`."""
         position = torch.arange(src_tokens.shape[1], device=src_tokens.device)
-        x = self.dropout(_embed(self.embedding, src_tokens, position))
+        x = self.dropout(embed(self.embedding, src_tokens, position))
         for layer in self.layers:
             x = layer(x, src_mask[:, None, None])
         return EncoderOutput(self.final_norm(x), src_mask, ())
@@ -255,7 +255,7 @@ class TransformerDecoder(Decoder):
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`."""
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
-        x = self.dropout(_embed(self.embedding, tgt_tokens, position))
+        x = self.dropout(embed(self.embedding, tgt_tokens, position))
         mask = state.memory.mask[:, None, None]
         for layer, (keys, values) in zip(self.layers, self._by_layer(state.memory.projected), strict=True):
             x = layer(x, keys, values, mask)
@@ -263,7 +263,7 @@ class TransformerDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        x = self.dropout(_embed(self.embedding, tokens, state.position))[:, None]  # [rows, 1, d_model]
+        x = self.dropout(embed(self.embedding, tokens, state.position))[:, None]  # [rows, 1, d_model]
         mask = state.memory.mask[:, None, None]
         cache: list[Tensor] = []
         alignments = x

@@ -3,7 +3,8 @@
 ``encoder.onnx`` runs once per batch and returns the memory (``memory.i``, one entry per sentence) and the first caches
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
 hypothesis and returns the ``k`` best continuations and ``next_cache.i``: reordering needs no copy here, and only the
-candidates' probabilities leave the graph.
+candidates' probabilities leave the graph. ``slots.i``, ``[sentences, ...]``, is a state that only grows and is never
+gathered, as a Transformer's keys and values are.
 """
 
 import copy
@@ -44,7 +45,7 @@ class OnnxState(NamedTuple):
 
     src_mask: NDArray[np.bool_]  # [sentences, src_len]
     memory: tuple[NDArray[Any], ...]  # axis 0 = sentences
-    cache: tuple[NDArray[Any], ...]  # [sentences, previous beams, ...]
+    cache: tuple[NDArray[Any], ...]  # [sentences, previous beams, ...], and [sentences, ...] of the slots
     parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: how the next step reorders the caches
     position: int  # tokens read so far
 
@@ -76,7 +77,7 @@ class OnnxStepFunction:
         _check_contract(*ports)
         self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports)
         self._memory = [name for name in encoded if name.startswith("memory.")]
-        self._cache = [name for name in encoded if name.startswith("cache.")]
+        self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self.has_attention = "alignments" in outputs
         self._outputs = outputs
 
@@ -97,7 +98,7 @@ class OnnxStepFunction:
         names = [*self._memory, *self._cache]
         values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})
         for name, value in zip(names, values, strict=True):
-            axes = (len(src),) if name in self._memory else (len(src), 1)
+            axes = (len(src), 1) if name.startswith("cache.") else (len(src),)
             _check_shape(ENCODER, name, value.shape[: len(axes)], axes)
         memory, cache = tuple(values[: len(self._memory)]), tuple(values[len(self._memory) :])
         return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0)
@@ -118,8 +119,8 @@ class OnnxStepFunction:
         outputs = dict(zip(self._outputs, values, strict=True))
         whole = dict.fromkeys(_STEP_OUTPUTS, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
         for name, value in outputs.items():
-            axes = value.shape if name in whole else value.shape[:2]
-            _check_shape(DECODER_STEP, name, axes, whole.get(name, shape))
+            expected = whole.get(name, shape[:1] if name.startswith("next_slots.") else shape)
+            _check_shape(DECODER_STEP, name, value.shape if name in whole else value.shape[: len(expected)], expected)
         rows = {name: outputs[name].reshape(sentences * beams, -1) for name in whole if name in outputs}
         candidates = Candidates(rows["log_probs"], rows["candidates"], rows.get("alignments"))
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
@@ -169,8 +170,8 @@ def _check_contract(
     encoder_inputs: dict[str, str], encoded: dict[str, str], step_inputs: dict[str, str], step_outputs: dict[str, str]
 ) -> None:
     """Refuses inputs and outputs (name to dtype) that are missing, unknown or of the wrong dtype."""
-    passed_on = {name: dtype for name, dtype in encoded.items() if name.startswith(("memory.", "cache."))}
-    cache = [name for name in passed_on if name.startswith("cache.")]
+    passed_on = {name: dtype for name, dtype in encoded.items() if name.startswith(("memory.", "cache.", "slots."))}
+    cache = [name for name in passed_on if not name.startswith("memory.")]
     outputs = _STEP_OUTPUTS | {f"next_{name}": encoded[name] for name in cache}
     _check_ports(ENCODER, "input", encoder_inputs, _ENCODER_INPUTS, needed=["src_tokens"])
     _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
