@@ -119,6 +119,13 @@ def add_translate_options(parser: argparse.ArgumentParser) -> None:
             group.add_argument(flag, **settings, help=text)
 
 
+def add_options(parser: argparse.ArgumentParser, *flags: str) -> None:
+    """Adds some of the options to the parser of another command."""
+    every = {flag: option for options in _OPTIONS.values() for flag, option in options.items()}
+    for flag in flags:
+        parser.add_argument(flag, **every[flag][0], help=every[flag][1])
+
+
 def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """Exits with the usage if options contradict each other or the search."""
     try:

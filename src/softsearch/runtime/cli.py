@@ -12,7 +12,7 @@ from pathlib import Path
 
 import softsearch
 from softsearch.errors import SoftsearchError
-from softsearch.runtime.arguments import add_translate_options, check_translate_options, search_keywords
+from softsearch.runtime.arguments import add_options, add_translate_options, check_translate_options, search_keywords
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.options import expand_names
 
@@ -105,6 +105,14 @@ def _verify(arguments: argparse.Namespace) -> None:
     )
 
 
+def _bench(arguments: argparse.Namespace) -> None:
+    from softsearch.runtime.bench import bench
+
+    options = {name: value for name in ("search", "beam") if (value := getattr(arguments, name)) is not None}
+    for line in bench(arguments.bundle, arguments.src, options, arguments.threads):
+        print(line, flush=True)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="softsearch", description="Translate with an exported bundle.", epilog=_LAB)
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
@@ -136,6 +144,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
     verify.set_defaults(run=_verify)
+
+    bench = commands.add_parser(
+        "bench",
+        help="measure the speed of a bundle",
+        description="Translate up to 1,000 lines of SRC in batches and 200 one by one, and print how fast it was.",
+    )
+    bench.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
+    bench.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain, gzip or xz)")
+    add_options(bench, "--search", "--beam", "--threads")
+    bench.set_defaults(run=_bench)
     return parser
 
 

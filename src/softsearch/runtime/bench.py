@@ -1,0 +1,71 @@
+"""Speed of a bundle on this machine: throughput in batches, latency of single sentences, memory and loading time."""
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.translator import Translator
+from softsearch.text.corpus import is_blank, read_lines
+
+_SENTENCES, _SINGLES, _ROUNDS = 1000, 200, 3
+
+
+def bench(bundle: Path, src: Path, options: Mapping[str, Any], threads: int | None) -> Iterator[str]:
+    """Yields a line for each measurement; the first 1,000 sentences of ``src`` are translated, 200 of them one by one.
+
+    Args:
+        bundle: its folder.
+        src: sentences, one a line (plain, gzip or xz).
+        options: of the search, see :meth:`Translator.translate`.
+        threads: batches translated side by side; by default one for each core.
+
+    Raises:
+        SoftsearchError: a file cannot be read, or an option does not fit.
+    """
+    lines = list(islice((line for line in read_lines(src) if not is_blank(line)), _SENTENCES))
+    if not lines:
+        raise ConfigError(f"{src} has blank lines only, expected sentences; name another file")
+    start = time.perf_counter()
+    translator = Translator(bundle, threads=threads)
+    translator.translate(lines[:1], **options)
+    yield f"load and first sentence  {time.perf_counter() - start:.2f} s"
+    seconds = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        translations = translator.translate(lines, **options)
+        seconds.append(time.perf_counter() - start)
+    tokens = sum(len(translation.tgt_pieces) for translation in translations)
+    middle, spread = statistics.median(seconds), f"{min(seconds):.2f} to {max(seconds):.2f} s"
+    yield (
+        f"{len(lines):,} in batches".ljust(25)
+        + f"{len(lines) / middle:,.0f} sentences/s, {tokens / middle:,.0f} target tokens/s ({spread})"
+    )
+    singles = []
+    for line in lines[:_SINGLES]:
+        start = time.perf_counter()
+        translator.translate([line], **options)
+        singles.append(1000 * (time.perf_counter() - start))
+    p50, p90, p99 = np.percentile(singles, [50, 90, 99])
+    yield (
+        f"{len(singles)} one by one".ljust(25)
+        + f"median {p50:.1f} ms, 90 % within {p90:.1f} ms, 99 % within {p99:.1f} ms"
+    )
+    if memory := _peak_memory():
+        yield f"most memory              {memory / 2**20:,.0f} MiB"
+
+
+def _peak_memory() -> int:
+    """The most memory that this process has held, in bytes; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
