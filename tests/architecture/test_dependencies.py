@@ -12,7 +12,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
-SWEEP = ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial")))
+OPTIONAL = {
+    "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
+    "ctranslate2": ("export/ctranslate2",),
+}
 NEEDS = {  # what src uses: the last release without it
     "lightning.pytorch.callbacks.WeightAveraging": "2.5.6",
     "optuna.storages.RetryHeartbeatStaleTrialCallback": "4.99",
@@ -46,7 +49,8 @@ def _extras(place: str) -> tuple[str, ...]:
     """Those that are installed where a file of src runs."""
     if place.startswith(tuple(f"softsearch/{part}" for part in BASE)):
         return ("",)
-    return ("", "lab", "sweep") if place.removeprefix("softsearch/").removesuffix(".py") in SWEEP else ("", "lab")
+    name = place.removeprefix("softsearch/").removesuffix(".py")
+    return ("", "lab", *(extra for extra, files in OPTIONAL.items() if name in files))
 
 
 def test_every_import_of_src_is_declared(repo_root: Path, declared: dict[str, dict[str, Requirement]]) -> None:

@@ -25,6 +25,7 @@ TRAINING = (
 PLACEHOLDERS = {
     "A/best.ckpt": "A.ckpt",
     "B/best.ckpt": "B.ckpt",
+    "TRANSFORMER/checkpoints/best.ckpt": "TRANSFORMER.ckpt",
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",
@@ -65,6 +66,7 @@ def prepare(folder: Path) -> None:
         "B": "model=nematus",
         "LM": "model=rnnlm",
         "R2L": "model=rnnsearch data.target_direction=r2l",
+        "TRANSFORMER": "model=transformer_tiny",
     }
     lines = [f"python src/train.py {model} {data} hydra.run.dir=logs/train/{name}" for name, model in models.items()]
     lines += [f"python src/export.py ckpt=logs/train/{name}/checkpoints/best.ckpt out={name}" for name in models]

@@ -1,4 +1,4 @@
-"""Export of a checkpoint as a bundle."""
+"""Export of a checkpoint as a bundle, or as a CTranslate2 model."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +30,9 @@ def export(options: Export) -> None:
         SoftsearchError: an option is wrong, the checkpoint cannot be read, the graphs differ from the model, or ``out``
             is something else or not writable.
     """
+    if options.format == "ctranslate2":
+        _export_ctranslate2(options)
+        return
     search = recommended_search(options.search)
     check_writable(options.out)
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
@@ -60,6 +63,19 @@ def export(options: Export) -> None:
         f"and {parity.alignments:.1e} in alignments\n"
         f"next: softsearch translate {bundle.path} < in.txt > out.txt"
     )
+
+
+def _export_ctranslate2(options: Export) -> None:
+    if options.shortlist is not None or options.report is not None:
+        raise ConfigError("format=ctranslate2 has no shortlist and no model card; leave out shortlist and report")
+    from softsearch.export.ctranslate2 import export_ctranslate2
+
+    saved = read_weights(str(options.ckpt), options.average)
+    model = rebuild_model(saved)
+    difference = export_ctranslate2(model, TorchStepFunction(model), saved.tokenizers, options.out)
+    sizes = ((path.name, f"{path.stat().st_size:,}") for path in sorted(options.out.iterdir()))
+    print_rows(("file", "bytes"), sizes, title=str(options.out))
+    say(f"CTranslate2 and PyTorch differ by at most {difference:.1e} in log-probabilities")
 
 
 def recommended_search(node: DictConfig) -> Strategy:

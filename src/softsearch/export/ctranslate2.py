@@ -1,0 +1,171 @@
+"""CTranslate2 models of Transformers, for its server and its language bindings (https://opennmt.net/CTranslate2)."""
+
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from softsearch.errors import BundleError, ConfigError
+from softsearch.export.parity import LENGTHS, TOLERANCE
+from softsearch.models.embeddings import sinusoids
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.transformer import (
+    SelfAttention,
+    TransformerDecoder,
+    TransformerEncoder,
+)
+from softsearch.search.forced_decoding import score_pairs
+from softsearch.search.interface import StepFunction
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import SPECIALS
+
+_POSITIONS = 2048  # that sentences may have, as in models of CTranslate2's own converters
+
+
+def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, path: Path) -> float:
+    """Writes the folder of a CTranslate2 model with its SentencePiece models, if it computes what the model does.
+
+    Args:
+        model: a Transformer in evaluation mode.
+        reference: the same model as search sees it.
+        tokenizers: source and target.
+        path: a new or an empty folder.
+
+    Returns:
+        The largest difference in the log probability of a token.
+
+    Raises:
+        ConfigError: CTranslate2 is not installed or has no such model, or the folder holds something.
+        BundleError: the written model computes something else; nothing was written.
+    """
+    spec = _spec(model)
+    src, tgt = tokenizers
+    if src.reverse or tgt.reverse:
+        raise ConfigError("CTranslate2 reads and writes from left to right only; export this model with format=bundle")
+    spec.register_source_vocabulary(_vocabulary(src))
+    spec.register_target_vocabulary(_vocabulary(tgt))
+    spec.config.add_source_eos = True
+    spec.validate()
+    spec.optimize()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigError(f"out={path} exists and is not empty; choose a new folder or remove what is there")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as scratch:
+        new = Path(scratch, "new")
+        new.mkdir()
+        spec.save(str(new))
+        for name, tokenizer in {"joint": src}.items() if src.model == tgt.model else {"src": src, "tgt": tgt}.items():
+            (new / f"{name}.model").write_bytes(tokenizer.model)
+        difference = _compare(new, reference, tokenizers)
+        new.replace(path)
+    return difference
+
+
+def _spec(model: Seq2Seq) -> Any:
+    """The weights as CTranslate2's converters hold them."""
+    encoder, decoder = model.encoder, model.decoder
+    if not isinstance(encoder, TransformerEncoder) or not isinstance(decoder, TransformerDecoder):
+        raise ConfigError("CTranslate2 has no model of this architecture, only the Transformer; use format=bundle")
+    encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
+    if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
+        raise ConfigError("CTranslate2 has no SSRU, expected self_attention=attention; use format=bundle")
+    heads = {layer.self_attention.num_heads for layer in (*encoder_layers, *decoder_layers)}
+    norms = {layer.self_attention_residual.pre_norm for layer in (*encoder_layers, *decoder_layers)}
+    if len(heads) > 1 or len(norms) > 1:
+        raise ConfigError("CTranslate2 needs the same num_heads and pre_norm in both stacks; use format=bundle")
+    try:
+        from ctranslate2.specs import TransformerSpec
+    except ImportError as error:
+        raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
+    pre_norm = norms.pop()
+    spec = TransformerSpec.from_config(
+        (len(encoder_layers), len(decoder_layers)),
+        heads.pop(),
+        pre_norm=pre_norm,
+        alignment_layer=-1,
+        alignment_heads=0,  # the mean of all
+    )
+    for side, stack in ((spec.encoder, encoder), (spec.decoder, decoder)):
+        encodings = sinusoids(torch.arange(_POSITIONS), stack.embedding.embedding_dim)
+        side.position_encodings.encodings = encodings.numpy()
+        if pre_norm:
+            _norm(side.layer_norm, cast(nn.LayerNorm, stack.final_norm))
+    spec.encoder.embeddings[0].weight = _array(encoder.embedding.weight)
+    spec.decoder.embeddings.weight = _array(decoder.embedding.weight)
+    _linear(spec.decoder.projection, decoder.output_projection)
+    for target, layer in zip(spec.encoder.layer, encoder_layers, strict=True):
+        _self_attention(target.self_attention, layer)
+        _feed_forward(target.ffn, layer)
+    for target, layer in zip(spec.decoder.layer, decoder_layers, strict=True):
+        _self_attention(target.self_attention, layer)
+        _feed_forward(target.ffn, layer)
+        source, (query, key_value, output) = layer.cross_attention, target.attention.linear
+        _norm(target.attention.layer_norm, layer.cross_attention_residual.norm)
+        _linear(query, source.query_projection)
+        _linear(key_value, source.key_value_projection)
+        _linear(output, source.output_projection)
+    return spec
+
+
+def _self_attention(target: Any, layer: Any) -> None:
+    attention = layer.self_attention
+    _norm(target.layer_norm, layer.self_attention_residual.norm)
+    _linear(target.linear[0], attention.query_projection, attention.key_value_projection)
+    _linear(target.linear[1], attention.output_projection)
+
+
+def _feed_forward(target: Any, layer: Any) -> None:
+    _norm(target.layer_norm, layer.feed_forward_residual.norm)
+    _linear(target.linear_0, layer.feed_forward.hidden_projection)
+    _linear(target.linear_1, layer.feed_forward.output_projection)
+
+
+def _linear(target: Any, *layers: nn.Linear) -> None:
+    """One or several layers of the same input, one on top of the other."""
+    target.weight = _array(torch.cat([layer.weight for layer in layers]) if len(layers) > 1 else layers[0].weight)
+    target.bias = _array(torch.cat([layer.bias for layer in layers]))
+
+
+def _norm(target: Any, norm: nn.LayerNorm) -> None:
+    target.gamma, target.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _array(weight: Tensor) -> NDArray[np.float32]:
+    return weight.detach().float().cpu().numpy()
+
+
+def _vocabulary(tokenizer: SentencePieceTokenizer) -> list[str]:
+    return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
+
+
+def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers) -> float:
+    """The largest difference of the log probabilities of random translations."""
+    import ctranslate2
+
+    rng = np.random.default_rng(0)
+    src, tgt = (
+        [rng.integers(len(SPECIALS), tokenizer.vocab_size, length).tolist() for length in LENGTHS]
+        for tokenizer in tokenizers
+    )
+    expected = score_pairs(reference, src, tgt, batch_tokens=4096)
+    names = [_vocabulary(tokenizer) for tokenizer in tokenizers]
+    texts = [
+        [[vocabulary[token] for token in ids] for ids in side]
+        for vocabulary, side in zip(names, (src, tgt), strict=True)
+    ]
+    translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
+    actual = translator.score_batch(*texts)
+    difference = max(
+        float(np.abs(np.subtract(own.token_log_probs, other.log_probs)).max())
+        for own, other in zip(expected, actual, strict=True)
+    )
+    if not difference <= TOLERANCE:  # also when it is NaN
+        raise BundleError(
+            f"CTranslate2's log probabilities differ from the model's by {difference:.2g}, expected at most "
+            f"{TOLERANCE}; nothing was written, please report this model"
+        )
+    return difference
