@@ -1,0 +1,143 @@
+"""Decoding speed of the runtime beside CTranslate2 on the same weights, in interleaved rounds.
+
+Both get lines of text and give lines of text, tokenizing included. Batches: two workers of one thread each
+(CTranslate2 also one worker of two threads, and one of one), batches of 32 sentences sorted by length. Single: one
+sentence after the other on one thread. The best of CTranslate2's settings counts, and ratios are taken within a round.
+
+    python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME
+    python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME-ct2 format=ctranslate2
+    python benchmarks/decode_speed.py exports/NAME exports/NAME-ct2 test.en
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import ctranslate2
+import sentencepiece
+
+from softsearch import Translator
+from softsearch.app.environment import describe_machine
+from softsearch.text.corpus import read_lines
+
+BATCH, SETTINGS = 32, ((1, 1), (2, 1), (1, 2))  # CTranslate2's workers and threads of a worker
+Translate = Callable[[Sequence[str]], list[str]]
+
+
+class CTranslate2:
+    """CTranslate2 with the tokenizers in its folder, as its documentation uses it."""
+
+    def __init__(self, folder: Path, *, beam: int, workers: int, threads: int, precision: str, single: bool) -> None:
+        src, tgt = (folder / f"{side}.model" for side in ("src", "tgt"))
+        joint = folder / "joint.model"
+        self.src, self.tgt = (
+            sentencepiece.SentencePieceProcessor(model_file=str(joint if joint.exists() else model))
+            for model in (src, tgt)
+        )
+        self.translator = ctranslate2.Translator(
+            str(folder), device="cpu", compute_type=precision, inter_threads=workers, intra_threads=threads
+        )
+        self.beam, self.batch = beam, 1 if single else BATCH
+
+    def __call__(self, lines: Sequence[str]) -> list[str]:
+        """Translate lines."""
+        results = self.translator.translate_batch(
+            self.src.encode(list(lines), out_type=str),
+            beam_size=self.beam,
+            max_batch_size=self.batch,
+            max_decoding_length=200,
+            return_scores=False,
+        )
+        return [self.tgt.decode(result.hypotheses[0]) for result in results]
+
+
+def softsearch(bundle: Path, *, beam: int, single: bool, budget: int | None) -> Translate:
+    """The runtime; ``budget`` are the source tokens of a batch."""
+    options = {} if budget is None else {"batch_tokens": budget}
+    translator = Translator(bundle, threads=1 if single else 2, **options)
+    search = {"search": "greedy"} if beam == 1 else {"search": "beam", "beam": beam, "length_penalty": 1.0}
+    return lambda lines: [translation.text for translation in translator.translate(lines, **search)]
+
+
+def one_by_one(translate: Translate) -> Translate:
+    """The same, sentence after sentence."""
+    return lambda lines: [text for line in lines for text in translate([line])]
+
+
+def parse_options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("ctranslate2", type=Path)
+    parser.add_argument("sources", type=Path, help="sentences, one a line (plain, gzip or xz)")
+    parser.add_argument("--precision", choices=("float32", "int8"), default="float32", help="CTranslate2's")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--singles", type=int, default=200, help="sentences that are translated one by one")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--beams", type=int, nargs="+", default=[5, 1])
+    parser.add_argument("--modes", nargs="+", choices=("batches", "single"), default=["batches", "single"])
+    parser.add_argument("--batch-tokens", type=int)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure and print a table."""
+    options = parse_options()
+    lines = list(islice(read_lines(options.sources), options.sentences))
+    print(f"{describe_machine()}, ctranslate2 {version('ctranslate2')}, onnxruntime {version('onnxruntime')}")
+    for mode in options.modes:
+        for beam in options.beams:
+            compare(options, lines if mode == "batches" else lines[: options.singles], mode=mode, beam=beam)
+
+
+def compare(options: argparse.Namespace, lines: list[str], *, mode: str, beam: int) -> None:
+    """Measure one row of the table."""
+    single = mode == "single"
+    systems: dict[str, Translate] = {
+        f"CTranslate2 {workers}x{threads}": CTranslate2(
+            options.ctranslate2,
+            beam=beam,
+            workers=workers,
+            threads=threads,
+            precision=options.precision,
+            single=single,
+        )
+        for workers, threads in (SETTINGS[:1] if single else SETTINGS)
+    }
+    systems["softsearch"] = softsearch(options.bundle, beam=beam, single=single, budget=options.batch_tokens)
+    if single:
+        systems = {name: one_by_one(translate) for name, translate in systems.items()}
+    pieces = sentencepiece.SentencePieceProcessor(
+        model_file=str(
+            next(
+                options.ctranslate2 / name
+                for name in ("joint.model", "tgt.model")
+                if (options.ctranslate2 / name).exists()
+            )
+        )
+    )
+    outputs = {name: translate(lines) for name, translate in systems.items()}  # warms up
+    tokens = {name: sum(len(ids) + 1 for ids in pieces.encode(texts)) for name, texts in outputs.items()}
+    speeds: dict[str, list[float]] = {name: [] for name in systems}
+    for _ in range(options.rounds):
+        for name, translate in systems.items():
+            start = time.perf_counter()
+            translate(lines)
+            speeds[name].append(tokens[name] / (time.perf_counter() - start))
+    best = [max(speeds[name][i] for name in systems if name != "softsearch") for i in range(options.rounds)]
+    ratios = [own / other for own, other in zip(speeds["softsearch"], best, strict=True)]
+    different = sum(a != b for a, b in zip(*(outputs[name] for name in ("softsearch", "CTranslate2 1x1")), strict=True))
+    print(f"{mode}, beam {beam}, {len(lines)} sentences, {different} lines differ")
+    for name, values in speeds.items():
+        print(f"    {name:17} {statistics.median(values):9,.0f} tokens/s ({min(values):,.0f} to {max(values):,.0f})")
+    print(
+        f"    ratio to the best {statistics.median(ratios):9.2f} ({min(ratios):.2f} to {max(ratios):.2f})", flush=True
+    )
+
+
+if __name__ == "__main__":
+    main()
