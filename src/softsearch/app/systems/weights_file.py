@@ -105,11 +105,11 @@ def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
     given = set(map(option_key, typed)) - {"weights"}
     merged = config.copy()
     for key, value in sorted(tuned.options.items()):
-        found = OmegaConf.select(config, key)
-        listed = [found] if key in ("ckpt", "bundle") and isinstance(found, str) else found
+        current = OmegaConf.select(config, key)
+        listed = [current] if key in ("ckpt", "bundle") and isinstance(current, str) else current
         if key in given and listed != value:
             raise ConfigError(
-                f"{key}={found}, but weights={path} was tuned with {key}={value}; leave {key} out, or give the "
+                f"{key}={current}, but weights={path} was tuned with {key}={value}; leave {key} out, or give the "
                 "options of the file one by one in its place"
             )
         OmegaConf.update(merged, key, value)
