@@ -8,6 +8,7 @@ from typing import Any
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.options import KINDS, Length, check_options, kinds_with, read_length
+from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.options import LENGTH_NORMS
 
@@ -105,6 +106,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     "speed": {
         "--batch-tokens": (_N, "most source tokens in a batch"),
         "--threads": (_N, "parallel batches (default: one per core)"),
+        "--provider": ({"choices": PROVIDERS}, "what ONNX Runtime computes on; auto: the fastest here (default: cpu)"),
     },
 }
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself

@@ -11,20 +11,24 @@ from typing import Any
 import numpy as np
 
 from softsearch.errors import ConfigError
+from softsearch.runtime.providers import Provider
 from softsearch.runtime.translator import Translator
 from softsearch.text.corpus import is_blank, read_lines
 
 _SENTENCES, _SINGLES, _ROUNDS = 1000, 200, 3
 
 
-def bench(bundle: Path, src: Path, options: Mapping[str, Any], threads: int | None) -> Iterator[str]:
+def bench(
+    bundle: Path, src: Path, options: Mapping[str, Any], *, threads: int | None, provider: Provider
+) -> Iterator[str]:
     """Yields a line for each measurement; the first 1,000 sentences of ``src`` are translated, 200 of them one by one.
 
     Args:
         bundle: its folder.
         src: sentences, one a line (plain, gzip or xz).
         options: of the search, see :meth:`Translator.translate`.
-        threads: batches translated side by side; by default one for each core.
+        threads: batches translated in parallel; by default one for each core.
+        provider: of ONNX Runtime, see :class:`Translator`.
 
     Raises:
         SoftsearchError: a file cannot be read, or an option does not fit.
@@ -33,7 +37,7 @@ def bench(bundle: Path, src: Path, options: Mapping[str, Any], threads: int | No
     if not lines:
         raise ConfigError(f"{src} has blank lines only, expected sentences; name another file")
     start = time.perf_counter()
-    translator = Translator(bundle, threads=threads)
+    translator = Translator(bundle, threads=threads, provider=provider)
     translator.translate(lines[:1], **options)
     yield f"load and first sentence  {time.perf_counter() - start:.2f} s"
     seconds = []

@@ -73,6 +73,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         shortlist=arguments.shortlist,
         batch_tokens=arguments.batch_tokens or BATCH_TOKENS,
         threads=arguments.threads,
+        provider=arguments.provider or "cpu",
     )
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix)
     unproven = translate_stream(translator, files, options)
@@ -109,7 +110,8 @@ def _bench(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.bench import bench
 
     options = {name: value for name in ("search", "beam") if (value := getattr(arguments, name)) is not None}
-    for line in bench(arguments.bundle, arguments.src, options, arguments.threads):
+    settings = {"threads": arguments.threads, "provider": arguments.provider or "cpu"}
+    for line in bench(arguments.bundle, arguments.src, options, **settings):
         print(line, flush=True)
 
 
@@ -152,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     bench.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
     bench.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain, gzip or xz)")
-    add_options(bench, "--search", "--beam", "--threads")
+    add_options(bench, "--search", "--beam", "--threads", "--provider")
     bench.set_defaults(run=_bench)
     return parser
 

@@ -22,6 +22,7 @@ from softsearch.errors import BundleError, InputError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
+from softsearch.runtime.providers import Provider, check_provider, find_provider
 from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import PAD, with_eos
 
@@ -57,12 +58,13 @@ class OnnxStepFunction:
 
     Raises:
         BundleError: a graph cannot be loaded, differs from the manifest or breaks the contract above.
+        ConfigError: ONNX Runtime lacks the provider, or does not use it.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, provider: Provider = "cpu") -> None:
         self.vocab_size = bundle.manifest.tgt_vocab_size
         self._encoder, self._step = (
-            _session(bundle.files[file], f"bundle {bundle.path}: {file}") for file in (ENCODER, DECODER_STEP)
+            _session(bundle.files[file], f"bundle {bundle.path}: {file}", provider) for file in (ENCODER, DECODER_STEP)
         )
         ports = []
         for name, session in (("encoder", self._encoder), ("decoder_step", self._step)):
@@ -199,7 +201,8 @@ def _check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[in
         )
 
 
-def _session(model: bytes, what: str) -> Any:
+def _session(model: bytes, what: str, provider: Provider = "cpu") -> Any:
+    name = find_provider(provider)
     try:
         check_graph(model)
     except BundleError as error:
@@ -217,13 +220,15 @@ def _session(model: bytes, what: str) -> Any:
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
     try:
         # Constant folding takes memory without limit, and the exporter has done it already.
-        return onnxruntime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=["ConstantFolding"]
+        session = onnxruntime.InferenceSession(
+            model, options, providers=[name], disabled_optimizers=["ConstantFolding"]
         )
     except _ORT_ERRORS as error:
         raise BundleError(
             f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {printable(str(error))}"
         ) from error
+    check_provider(session, provider, name)
+    return session
 
 
 @functools.cache

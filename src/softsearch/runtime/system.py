@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
 from softsearch.search.forced_decoding import PairScore, forced_alignments, score_pairs
@@ -54,11 +55,12 @@ class System:
         return [s._replace(token_log_probs=(*s.token_log_probs[-2::-1], s.token_log_probs[-1])) for s in scores]
 
 
-def open_bundle(bundle: Bundle | Path | str) -> System:
+def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> System:
     """Opens a bundle as a system, given as a Bundle or as its folder.
 
     Raises:
         BundleError: it is missing, altered, inconsistent or of a newer format.
+        ConfigError: ONNX Runtime does not use the provider.
     """
     if not isinstance(bundle, Bundle):
         bundle = Bundle.open(bundle)
@@ -71,7 +73,7 @@ def open_bundle(bundle: Bundle | Path | str) -> System:
         origin=str(bundle.path),
         backend="onnx",
         architecture=trained("model") or "unknown",
-        step_fn=OnnxStepFunction(bundle),
+        step_fn=OnnxStepFunction(bundle, provider),
         tokenizers=(
             _open_tokenizer(bundle, manifest.src_tokenizer, manifest.src_vocab_size, reverse=manifest.src_reversed),
             _open_tokenizer(bundle, manifest.tgt_tokenizer, manifest.tgt_vocab_size, reverse=manifest.tgt_reversed),

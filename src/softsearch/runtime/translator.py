@@ -10,6 +10,7 @@ from typing import Any
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.options import Search, check_options, make_search, needs_alignments
+from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
     BATCH_TOKENS,
     System,
@@ -58,10 +59,12 @@ class Translator:
             shortlist.
         batch_tokens: the maximum of source tokens in a batch, padding included.
         threads: batches translated in parallel; by default one for each core that this process may use.
+        provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the fastest that is installed.
 
     Raises:
         BundleError: a bundle is missing, altered, inconsistent or of a newer format.
-        ConfigError: bundles do not fit together, a weight is wrong, or there is no shortlist.
+        ConfigError: bundles do not fit together, a weight is wrong, there is no shortlist, or ONNX Runtime does not
+            use the provider.
     """
 
     def __init__(
@@ -76,13 +79,14 @@ class Translator:
         shortlist: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         threads: int | None = None,
+        provider: Provider = "cpu",
     ) -> None:
         bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
         if not bundles:
             raise ConfigError("no bundle is given; expected the folder of one, or several for an ensemble")
         first = bundles[0] if isinstance(bundles[0], Bundle) else Bundle.open(bundles[0])
-        members = [open_bundle(path) for path in (first, *bundles[1:])]
-        fused = None if language_model is None else open_bundle(language_model)
+        members = [open_bundle(path, provider) for path in (first, *bundles[1:])]
+        fused = None if language_model is None else open_bundle(language_model, provider)
         words = None if shortlist is None else open_shortlist(first, shortlist)
 
         def together(members: list[System]) -> System:
@@ -93,7 +97,7 @@ class Translator:
         self.manifest = first.manifest
         self.system = together(members)
         self._without_alignments = together([without_alignments(member) for member in members])
-        scorers = [open_bundle(path) for path in rescore]
+        scorers = [open_bundle(path, provider) for path in rescore]
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
         self._max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._batch_tokens = batch_tokens

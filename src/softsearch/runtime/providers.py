@@ -1,0 +1,57 @@
+"""Execution providers of ONNX Runtime: what a user asks for, compared with what is really used."""
+
+import logging
+from typing import Any, Literal, get_args
+
+from softsearch.errors import ConfigError
+
+Provider = Literal["auto", "cpu", "cuda", "tensorrt", "rocm", "openvino", "coreml", "dml"]
+PROVIDERS = get_args(Provider)
+_NAMES: dict[str, str] = {  # the fastest first, as auto chooses
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "rocm": "ROCMExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "dml": "DmlExecutionProvider",
+    "cpu": "CPUExecutionProvider",
+}
+log = logging.getLogger(__name__)
+
+
+def find_provider(provider: Provider) -> str:
+    """ONNX Runtime's name of a provider; of ``auto``, of the fastest that this installation has.
+
+    Raises:
+        ConfigError: there is no such provider, or this installation of ONNX Runtime lacks it.
+    """
+    import onnxruntime  # not for --help
+
+    here = [name for name, full in _NAMES.items() if full in onnxruntime.get_available_providers()]
+    if provider == "auto":
+        return _NAMES[here[0]]
+    if provider not in _NAMES:
+        raise ConfigError(f"provider is {provider!r}, expected one of {', '.join(PROVIDERS)}; change provider")
+    if provider not in here:
+        raise ConfigError(
+            f"provider is {provider}, but this ONNX Runtime {onnxruntime.__version__} has only {', '.join(here)}; "
+            f"install the package for {provider}, such as onnxruntime-gpu, or choose another provider"
+        )
+    return _NAMES[provider]
+
+
+def check_provider(session: Any, provider: Provider, expected: str) -> None:
+    """Compares the provider that a session uses with the one that was asked for; ONNX Runtime says nothing itself.
+
+    Raises:
+        ConfigError: it is another one; with ``auto`` this is only logged.
+    """
+    used = session.get_providers()[0]
+    if used != expected:
+        message = (
+            f"ONNX Runtime uses {used} in the place of {expected}, whose libraries or device it cannot open; check the "
+            "driver and its versions, or choose provider=cpu"
+        )
+        if provider != "auto":
+            raise ConfigError(message)
+        log.warning("%s", message)
