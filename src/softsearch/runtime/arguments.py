@@ -44,6 +44,10 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     "input and output": {
         "--input": (_FILE, "read this file (default: standard input)"),
         "--output": (_FILE, "write this file (default: standard output)"),
+        "--resume": (
+            {"action": "store_true"},
+            "continue an --output that was cut off: it grows as FILE.partial until all is done",
+        ),
         "--n-best": (_N, "write up to N translations of each line, as `line ||| text ||| score`"),
         "--alignments": (_FILE, "write the attention weights to this file as JSON lines"),
         "--replace-unknown": (

@@ -76,7 +76,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         provider=arguments.provider or "cpu",
     )
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix)
-    unproven = translate_stream(translator, files, options)
+    unproven = translate_stream(translator, files, options, resume=arguments.resume)
     if unproven:
         print(f"softsearch: {unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
 

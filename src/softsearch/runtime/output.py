@@ -91,3 +91,26 @@ def _file(path: Path, name: str) -> Iterator[Output]:
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def partial_path(path: Path) -> Path:
+    """Where :func:`resume_output` writes until all is done."""
+    return path.with_name(f"{path.name}.partial")
+
+
+@contextmanager
+def resume_output(path: Path) -> Iterator[Output]:
+    """Appends to a partial file, which stays if anything fails, and takes the name ``path`` when all is done.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    unfinished = partial_path(path)
+    with _naming(str(unfinished)):
+        stream = unfinished.open("ab")
+    with stream:
+        output = Output(stream, str(unfinished))
+        yield output
+        output.flush()
+    with _naming(str(path)):
+        unfinished.replace(path)

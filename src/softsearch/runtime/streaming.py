@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
-from softsearch.runtime.output import open_output
+from softsearch.runtime.output import open_output, resume_output
+from softsearch.runtime.progress import show_progress
+from softsearch.runtime.resume import finished_lines
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
 from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
@@ -30,10 +33,13 @@ class Files:
     prefixes: Path | None = None  # with which the translations must begin, line by line
 
 
-def translate_stream(translator: Translator, files: Files, options: Mapping[str, Any] | None = None) -> int:
+def translate_stream(
+    translator: Translator, files: Files, options: Mapping[str, Any] | None = None, *, resume: bool = False
+) -> int:
     """Translates line by line, in order: one line of output for each line of input, or its n best.
 
-    Output files are written atomically. With the option ``n_best`` all translations of a line are written, as
+    Output files are written atomically; with ``resume`` they grow as ``NAME.partial``, and a second run continues those
+    of one that was cut off. With the option ``n_best`` all translations of a line are written, as
     `line ||| text ||| score`, with lines counted from 0 as in Moses.
 
     Returns:
@@ -46,15 +52,25 @@ def translate_stream(translator: Translator, files: Files, options: Mapping[str,
     _refuse_one_file_for_both(files)
     keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
     translator.translate([], **keywords)  # checks the options before any line is read
+    done, n_best = 0, "n_best" in keywords
+    if resume:
+        done = finished_lines(files.output, files.alignments, n_best=n_best, block=BLOCK_LINES)
+    open_file: Any = resume_output if resume else open_output
     with ExitStack() as stack:
         source = stack.enter_context(_open_input(files.input))
-        output = stack.enter_context(open_output(files.output))
-        alignments = stack.enter_context(open_output(files.alignments)) if files.alignments else None
+        output = stack.enter_context(open_file(files.output))
+        alignments = stack.enter_context(open_file(files.alignments)) if files.alignments else None
+        progress = stack.enter_context(show_progress(source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number = unproven = 0
         for block in _blocks(source, files.input):
+            if number < done:
+                skipped = min(len(block), done - number)
+                number += skipped
+                deque(islice(prefixes or (), skipped), maxlen=0)
+                block = block[skipped:]
             own = None if prefixes is None else list(islice(prefixes, len(block)))
             if own is not None and len(own) < len(block):
                 raise InputError(
@@ -62,12 +78,17 @@ def translate_stream(translator: Translator, files: Files, options: Mapping[str,
                     "may be empty, for each line"
                 )
             for translation in translator.translate(block, prefixes=own, first_line=number + 1, **keywords):
-                output.write(_format(translation, number, n_best="n_best" in keywords).encode())
+                output.write(_format(translation, number, n_best=n_best).encode())
                 number += 1
                 unproven += translation.optimal is False
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
+            progress(number)
+        if number < done:
+            raise InputError(
+                f"{done} lines are translated already, but the input has only {number}; is it another file?"
+            )
         if prefixes is not None and next(prefixes, None) is not None:
             raise InputError(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
