@@ -25,7 +25,6 @@ TRAINING = (
 PLACEHOLDERS = {
     "A/best.ckpt": "A.ckpt",
     "B/best.ckpt": "B.ckpt",
-    "TRANSFORMER/checkpoints/best.ckpt": "TRANSFORMER.ckpt",
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",
