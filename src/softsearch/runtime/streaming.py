@@ -52,9 +52,8 @@ def translate_stream(
     _refuse_one_file_for_both(files)
     keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
     translator.translate([], **keywords)  # checks the options before any line is read
-    done, n_best = 0, "n_best" in keywords
-    if resume:
-        done = finished_lines(files.output, files.alignments, n_best=n_best, block=BLOCK_LINES)
+    n_best = "n_best" in keywords
+    done = finished_lines(files.output, files.alignments, n_best=n_best, block=BLOCK_LINES) if resume else 0
     open_file: Any = resume_output if resume else open_output
     with ExitStack() as stack:
         source = stack.enter_context(_open_input(files.input))
