@@ -62,7 +62,7 @@ LOSSES: dict[str, Callable[[Tensor, Seq2Seq, Batch], Tensor]] = {
 
 
 def _kill() -> None:
-    time.sleep(1)  # W&B writes in intervals
+    time.sleep(4)  # W&B writes in intervals, and late on a busy machine
     os.kill(os.getpid(), signal.SIGKILL)
 
 
