@@ -13,14 +13,10 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.export.parity import LENGTHS, TOLERANCE
 from softsearch.models.embeddings import sinusoids
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.transformer import (
-    SelfAttention,
-    TransformerDecoder,
-    TransformerEncoder,
-)
+from softsearch.models.transformer import SelfAttention, TransformerDecoder, TransformerEncoder
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import StepFunction
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SPECIALS
 
 _POSITIONS = 2048  # that sentences may have, as in models of CTranslate2's own converters
@@ -46,8 +42,8 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
     src, tgt = tokenizers
     if src.reverse or tgt.reverse:
         raise ConfigError("CTranslate2 reads and writes from left to right only; export this model with format=bundle")
-    spec.register_source_vocabulary(_vocabulary(src))
-    spec.register_target_vocabulary(_vocabulary(tgt))
+    spec.register_source_vocabulary(src.names())
+    spec.register_target_vocabulary(tgt.names())
     spec.config.add_source_eos = True
     spec.validate()
     spec.optimize()
@@ -138,10 +134,6 @@ def _array(weight: Tensor) -> NDArray[np.float32]:
     return weight.detach().float().cpu().numpy()
 
 
-def _vocabulary(tokenizer: SentencePieceTokenizer) -> list[str]:
-    return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
-
-
 def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers) -> float:
     """The largest difference of the log probabilities of random translations."""
     import ctranslate2
@@ -152,11 +144,7 @@ def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers) -> f
         for tokenizer in tokenizers
     )
     expected = score_pairs(reference, src, tgt, batch_tokens=4096)
-    names = [_vocabulary(tokenizer) for tokenizer in tokenizers]
-    texts = [
-        [[vocabulary[token] for token in ids] for ids in side]
-        for vocabulary, side in zip(names, (src, tgt), strict=True)
-    ]
+    texts = [[t.pieces(ids) for ids in side] for t, side in zip(tokenizers, (src, tgt), strict=True)]
     translator = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
     actual = translator.score_batch(*texts)
     difference = max(

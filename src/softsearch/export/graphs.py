@@ -12,8 +12,8 @@ from torch.export import Dim
 from torch.nn import functional
 
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
-from softsearch.export.transformer_step import LOWEST, transformer_step
-from softsearch.models.interface import DecoderState, Memory, Seq2Seq
+from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
+from softsearch.models.interface import Decoder, DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.text.vocabulary import BOS, EOS, PAD
@@ -56,14 +56,15 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
     """Returns the graphs' files by name; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     _pad_vocabulary(model)
-    example = _Example(model)
+    step_module = transformer_step(model.decoder)
+    example = _Example(model, has_slots=step_module is not None)
     for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
         if isinstance(module, Recurrence):
             model.encoder.set_submodule(name, OnnxRecurrence(module))
-    step = _export_step(model, example)
+    step = _export_step(_StepGraph(model.decoder, step_module), example)
     axes = {0: SENTENCES, 1: SRC_LEN}
     encoder = _export(
-        _EncoderGraph(model),
+        _EncoderGraph(model, has_slots=step_module is not None),
         {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
         [*example.memory_names, *example.cache_names, *example.slot_names],
     )
@@ -74,7 +75,7 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
 class _Example:
     """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
 
-    def __init__(self, model: Seq2Seq) -> None:
+    def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
         sentences, src_len, beams, previous, slots = 3, 7, 4, 5, 11
         self.src_tokens = torch.full((sentences, src_len), EOS)
         self.src_tokens[0, -2:] = PAD
@@ -84,7 +85,7 @@ class _Example:
         self.memory = tuple(m.contiguous() for m in (state.memory.states, *state.memory.projected))
         self.cache: Tensors = ()
         self.slots: Tensors = ()
-        if transformer_step(model.decoder) is not None:
+        if has_slots:
             self.slots = tuple(c.new_zeros(*c.shape[:2], slots, c.shape[3]) for c in state.cache)
             self.cache = (torch.zeros(sentences, previous, slots),)
         else:
@@ -97,9 +98,9 @@ class _Example:
 
 
 class _EncoderGraph(nn.Module):
-    def __init__(self, model: Seq2Seq) -> None:
+    def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
         super().__init__()
-        self.model, self.has_slots = model, transformer_step(model.decoder) is not None
+        self.model, self.has_slots = model, has_slots
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> Tensors:
         state = self.model.decoder.init_state(self.model.encoder(src_tokens, src_mask))
@@ -110,10 +111,9 @@ class _EncoderGraph(nn.Module):
 
 
 class _StepGraph(nn.Module):
-    def __init__(self, model: Seq2Seq) -> None:
+    def __init__(self, decoder: Decoder, step: TransformerStep | None) -> None:
         super().__init__()
-        self.decoder = model.decoder
-        self.transformer_step = transformer_step(model.decoder)
+        self.decoder, self.transformer_step = decoder, step
 
     def forward(
         self,
@@ -143,17 +143,17 @@ class _StepGraph(nn.Module):
         return tuple(t.unflatten(0, tokens.shape) for t in by_row)
 
 
-def _export_step(model: Seq2Seq, example: _Example) -> onnx.ModelProto:
+def _export_step(step: _StepGraph, example: _Example) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
     src_len = example.src_mask.shape[1]
     memory_axes = tuple(
         {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == src_len} for m in example.memory
     )
     cache_axes = {0: SENTENCES, 1: PREVIOUS_BEAMS} | ({2: SLOTS} if example.slots else {})
-    alignments = ["alignments"] if model.decoder.has_attention else []
+    alignments = ["alignments"] if step.decoder.has_attention else []
     states = [*example.cache_names, *example.slot_names]
     exported = _export(
-        _StepGraph(model),
+        step,
         {
             "tokens": (torch.full_like(example.parents, BOS), rows),
             "position": (torch.full_like(example.parents, 2), rows),

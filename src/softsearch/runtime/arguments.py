@@ -110,7 +110,10 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     "speed": {
         "--batch-tokens": (_N, "most source tokens in a batch"),
         "--threads": (_N, "parallel batches (default: one per core)"),
-        "--provider": ({"choices": PROVIDERS}, "what ONNX Runtime computes on; auto: the fastest here (default: cpu)"),
+        "--provider": (
+            {"choices": PROVIDERS},
+            "execution provider; auto: the first one here, cpu last (default: cpu)",
+        ),
     },
 }
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself

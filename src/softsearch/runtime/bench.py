@@ -39,7 +39,7 @@ def bench(
     start = time.perf_counter()
     translator = Translator(bundle, threads=threads, provider=provider)
     translator.translate(lines[:1], **options)
-    yield f"load and first sentence  {time.perf_counter() - start:.2f} s"
+    yield f"{'load and first sentence':25}{time.perf_counter() - start:.2f} s"
     seconds = []
     for _ in range(_ROUNDS):
         start = time.perf_counter()
@@ -48,8 +48,8 @@ def bench(
     tokens = sum(len(translation.tgt_pieces) for translation in translations)
     middle, spread = statistics.median(seconds), f"{min(seconds):.2f} to {max(seconds):.2f} s"
     yield (
-        f"{len(lines):,} in batches".ljust(25)
-        + f"{len(lines) / middle:,.0f} sentences/s, {tokens / middle:,.0f} target tokens/s ({spread})"
+        f"{f'{len(lines):,} in batches':25}"
+        f"{len(lines) / middle:,.0f} sentences/s, {tokens / middle:,.0f} target tokens/s ({spread})"
     )
     singles = []
     for line in lines[:_SINGLES]:
@@ -57,12 +57,9 @@ def bench(
         translator.translate([line], **options)
         singles.append(1000 * (time.perf_counter() - start))
     p50, p90, p99 = np.percentile(singles, [50, 90, 99])
-    yield (
-        f"{len(singles)} one by one".ljust(25)
-        + f"median {p50:.1f} ms, 90 % within {p90:.1f} ms, 99 % within {p99:.1f} ms"
-    )
+    yield (f"{f'{len(singles)} one by one':25}median {p50:.1f} ms, 90 % within {p90:.1f} ms, 99 % within {p99:.1f} ms")
     if memory := _peak_memory():
-        yield f"most memory              {memory / 2**20:,.0f} MiB"
+        yield f"{'most memory':25}{memory / 2**20:,.0f} MiB"
 
 
 def _peak_memory() -> int:

@@ -1,4 +1,4 @@
-"""Progress of a long translation, on a terminal."""
+"""Progress line of a long translation, on a terminal."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ from typing import IO
 
 @contextmanager
 def show_progress(source: IO[bytes], output: Path | None) -> Iterator[Callable[[int], None]]:
-    """Yields a function that is called with the number of lines done, and keeps a line on standard error up to date.
+    """Yields a function to call with the number of lines done, which updates a line on standard error.
 
-    It shows the share of the input that was read and the time left, if the input is a file. Nothing is shown where
-    standard error is no terminal, or where translations appear on it.
+    If the input is a file, the line has the share that was read and the time left. The first call starts the clock.
+    Nothing is shown if standard error is no terminal, or if the translations appear on the same one.
     """
     shown = sys.stderr is not None and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
     if not shown:
@@ -23,17 +23,25 @@ def show_progress(source: IO[bytes], output: Path | None) -> Iterator[Callable[[
         return
     status = os.fstat(source.fileno())
     size = status.st_size if S_ISREG(status.st_mode) else 0
-    start, first = time.monotonic(), source.tell() if size else 0
+    printed = False
+    begin: tuple[int, float, int] | None = None  # lines, seconds and bytes at the first call
 
     def show(done: int) -> None:
-        seconds = max(time.monotonic() - start, 1e-3)
-        text = f"{done:,} lines, {done / seconds:,.0f} lines/s"
-        if size and (read := source.tell() - first):
-            left = round(seconds * (size - first - read) / read)
-            text = f"{read / (size - first):.0%}, {text}, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+        nonlocal begin, printed
+        now, read = time.monotonic(), source.tell() if size else 0
+        begin = begin or (done, now, read)
+        lines, seconds, new = done - begin[0], now - begin[1], read - begin[2]
+        if not lines:
+            return
+        text = f"{done:,} lines, {lines / seconds:,.0f} lines/s"
+        if new:
+            left = round(seconds * (size - read) / new)
+            text = f"{read / size:.0%}, {text}, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
         print(f"\r{text:60}", end="", file=sys.stderr, flush=True)
+        printed = True
 
     try:
         yield show
     finally:
-        print(file=sys.stderr)
+        if printed:
+            print(file=sys.stderr)

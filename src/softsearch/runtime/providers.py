@@ -7,7 +7,7 @@ from softsearch.errors import ConfigError
 
 Provider = Literal["auto", "cpu", "cuda", "tensorrt", "rocm", "openvino", "coreml", "dml"]
 PROVIDERS = get_args(Provider)
-_NAMES: dict[str, str] = {  # the fastest first, as auto chooses
+_NAMES: dict[str, str] = {  # in the order in which auto chooses
     "cuda": "CUDAExecutionProvider",
     "tensorrt": "TensorrtExecutionProvider",
     "rocm": "ROCMExecutionProvider",
@@ -20,14 +20,15 @@ log = logging.getLogger(__name__)
 
 
 def find_provider(provider: Provider) -> str:
-    """ONNX Runtime's name of a provider; of ``auto``, of the fastest that this installation has.
+    """ONNX Runtime's name of a provider; of ``auto``, of the first that this installation has, the CPU last.
 
     Raises:
         ConfigError: there is no such provider, or this installation of ONNX Runtime lacks it.
     """
     import onnxruntime  # not for --help
 
-    here = [name for name, full in _NAMES.items() if full in onnxruntime.get_available_providers()]
+    available = onnxruntime.get_available_providers()
+    here = [name for name, full in _NAMES.items() if full in available]
     if provider == "auto":
         return _NAMES[here[0]]
     if provider not in _NAMES:
@@ -49,7 +50,7 @@ def check_provider(session: Any, provider: Provider, expected: str) -> None:
     used = session.get_providers()[0]
     if used != expected:
         message = (
-            f"ONNX Runtime uses {used} in the place of {expected}, whose libraries or device it cannot open; check the "
+            f"ONNX Runtime uses {used} instead of {expected}, whose libraries or device it cannot open; check the "
             "driver and its versions, or choose provider=cpu"
         )
         if provider != "auto":

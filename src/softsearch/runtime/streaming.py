@@ -70,6 +70,7 @@ def translate_stream(
                 number += skipped
                 deque(islice(prefixes or (), skipped), maxlen=0)
                 block = block[skipped:]
+            progress(number)
             own = None if prefixes is None else list(islice(prefixes, len(block)))
             if own is not None and len(own) < len(block):
                 raise InputError(
@@ -83,7 +84,6 @@ def translate_stream(
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
-            progress(number)
         if number < done:
             raise InputError(
                 f"{done} lines are translated already, but the input has only {number}; is it another file?"

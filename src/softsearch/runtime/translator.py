@@ -59,7 +59,7 @@ class Translator:
             shortlist.
         batch_tokens: the maximum of source tokens in a batch, padding included.
         threads: batches translated in parallel; by default one for each core that this process may use.
-        provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the fastest that is installed.
+        provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
 
     Raises:
         BundleError: a bundle is missing, altered, inconsistent or of a newer format.

@@ -80,6 +80,10 @@ class SentencePieceTokenizer:
         ordered = [tokens[index] for index in self.text_order(tokens)]
         return [SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token) for token in ordered]
 
+    def names(self) -> list[str]:
+        """Returns the name of every id, as in :meth:`pieces`."""
+        return [self.pieces([token])[0] for token in range(self.vocab_size)]
+
     @cached_property
     def has_words(self) -> bool:
         """Whether the pieces are whole words: each begins with a space."""

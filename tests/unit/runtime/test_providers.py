@@ -13,7 +13,7 @@ from softsearch.runtime.cli import main
 from softsearch.runtime.providers import check_provider, find_provider
 
 
-def test_auto_is_the_fastest_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_the_first_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "onnxruntime.get_available_providers",
         lambda: ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"],
@@ -43,8 +43,8 @@ def test_a_provider_that_does_not_exist(bundle_dir: Path) -> None:
 
 def test_a_silent_fall_back_is_an_error_and_with_auto_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     session = SimpleNamespace(get_providers=lambda: ["CPUExecutionProvider"])  # as where the driver is too old
-    with pytest.raises(ConfigError, match="uses CPUExecutionProvider in the place of CUDAExecutionProvider"):
+    with pytest.raises(ConfigError, match="uses CPUExecutionProvider instead of CUDAExecutionProvider"):
         check_provider(session, "cuda", "CUDAExecutionProvider")
     with caplog.at_level(logging.WARNING):
         check_provider(session, "auto", "CUDAExecutionProvider")
-    assert "in the place of CUDAExecutionProvider" in caplog.text
+    assert "instead of CUDAExecutionProvider" in caplog.text

@@ -17,7 +17,7 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, same_pieces
+from softsearch.text.tokenizer import Tokenizers, same_pieces
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, misfit
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
     """Refuses an embedding matrix that is shared by two different vocabularies."""
     src, tgt = tokenizers
     if model.encoder.embedding is model.decoder.embedding and not same_pieces(src, tgt):
-        rows = enumerate(zip(_pieces(src), _pieces(tgt), strict=True))
+        rows = enumerate(zip(src.names(), tgt.names(), strict=True))
         token, one, other = next((token, one, other) for token, (one, other) in rows if one != other)
         raise ConfigError(
             f"model.embeddings.tie=all needs one joint vocabulary, but source and target have one each: row {token} of "
@@ -78,7 +78,7 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
         if embedding is None:
             raise ConfigError(f"vectors.{side} is set, but the model has no such embeddings; set vectors.{side}=null")
         matrix = embedding.weight.detach().numpy()
-        log.info("vectors.%s: %s", side, fill_vectors(matrix, _pieces(tokenizer), path))
+        log.info("vectors.%s: %s", side, fill_vectors(matrix, tokenizer.names(), path))
 
 
 def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
@@ -93,10 +93,6 @@ def check_attention(search: SearchStrategy, model: Seq2Seq) -> SearchStrategy:
             "search.coverage_penalty=0 or choose a model with attention"
         )
     return search
-
-
-def _pieces(tokenizer: SentencePieceTokenizer) -> list[str]:
-    return [tokenizer.pieces([token])[0] for token in range(tokenizer.vocab_size)]
 
 
 def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
