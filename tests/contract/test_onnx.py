@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +16,9 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
+from softsearch.search.interface import full_log_probs
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import every_model, model_config
 
 
@@ -63,3 +66,23 @@ def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_p
     with pytest.raises(BundleError, match="differ from the model"):
         export(model, other, tokenizer, tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_slots_that_no_hypothesis_sees_are_dropped(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    beams, steps, sentences = 4, 9, [[5, 9, 12], [7], [10, 11, 12, 13, 14]]
+    model = random_model(("transformer_tiny",), tokenizer.vocab_size, seed=1)
+    bundle, _ = export(model, model, tokenizer, tmp_path / "bundle")
+    backends = (TorchStepFunction(model), OnnxStepFunction(bundle))
+    states: list[Any] = [backend.start(sentences) for backend in backends]
+    rows, tokens = np.repeat(np.arange(3), beams), np.full(3, BOS)
+    rng = np.random.default_rng(0)
+    for _ in range(steps):
+        outputs = [full_log_probs(b, tokens, state) for b, state in zip(backends, states, strict=True)]
+        np.testing.assert_allclose(outputs[1][0], outputs[0][0], atol=TOLERANCE)
+        states = [backend.select(after, rows) for backend, (*_, after) in zip(backends, outputs, strict=True)]
+        # The first sentence's beams have all but their last word in common, those of the others less and less.
+        rows = np.concatenate([np.zeros(beams, dtype=np.int64), *rng.integers(0, beams, (2, beams))])
+        rows += np.repeat(np.arange(3) * beams, beams)
+        tokens = rng.integers(len(SPECIALS), tokenizer.vocab_size, 3 * beams)
+    bias, keys, *_ = states[1].cache
+    assert bias.shape[2] == keys.shape[2] < 1 + beams * (steps - 1)

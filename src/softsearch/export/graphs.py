@@ -125,22 +125,29 @@ class _StepGraph(nn.Module):
         cache: Tensors,
         slots: Tensors = (),
     ) -> Tensors:
-        sentences, beams = tokens.shape
-        first = torch.arange(sentences, device=tokens.device)[:, None] * cache[0].shape[1]
-        rows = (first + parents).flatten()
-        gathered = tuple(c.flatten(0, 1)[rows] for c in cache)
+        gathered = tuple(_by_parents(c, parents) for c in cache)
         if self.transformer_step is not None:
-            others = (torch.arange(beams)[:, None] != torch.arange(beams)) * LOWEST
-            bias = gathered[0].unflatten(0, (sentences, beams))
-            bias = torch.cat((bias, others.expand(sentences, beams, beams)), dim=-1)
+            sentences, beams = tokens.shape
+            own = torch.where(torch.arange(beams)[:, None] == torch.arange(beams), 0.0, LOWEST)
+            bias = torch.cat((gathered[0], own.expand(sentences, beams, beams)), dim=-1)
             logits, alignments, after = self.transformer_step(tokens, position, bias, src_mask, memory[1:], slots)
             by_row = (logits.log_softmax(-1), alignments)
             return (*(t.unflatten(0, tokens.shape) for t in by_row), bias, *after)
-        state = DecoderState(Memory(memory[0], src_mask, tuple(memory[1:])), gathered, position.flatten())
+        rows = tuple(c.view(-1, *c.shape[2:]) for c in gathered)
+        state = DecoderState(Memory(memory[0], src_mask, tuple(memory[1:])), rows, position.flatten())
         output = self.decoder.step(tokens.flatten(), state)
         optional = () if output.alignments is None else (output.alignments,)
         by_row = (output.logits.log_softmax(-1), *optional, *output.state.cache)
         return tuple(t.unflatten(0, tokens.shape) for t in by_row)
+
+
+def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
+    """``[sentences, previous beams, ...]`` -> ``[sentences, beams, ...]``, in one operator."""
+    shape = (*parents.shape, *values.shape[2:])
+    inputs = (values, parents[:, :, None])
+    return torch.onnx.ops.symbolic(
+        "ai.onnx::GatherND", inputs, {"batch_dims": 1}, dtype=values.dtype, shape=shape, version=OPSET
+    )
 
 
 def _export_step(step: _StepGraph, example: _Example) -> onnx.ModelProto:

@@ -82,10 +82,9 @@ class _Attention(nn.Module):
     def project(self, x: Tensor, sentences: int) -> Tensors:
         """``[rows, d_model]`` -> queries (and keys and values), ``[sentences, heads, beams, d_model / heads]`` each."""
         projected = self.projection(x)  # [rows, 1 or 3 * d_model]
-        heads = self.num_heads * (projected.shape[1] // x.shape[1])
-        return (
-            projected.view(sentences, -1, heads, x.shape[1] // self.num_heads).transpose(1, 2).split(self.num_heads, 1)
-        )
+        parts = projected.shape[1] // x.shape[1]
+        heads = projected.view(sentences, -1, parts * self.num_heads, x.shape[1] // self.num_heads).transpose(1, 2)
+        return heads.split(self.num_heads, 1) if parts > 1 else (heads,)
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Returns what the beams read, ``[rows, d_model]``, and the weights ``[sentences, heads, beams, keys]``."""

@@ -3,8 +3,9 @@
 ``encoder.onnx`` runs once per batch and returns the memory (``memory.i``, one entry per sentence) and the first caches
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
 hypothesis and returns the ``k`` best continuations and ``next_cache.i``: reordering needs no copy here, and only the
-candidates' probabilities leave the graph. ``slots.i``, ``[sentences, ...]``, is a state that only grows and is never
-gathered, as a Transformer's keys and values are.
+candidates' probabilities leave the graph. ``slots.i``, ``[sentences, heads, slots, width]``, holds the keys and values
+of a Transformer for all rows of all steps and is never reordered. With slots, ``cache.0`` is the bias of attention,
+``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that none sees are dropped now and then.
 """
 
 import copy
@@ -39,6 +40,8 @@ _DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)":
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool"}
 _STEP_INPUTS = {"tokens": "int64", "position": "int64", "parents": "int64", "k": "int64", "src_mask": "bool"}
 _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
+_COMPACT_EVERY = 2  # steps
+_FEW = 0.75  # of the slots: dropping the others is worth a copy
 
 
 class OnnxState(NamedTuple):
@@ -80,6 +83,7 @@ class OnnxStepFunction:
         self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports)
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
+        self._slots = any(name.startswith("slots.") for name in self._cache)
         self.has_attention = "alignments" in outputs
         self._outputs = outputs
 
@@ -108,6 +112,8 @@ class OnnxStepFunction:
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
         """See StepFunction."""
         sentences, beams = shape = state.parents.shape
+        if self._slots and beams > 1 and state.position % _COMPACT_EVERY == 1:
+            state = _without_dead_slots(state)
         feeds = {
             "tokens": tokens.reshape(shape),
             "parents": state.parents,
@@ -142,6 +148,24 @@ class OnnxStepFunction:
             cache=tuple(values[sentences] for values in state.cache),
             parents=state.parents[sentences],
         )
+
+
+def _without_dead_slots(state: OnnxState) -> OnnxState:
+    """Drops the slots that no hypothesis attends to: those of a beam have most of their ancestors in common."""
+    bias, *slots = state.cache
+    for values in slots:
+        _check_shape(DECODER_STEP, "next_slots", (values.ndim, *values.shape[2:3]), (4, *bias.shape[2:]))
+    sentences = np.arange(len(bias))[:, None]
+    alive = (bias[sentences, state.parents] == 0).any(axis=1)  # [sentences, slots]
+    most = int(alive.sum(axis=1).max())
+    if most > _FEW * alive.shape[1]:
+        return state
+    # Sentences with fewer live slots keep dead ones, to which nothing attends.
+    kept = np.argsort(~alive, axis=1, kind="stable")[:, :most]
+    _, heads, before, width = slots[0].shape
+    rows = (sentences * heads + np.arange(heads))[:, :, None] * before + kept[:, None]  # [sentences, heads, most]
+    moved = (values.reshape(-1, width).take(rows, axis=0) for values in slots)
+    return state._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
 
 
 def describe_onnx(model: bytes) -> dict[str, Any]:
