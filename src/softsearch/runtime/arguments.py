@@ -108,7 +108,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--lm-weight": ({"type": _number, "metavar": "W"}, "of its log probabilities"),
     },
     "speed": {
-        "--batch-tokens": (_N, "most source tokens in a batch"),
+        "--batch-tokens": (_N, "most source tokens in a batch (default: 2560 / hypotheses of a sentence)"),
         "--threads": (_N, "parallel batches (default: one per core)"),
         "--provider": (
             {"choices": PROVIDERS},

@@ -53,7 +53,6 @@ def _translate(arguments: argparse.Namespace) -> None:
     check_translate_options(arguments.parser, arguments)
     # Imported here, because --help and usage errors need not wait for ONNX Runtime.
     from softsearch.runtime.streaming import Files, translate_stream
-    from softsearch.runtime.system import BATCH_TOKENS
     from softsearch.runtime.translator import Translator
     from softsearch.text.word_dictionary import read_dictionary
 
@@ -71,7 +70,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         language_model_weight=arguments.lm_weight or 0.0,
         rescore=arguments.rescore,
         shortlist=arguments.shortlist,
-        batch_tokens=arguments.batch_tokens or BATCH_TOKENS,
+        batch_tokens=arguments.batch_tokens,
         threads=arguments.threads,
         provider=arguments.provider or "cpu",
     )

@@ -185,6 +185,14 @@ def output_options(search: Search) -> OutputOptions:
     return search.options if isinstance(search, ExactSearch) else search
 
 
+def rows_of_a_sentence(search: Search) -> int:
+    """The number of hypotheses that a search extends at once."""
+    options = output_options(search)
+    if isinstance(options, Sampling):
+        return options.n_best
+    return options.beam if isinstance(options, SearchOptions) else 1
+
+
 def parameters(kind: str) -> dict[str, Any]:
     """The arguments of a strategy that a bundle may recommend, and their defaults."""
     caller = ("n_best", "alignments")  # the caller's options: what is returned

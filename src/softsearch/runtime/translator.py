@@ -9,10 +9,9 @@ from typing import Any
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.options import Search, check_options, make_search, needs_alignments
+from softsearch.runtime.options import Search, check_options, make_search, needs_alignments, rows_of_a_sentence
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
-    BATCH_TOKENS,
     System,
     combine,
     open_bundle,
@@ -31,6 +30,7 @@ from softsearch.text.corpus import is_blank
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
+_ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
 _MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
 _LINE_ENDS = re.compile(r"[\r\n]+")
 BundleLike = Bundle | Path | str
@@ -57,7 +57,8 @@ class Translator:
         rescore: bundles that score the results of beam search; with any, the default search is ``rerank``.
         shortlist: translate with this many frequent words, and the source's likely ones, of the first bundle's
             shortlist.
-        batch_tokens: the maximum of source tokens in a batch, padding included.
+        batch_tokens: the maximum of source tokens in a batch, padding included; by default 2,560 divided by the
+            hypotheses of a sentence.
         threads: batches translated in parallel; by default one for each core that this process may use.
         provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
 
@@ -77,7 +78,7 @@ class Translator:
         language_model_weight: float = 0.0,
         rescore: Sequence[BundleLike] = (),
         shortlist: int | None = None,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         threads: int | None = None,
         provider: Provider = "cpu",
     ) -> None:
@@ -147,13 +148,16 @@ class Translator:
             raise ConfigError(
                 f"{system.origin} has no attention, which alignments and a coverage penalty need; leave the option out"
             )
+        batch_tokens = self._batch_tokens
+        if batch_tokens is None:
+            batch_tokens = max(1, _ROW_TOKENS // rows_of_a_sentence(strategy))
         lines_of_parts = [self._encode(line, number) for number, line in enumerate(lines, first_line)]
         parts = [part for line in lines_of_parts for part in line]
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
             [part.ids for part in parts],
-            batch_tokens=self._batch_tokens,
+            batch_tokens=batch_tokens,
             prefixes=None if prefixes is None else self._prefix_ids(lines_of_parts, prefixes, first_line),
             workers=self._threads,
         )
