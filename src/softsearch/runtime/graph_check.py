@@ -4,69 +4,128 @@ A graph is a plain sequence of ONNX's own operators over constants in the same f
 without limit (``Loop``, ``Scan``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is
 another library's, and no constant is read from another file of the host.
 
+Parsing takes memory in proportion to the file: a constant is as large as the bytes that it holds, and the rest, whose
+messages take up to some hundred times their bytes when they are parsed, is short. What operators such as
+``ConstantOfShape`` make of small constants is bounded while they run, by :mod:`softsearch.runtime.session`.
+
 Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """
 
+import math
 from collections.abc import Iterator
 
 from softsearch.errors import BundleError
 
 MAX_NODES = 20_000
+MAX_REST = 16 << 20  # bytes of a file without the constants' raw data; the exported ones of 250 operators have 0.5 MB
+_MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # of a constant
 _Value = int | memoryview
-_MODEL_GRAPH, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 20, 25
+_MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
+_OPSET_DOMAIN = 1
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE_INITIALIZER = 1, 5, 15
 _NODE_ATTRIBUTE, _NODE_DOMAIN = 5, 7
-_ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = (5, 10), (6, 11), (22, 23)
+_ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
+_TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 9, (4, 5, 7, 10, 11)
 _TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
+_BYTES = {  # of an element, by TensorProto.DataType: numbers of whole bytes
+    **dict.fromkeys((2, 3, 9), 1),  # uint8, int8, bool
+    **dict.fromkeys((4, 5, 10, 16), 2),  # uint16, int16, float16, bfloat16
+    **dict.fromkeys((1, 6, 12), 4),  # float, int32, uint32
+    **dict.fromkeys((7, 11, 13), 8),  # int64, double, uint64
+}
 
 
 def check_graph(model: bytes) -> None:
-    """Refuses a model that is more than a plain sequence of operators.
+    """Refuses a model that is more than a plain sequence of operators, or declares more than it holds.
 
     Raises:
         BundleError: says what else it holds, or that it is no ONNX model.
     """
+    graphs = data = 0
     try:
         for field, value in _fields(memoryview(model)):
             if field in (_MODEL_TRAINING, _MODEL_FUNCTIONS):
                 raise _error("functions or training steps of its own")
+            if field == _MODEL_OPSET:
+                _check_domain(value, _OPSET_DOMAIN, "operators")
             if field == _MODEL_GRAPH:
-                _check_nodes(value)
+                data += _check_nodes(value)
+                graphs += 1
+        if graphs != 1:  # parsers make one graph of several
+            raise ValueError(f"{graphs} graphs")
     except (IndexError, TypeError, ValueError) as error:
         raise BundleError(f"it is no ONNX model ({error}); copy or export the bundle again") from error
+    if len(model) - data > MAX_REST:
+        raise _error(f"{len(model) - data} bytes besides the raw data of its constants", f"at most {MAX_REST}")
 
 
-def _check_nodes(graph: _Value) -> None:
-    nodes = 0
+def _check_nodes(graph: _Value) -> int:
+    """Checks a graph and returns the bytes of raw data in its constants."""
+    nodes = data = 0
     for field, value in _fields(graph):
         if field == _GRAPH_SPARSE_INITIALIZER:
             raise _error("sparse constants")
         if field == _GRAPH_INITIALIZER:
-            _check_tensor(value)
+            data += _check_tensor(value)
         if field == _GRAPH_NODE:
-            _check_node(value)
+            data += _check_node(value)
             nodes += 1
             if nodes > MAX_NODES:
                 raise _error(f"more than {MAX_NODES} operators")
+    return data
 
 
-def _check_node(node: _Value) -> None:
-    for field, value in _fields(node):
-        if field == _NODE_DOMAIN and bytes(_message(value)):
-            raise _error(f"an operator of the domain {bytes(_message(value))!r}, which is not ONNX's own")
-        if field == _NODE_ATTRIBUTE:
-            for part, content in _fields(value):
-                if part in _ATTRIBUTE_GRAPHS:
-                    raise _error("an operator with a graph inside, as loops and branches have")
-                if part in _ATTRIBUTE_SPARSE:
-                    raise _error("sparse constants")
-                if part in _ATTRIBUTE_TENSORS:
-                    _check_tensor(content)
+def _check_node(node: _Value) -> int:
+    _check_domain(node, _NODE_DOMAIN, "an operator")
+    return sum(_check_attribute(value) for field, value in _fields(node) if field == _NODE_ATTRIBUTE)
 
 
-def _check_tensor(tensor: _Value) -> None:
-    if any(field in _TENSOR_EXTERNAL and value not in (0, b"") for field, value in _fields(tensor)):
-        raise _error("constants that are in another file")
+def _check_attribute(attribute: _Value) -> int:
+    singles = data = 0
+    for part, content in _fields(attribute):
+        if part in _ATTRIBUTE_GRAPHS:
+            raise _error("an operator with a graph inside, as loops and branches have")
+        if part in _ATTRIBUTE_SPARSE:
+            raise _error("sparse constants")
+        if part in (_ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS):
+            data += _check_tensor(content)
+            singles += part == _ATTRIBUTE_TENSOR
+    if singles > 1:  # parsers make one constant of several, with the dimensions of all
+        raise ValueError(f"an attribute with {singles} constants in the place of one")
+    return data
+
+
+def _check_domain(message: _Value, number: int, what: str) -> None:
+    for field, value in _fields(message):
+        if field == number and bytes(_message(value)):
+            raise _error(f"{what} of the domain {bytes(_message(value))!r}, which is not ONNX's own")
+
+
+def _check_tensor(tensor: _Value) -> int:
+    """Checks a constant and returns the bytes of its raw data."""
+    dims: list[int] = []
+    kind = raw = values = 0
+    for field, value in _fields(tensor):
+        if field in _TENSOR_EXTERNAL and value not in (0, b""):
+            raise _error("constants that are in another file")
+        if field == _TENSOR_DIMS:
+            dims.append(_number(value))
+            if len(dims) > _MAX_DIMS:
+                raise _error("a constant of more dimensions", f"at most {_MAX_DIMS}")
+        elif field == _TENSOR_TYPE:
+            kind = _number(value)
+        elif field == _TENSOR_RAW:
+            raw = len(_message(value))
+        elif field in _TENSOR_VALUES:
+            values += len(_message(value))
+    if kind not in _BYTES:
+        raise _error(f"a constant of the ONNX type {kind}", "numbers of whole bytes")
+    elements = math.prod(dims)
+    # Values outside of the raw data have a byte or more each, of which ONNX Runtime checks the rest.
+    if max(dims, default=0) > _MAX_DIM or (elements > values if values else elements * _BYTES[kind] != raw):
+        shape = " x ".join(map(str, dims)) or "1"
+        raise _error(f"a constant of {shape} elements in {raw or values} bytes", "as many as its bytes hold")
+    return raw
 
 
 def _fields(message: _Value) -> Iterator[tuple[int, _Value]]:
@@ -105,6 +164,12 @@ def _message(value: _Value) -> memoryview:
     return value
 
 
+def _number(value: _Value) -> int:
+    if not isinstance(value, int):
+        raise TypeError("a message stands where a number is expected")
+    return value
+
+
 def _varint(content: memoryview, offset: int) -> tuple[int, int]:
     """A number in 7 bits of each byte, the lowest first, and the offset after it."""
     number = 0
@@ -117,5 +182,5 @@ def _varint(content: memoryview, offset: int) -> tuple[int, int]:
     raise ValueError("a number has more than 64 bits")
 
 
-def _error(what: str) -> BundleError:
-    return BundleError(f"the graph holds {what}, expected a plain sequence of operators; do not use this bundle")
+def _error(what: str, expected: str = "a plain sequence of operators") -> BundleError:
+    return BundleError(f"the graph holds {what}, expected {expected}; do not use this bundle")

@@ -16,7 +16,9 @@ DECODER_STEP = "decoder_step.onnx"
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
 MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
 _MAX_FILES = 64
-_MAX_FILE_BYTES = 2 << 30  # what one protobuf message, and so one ONNX graph without external data, can hold
+_MAX_FILE_BYTES = (2 << 30) - 1  # what one protobuf message, and so one ONNX graph without external data, can hold
+_MAX_BUNDLE_BYTES = 4 << 30  # two graphs of that size
+_MAX_TOKENIZER_BYTES = 64 << 20  # several million pieces
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -87,6 +89,9 @@ class Manifest:
         for name in (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer):
             if name not in manifest.files:
                 raise BundleError(f"manifest.json: files lists {sorted(manifest.files)}, expected {name!r} among them")
+        for name in (manifest.src_tokenizer, manifest.tgt_tokenizer):
+            _refuse_size(f"the size of {name}", manifest.files[name].size, _MAX_TOKENIZER_BYTES)
+        _refuse_size("the sum of all files", sum(entry.size for entry in manifest.files.values()), _MAX_BUNDLE_BYTES)
         special_ids = _typed(tree, "special_ids", dict)
         if special_ids != SPECIAL_IDS:
             raise BundleError(f"manifest.json: special_ids is {special_ids}, expected {SPECIAL_IDS}")
@@ -117,6 +122,11 @@ def _integer(tree: Any, key: str, least: int, most: int = _MAX_FILE_BYTES) -> in
     if type(value) is not int or not least <= value <= most:
         raise _error(key, value, f"an integer from {least} to {most}")
     return value
+
+
+def _refuse_size(what: str, size: int, most: int) -> None:
+    if size > most:
+        raise BundleError(f"manifest.json: {what} is {size} bytes, expected at most {most}; do not use this bundle")
 
 
 def _error(key: str, value: object, expected: str) -> BundleError:

@@ -20,6 +20,13 @@ from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle,
 FILES = ["README.md", "decoder_step.onnx", "encoder.onnx", "src.model", "tgt.model"]
 
 
+def listed(**sizes: int) -> dict[str, Any]:
+    """A manifest's files, with these sizes of the tokenizers or of further files; 1 byte otherwise."""
+    names = ["encoder.onnx", "decoder_step.onnx", "src.model", "tgt.model"]
+    bytes_of = dict.fromkeys(names, 1) | {f"{name}.model": size for name, size in sizes.items()}
+    return {name: {"sha256": "0" * 64, "bytes": size} for name, size in bytes_of.items()}
+
+
 def test_a_good_bundle_opens_with_the_bytes_that_were_written(bundle_dir: Path) -> None:
     bundle = Bundle.open(bundle_dir)
     files, manifest = bundle_parts()
@@ -205,6 +212,9 @@ def test_a_newer_format_names_the_version_it_needs(victim: Path) -> None:
         ("limits", {"max_src_tokens": 1 << 20}, "max_src_tokens is '1048576', expected an integer from 8 to 16384"),
         ("files", {f"f{i}": {} for i in range(100)}, "files lists 100 files"),
         ("files", {"encoder.onnx": "x"}, "bytes is missing"),
+        ("files", listed(src=1 << 27), "the size of src.model is 134217728 bytes, expected at most 67108864"),
+        ("files", listed(tgt=1 << 27), "the size of tgt.model is 134217728 bytes, expected at most 67108864"),
+        ("files", listed(a=2**31 - 1, b=2**31 - 1, c=9), "the sum of all files is 4294967307 bytes, expected at most"),
         ("graphs", None, "graphs.encoder is missing"),
         ("reversed", {"src": "yes"}, "reversed.src is 'yes', expected true or false"),
         ("reversed", {"src": False, "tgt": 1}, "reversed.tgt is '1', expected true or false"),

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -48,6 +49,13 @@ def sparse(name: str) -> onnx.SparseTensorProto:
     return helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1 << 40])), [1 << 41])
 
 
+def constant(values: np.ndarray, **changes: object) -> onnx.TensorProto:
+    """A constant that declares something other than it holds."""
+    tensor = numpy_helper.from_array(values, "x")
+    tensor.MergeFrom(TensorProto(**changes))
+    return tensor
+
+
 def function() -> onnx.FunctionProto:
     return helper.make_function("own", "f", ["x"], ["y"], [node("Neg", "x", output="y")], [helper.make_opsetid("", 18)])
 
@@ -81,6 +89,49 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         lambda m: m.graph.node.extend(node("Neg", f"x{i}", output=f"x{i + 1}") for i in range(20_001)),
         "more than 20000 operators",
     ),
+    "another library": (
+        lambda m: m.opset_import.append(helper.make_opsetid("com.microsoft", 1)),
+        "operators of the domain b'com.microsoft'",
+    ),
+    "a huge constant": (
+        lambda m: m.graph.initializer.append(constant(np.ones(1, dtype=np.float32), dims=[1 << 30])),
+        "a constant of 1 x 1073741824 elements in 4 bytes",
+    ),
+    "a huge node": (
+        lambda m: m.graph.node.append(node("Constant", value=constant(np.ones(3), dims=[1 << 20, 1 << 20]))),
+        "a constant of 3 x 1048576 x 1048576 elements in 24 bytes",
+    ),
+    "a list of constants": (
+        lambda m: m.graph.node.append(node("Neg", "x", more=[constant(np.ones(1), dims=[2])])),
+        "a constant of 1 x 2 elements in 8 bytes",
+    ),
+    "a huge constant of numbers": (
+        lambda m: m.graph.initializer.append(
+            TensorProto(name="x", data_type=TensorProto.INT64, dims=[4], int64_data=[1, 2, 3])
+        ),
+        "a constant of 4 elements in 3 bytes",
+    ),
+    "a negative size": (
+        lambda m: m.graph.initializer.append(constant(np.ones(0), dims=[-1])),
+        "a constant of 0 x 18446744073709551615 elements in 0 bytes",
+    ),
+    "a surplus": (
+        lambda m: m.graph.initializer.append(constant(np.ones(2), raw_data=bytes(1 << 10))),
+        "a constant of 2 elements in 1024 bytes",
+    ),
+    "dimensions": (
+        lambda m: m.graph.initializer.append(constant(np.ones(1), dims=[1] * 16)),
+        "a constant of more dimensions, expected at most 16",
+    ),
+    "text": (
+        lambda m: m.graph.initializer.append(numpy_helper.from_array(np.array(["x"], dtype=object), "x")),
+        "a constant of the ONNX type 8",
+    ),
+    "no type": (lambda m: m.graph.initializer.append(TensorProto(name="x")), "a constant of the ONNX type 0"),
+    "a long text": (
+        lambda m: setattr(m.graph, "doc_string", "x" * graph_check.MAX_REST),
+        "bytes besides the raw data of its constants, expected at most 16777216",
+    ),
 }
 
 
@@ -95,6 +146,27 @@ def test_a_graph_with_more_than_plain_operators_is_refused(tmp_path: Path, name:
     bundle = write_bundle(tmp_path / "b", files, manifest)
     with pytest.raises(BundleError, match=rf"b: {file}: the graph holds .*{message}.*; do not use this bundle"):
         OnnxStepFunction(bundle)
+
+
+def reachable(message: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """The messages of ONNX that a message may hold, at any depth, and itself; by name."""
+    found[message.name] = message
+    for field in message.fields:
+        if field.message_type and field.message_type.name not in found:
+            reachable(field.message_type, found)
+    return found
+
+
+def test_only_messages_that_are_checked_hold_graphs_or_constants() -> None:
+    """A type, a dimension or the metadata of a node, for example, do not."""
+    messages = reachable(onnx.ModelProto.DESCRIPTOR, {})
+    assert len(messages) > 15
+    checked = {"NodeProto", "AttributeProto", "TensorProto", "SparseTensorProto", "GraphProto", "FunctionProto"}
+    holders = {
+        name for name, m in messages.items() if any(f.message_type and f.message_type.name in checked for f in m.fields)
+    }
+    refused = {"FunctionProto", "TrainingInfoProto", "SparseTensorProto"}
+    assert holders == {"ModelProto", "GraphProto", "NodeProto", "AttributeProto"} | refused
 
 
 def test_the_fields_are_those_of_onnx() -> None:
@@ -117,10 +189,38 @@ def test_the_fields_are_those_of_onnx() -> None:
     assert numbers(onnx.NodeProto, "AttributeProto") == {graph_check._NODE_ATTRIBUTE}
     assert number(onnx.NodeProto, "domain") == graph_check._NODE_DOMAIN
     assert numbers(onnx.AttributeProto, "GraphProto") == set(graph_check._ATTRIBUTE_GRAPHS)
-    assert numbers(onnx.AttributeProto, "TensorProto") == set(graph_check._ATTRIBUTE_TENSORS)
+    assert number(onnx.ModelProto, "opset_import") == graph_check._MODEL_OPSET
+    assert number(onnx.OperatorSetIdProto, "domain") == graph_check._OPSET_DOMAIN
+    tensors = {graph_check._ATTRIBUTE_TENSOR, graph_check._ATTRIBUTE_TENSORS}
+    assert numbers(onnx.AttributeProto, "TensorProto") == tensors
+    assert number(onnx.AttributeProto, "t") == graph_check._ATTRIBUTE_TENSOR
     assert numbers(onnx.AttributeProto, "SparseTensorProto") == set(graph_check._ATTRIBUTE_SPARSE)
     elsewhere = {number(TensorProto, "external_data"), number(TensorProto, "data_location")}
     assert elsewhere == set(graph_check._TENSOR_EXTERNAL)
+    held = [number(TensorProto, name) for name in ("dims", "data_type", "raw_data")]
+    assert held == [graph_check._TENSOR_DIMS, graph_check._TENSOR_TYPE, graph_check._TENSOR_RAW]
+    values = {number(TensorProto, f"{kind}_data") for kind in ("float", "double", "int32", "int64", "uint64")}
+    assert values == set(graph_check._TENSOR_VALUES)
+    for kind, size in graph_check._BYTES.items():
+        assert helper.tensor_dtype_to_np_dtype(kind).itemsize == size
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        numpy_helper.from_array(np.ones((2 * graph_check.MAX_REST) // 8)),  # long, and all of it is raw data
+        numpy_helper.from_array(np.zeros((3, 0, 2), dtype=np.int64)),
+        numpy_helper.from_array(np.array(True)),
+        numpy_helper.from_array(np.ones(3, dtype=np.float16)),
+        helper.make_tensor("x", TensorProto.INT8, [3], [1, -2, 3]),
+        helper.make_tensor("x", TensorProto.FLOAT, [2, 2], [1.0, 2.0, 3.0, 4.0]),
+        helper.make_tensor("x", TensorProto.INT64, [3], [1, -2, 1 << 40]),
+    ],
+    ids=lambda tensor: f"{list(tensor.dims)} of {tensor.data_type}",
+)
+def test_constants_as_large_as_they_say_are_good(tensor: onnx.TensorProto) -> None:
+    for held in ({"initializer": [tensor]}, {"node": [node("Constant", value=tensor)]}):
+        check_graph(onnx.ModelProto(graph=onnx.GraphProto(**held)).SerializeToString())
 
 
 @pytest.mark.parametrize(
@@ -132,6 +232,11 @@ def test_the_fields_are_those_of_onnx() -> None:
         b"\x3a\x01\x0b",  # a group in the graph
         b"\xff" * 11,  # a number that does not end
         b"\xba\x80\x80\x80\x70\x00",  # the graph's number with bits that a parser of 32 bits does not see
+        b"",
+        b"\x3a\x00\x3a\x00",  # two graphs, which parsers make one of
+        b"\x3a\x07\x2a\x05\x0a\x01\x02\x10\x01",  # dimensions as a message
+        b"\x3a\x06\x2a\x04\x08\x02\x12\x00",  # a type as a message
+        b"\x3a\x10\x0a\x0e\x2a\x0c" + 2 * b"\x2a\x04\x08\x00\x10\x01",  # an attribute with two constants, made one
     ],
 )
 def test_bytes_that_parsers_read_in_different_ways_are_refused(content: bytes) -> None:
