@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import Parity, compare
+from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
 from softsearch.runtime.bundle import Bundle, shortlist_files, write_bundle
@@ -49,7 +50,7 @@ def export_bundle(
     graphs = export_graphs(model)
     names = ("joint.model", "joint.model") if src.model == tgt.model else ("src.model", "tgt.model")
     parities: list[Parity] = []
-    files = graphs | {names[0]: src.model, names[1]: tgt.model}
+    files = graphs | {names[0]: src.model, names[1]: tgt.model} | tokenizer_files(tokenizers)
     manifest = {
         "tokenizers": dict(zip(("src", "tgt"), names, strict=True)),
         "reversed": {"src": src.reverse, "tgt": tgt.reverse},

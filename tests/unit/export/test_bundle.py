@@ -64,6 +64,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["tokenizers"] == {"src": "joint.model", "tgt": "joint.model"}  # one file for both directions
     assert manifest["reversed"] == {"src": True, "tgt": False}
+    assert "tgt.tokenizer.json" in manifest["files"]
     expected = translate_sources(model, tgt, search, [src.encode(line) for line in LINES])
     found = Translator(path, threads=1).translate(LINES)
     assert [translation.text for translation in found] == expected

@@ -1,0 +1,140 @@
+"""``tokenizer.json`` files of Hugging Face, for hosts without SentencePiece (https://huggingface.co/docs/tokenizers)."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
+
+_SPACE, _UNKNOWN = "\u2581", "\0"  # SentencePiece never learns NUL
+_TEXT_END = r"(?![\s\S])"  # in Ruby's regular expressions, which tokenizers takes, $ is the end of a line
+_TEXT_START = r"(?<![\s\S])"
+_LAST_PRIVATE = 0x10FFFD
+_CHECKED, _MAX_PIECES = 500, 40
+_ODD = (
+    "", " ", "   ", " a  b ", "\u2581", "a\u2581b \u2581 c\u2581", "\u2581 a", "\t", "a\tb", "\u00a0a\u00a0\u3000b",
+    "a\u2028b", "\0", "a\0\x1fb", "\u2585", "\r", "a\nb", "\npad\nunk\nbos\neos", "<pad> <unk> <s> </s> [UNK]",
+    "\ufb01 \uff21\u00bd\u2460", "a\u0301 \u00e1", "\u202eabc\u200b\u200d\ufeff", "\U0001f469\u200d\U0001f680",
+    "\u4e2d\u6587\uac00", "aaaaaaaaaaaaa", "..........", "\U0010fffd",
+)  # fmt: skip
+_log = logging.getLogger(__name__)
+
+
+def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
+    """Returns ``tokenizer.json``, or ``src.tokenizer.json`` and ``tgt.tokenizer.json`` where the two sides differ.
+
+    ``encode`` gives the ids that the model reads, EOS included; ``decode`` skips PAD, BOS and EOS. Nothing in a text
+    stands for a special id. A file that would give other ids than SentencePiece is left out with a warning; so is that
+    of a reversed side, which the format cannot express.
+    """
+    src, tgt = tokenizers
+    sides = {"": src} if src.fingerprint == tgt.fingerprint else {"src.": src, "tgt.": tgt}
+    files: dict[str, bytes] = {}
+    for side, tokenizer in sides.items():
+        name, converted = f"{side}tokenizer.json", _convert(tokenizer)
+        problem = "its ids run from the end of the text" if tokenizer.reverse else _difference(tokenizer, converted)
+        if problem:
+            _log.warning("%s is left out, hosts need SentencePiece: %s", name, problem)
+        else:
+            files[name] = converted.to_str().encode()
+    return files
+
+
+def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined] # made at run time
+    names = [piece.piece for piece in proto.pieces]
+    tags = {} if tokenizer.has_words else _placeholders(proto)
+    vocab = [tags.get(name, name) for name in names]
+    converted = Tokenizer(_model(tokenizer, proto, vocab))
+    converted.normalizer = _words_normalizer() if tokenizer.has_words else _normalizer(tags)
+    if tokenizer.has_words:
+        converted.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_SPACE}[^{_SPACE}]+"), "isolated")
+    # No added tokens: they would be found in texts.
+    converted.post_processor = processors.TemplateProcessing(
+        single=["$A", names[EOS]], pair=["$A", "$B", names[EOS]], special_tokens=[(names[EOS], EOS)]
+    )
+    shown = {names[PAD]: "", names[BOS]: "", names[EOS]: "", names[UNK]: proto.trainer_spec.unk_surface}
+    replaced = shown | {char: tag for tag, char in tags.items()} | {_SPACE: " "}
+    converted.decoder = decoders.Sequence(
+        [
+            *(decoders.Replace(old, new) for old, new in replaced.items()),
+            decoders.Fuse(),
+            decoders.Replace(Regex(f"{_TEXT_START} +"), ""),
+        ]
+    )
+    return converted
+
+
+def _placeholders(proto: Any) -> dict[str, str]:
+    """A character that is in no piece for each tag, the longest first, because pieces grow from single characters."""
+    tags = [p.piece for p in proto.pieces if p.type == p.USER_DEFINED]
+    used = {char for piece in proto.pieces for char in piece.piece}
+    free = (chr(code) for code in range(_LAST_PRIVATE, 0, -1) if chr(code) not in used)
+    return dict(zip(sorted(tags, key=len, reverse=True), free, strict=False))
+
+
+def _model(tokenizer: SentencePieceTokenizer, proto: Any, vocab: list[str]) -> models.Model:
+    ids, unknown = {name: index for index, name in enumerate(vocab)}, vocab[UNK]
+    if tokenizer.has_words:  # and not WordLevel, which JavaScript's readers lack; no piece continues a word
+        longest = max(map(len, vocab))
+        return models.WordPiece(
+            ids, unk_token=unknown, max_input_chars_per_word=longest, continuing_subword_prefix="##"
+        )
+    if proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM:
+        return models.Unigram([(name, p.score) for name, p in zip(vocab, proto.pieces, strict=True)], UNK)
+    merges = list(_merges(proto)) if proto.trainer_spec.model_type == proto.trainer_spec.BPE else []
+    return models.BPE(ids, merges, unk_token=unknown, fuse_unk=True)
+
+
+def _merges(proto: Any) -> Iterator[tuple[str, str]]:
+    """All pairs of pieces that make a piece, by its rank; a long left part first, because the leftmost pair wins."""
+    pieces = [(p.piece, p.score) for p in proto.pieces if p.type == p.NORMAL]
+    known = {name for name, _ in pieces}
+    for name, _ in sorted(pieces, key=lambda piece: -piece[1]):
+        for end in range(len(name) - 1, 0, -1):
+            if name[:end] in known and name[end:] in known:
+                yield name[:end], name[end:]
+
+
+def _normalizer(tags: dict[str, str]) -> normalizers.Normalizer:
+    """SentencePiece's spaces; a line feed, which special pieces begin with, and the placeholders become unknown."""
+    return normalizers.Sequence(
+        [
+            normalizers.Replace(Regex(f"[\n{''.join(tags.values())}]"), _UNKNOWN),
+            normalizers.Prepend(_SPACE),
+            normalizers.Replace(Regex(f"{_TEXT_START}{_SPACE} +"), _SPACE),
+            normalizers.Replace(Regex(f"[ {_SPACE}]+{_TEXT_END}"), ""),
+            normalizers.Replace(Regex(" +"), _SPACE),
+            *(normalizers.Replace(tag, char) for tag, char in tags.items()),
+        ]
+    )
+
+
+def _words_normalizer() -> normalizers.Normalizer:
+    return normalizers.Sequence(
+        [
+            normalizers.Prepend(_SPACE),
+            normalizers.Replace(Regex(f"[ {_SPACE}]+"), _SPACE),
+            normalizers.Replace(Regex(f"{_SPACE}{_TEXT_END}"), ""),
+        ]
+    )
+
+
+def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer) -> str:
+    """What differs for odd texts or for texts of random pieces; "" if nothing does."""
+    rng = np.random.default_rng(0)
+    random = [rng.integers(0, tokenizer.vocab_size, rng.integers(1, _MAX_PIECES)).tolist() for _ in range(_CHECKED)]
+    for ids in random:
+        if converted.decode(ids) != tokenizer.decode(ids):
+            return f"ids {ids} are {converted.decode(ids)!r}, expected {tokenizer.decode(ids)!r}"
+    for text in [*_ODD, *map(tokenizer.decode, random)]:
+        found, ids = converted.encode(text).ids, [*tokenizer.encode(text), EOS]
+        # Where pieces in another order make the same text, rounding decides what unigram takes.
+        if found != ids and not (sorted(found) == sorted(ids) and converted.decode(found) == tokenizer.decode(ids)):
+            return f"{text!r} has the ids {found}, expected {ids}"
+    return ""
