@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,19 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
 def search_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     """The search options as keywords of :meth:`Translator.translate`."""
     return {name: value for name, value in _search_options(arguments).items() if name not in _FILES}
+
+
+def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]) -> dict[str, str]:
+    """What translations depend on besides the input, by flag: the options, and the contents of files that they name.
+
+    Args:
+        arguments: as parsed.
+        opened: the contents by the names of the arguments.
+    """
+    apart = ("input", "output", "alignments", "prefix", "resume", "threads", "run", "parser")
+    values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
+    values |= {name: opened[name] for name in opened if name in values}
+    return {"BUNDLE" if name == "bundles" else _flag(name): str(value) for name, value in values.items()}
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:

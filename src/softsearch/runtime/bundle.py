@@ -38,6 +38,7 @@ class Bundle:
     path: Path
     manifest: Manifest
     files: dict[str, bytes]
+    sha256: str  # of the manifest: identifies the whole bundle
 
     @classmethod
     def open(cls, path: Path | str) -> "Bundle":
@@ -52,7 +53,8 @@ class Bundle:
         if MANIFEST not in names:
             raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")
         try:
-            manifest = Manifest.parse(_read_manifest(folder))
+            text = _read_manifest(folder)
+            manifest = Manifest.parse(text)
             if unlisted := names - manifest.files.keys() - {MANIFEST, MANIFEST_HASH}:
                 raise BundleError(
                     f"{printable(min(unlisted))} is not listed in {MANIFEST}; a bundle holds nothing else, remove the "
@@ -61,7 +63,7 @@ class Bundle:
             files = {name: _verified(folder, name, entry) for name, entry in manifest.files.items()}
         except BundleError as error:
             raise BundleError(f"bundle {folder}: {error}") from error
-        return cls(folder, manifest, files)
+        return cls(folder, manifest, files, hashlib.sha256(text).hexdigest())
 
 
 def _regular_files(folder: Path) -> set[str]:

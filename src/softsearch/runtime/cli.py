@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 an error with its message on standard error, 2 wrong us
 """
 
 import argparse
+import hashlib
 import os
 import signal
 import sys
@@ -12,7 +13,13 @@ from pathlib import Path
 
 import softsearch
 from softsearch.errors import SoftsearchError
-from softsearch.runtime.arguments import add_options, add_translate_options, check_translate_options, search_keywords
+from softsearch.runtime.arguments import (
+    add_options,
+    add_translate_options,
+    check_translate_options,
+    describe_options,
+    search_keywords,
+)
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.options import expand_names
 
@@ -56,6 +63,8 @@ def _translate(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.translator import Translator
     from softsearch.text.word_dictionary import read_dictionary
 
+    language_model = None if arguments.lm is None else Bundle.open(arguments.lm)
+    rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
     if arguments.ban:
         options["ban"] = expand_names(arguments.ban)
@@ -66,18 +75,34 @@ def _translate(arguments: argparse.Namespace) -> None:
         bundles,
         weights=arguments.weights,
         average=arguments.average or "log_probs",
-        language_model=arguments.lm,
+        language_model=language_model,
         language_model_weight=arguments.lm_weight or 0.0,
-        rescore=arguments.rescore,
+        rescore=rescorers,
         shortlist=arguments.shortlist,
         batch_tokens=arguments.batch_tokens,
         threads=arguments.threads,
         provider=arguments.provider or "cpu",
     )
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix)
-    unproven = translate_stream(translator, files, options, resume=arguments.resume)
+    contents = {
+        "bundles": _hashes(*bundles),
+        "lm": language_model and _hashes(language_model),
+        "rescore": _hashes(*rescorers),
+        "ban": options.get("ban"),
+        "replace_unknown": _short_hash(repr(options.get("replace_unknown"))),
+    }
+    resume = describe_options(arguments, contents) if arguments.resume else None
+    unproven = translate_stream(translator, files, options, resume=resume)
     if unproven:
         print(f"softsearch: {unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
+
+
+def _hashes(*bundles: Bundle) -> str:
+    return " ".join(bundle.sha256[:16] for bundle in bundles)
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _score(arguments: argparse.Namespace) -> None:

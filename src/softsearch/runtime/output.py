@@ -25,18 +25,28 @@ class Output:
             InputError: the file system refuses them.
             BrokenPipeError: the reader has closed the pipe.
         """
-        with _naming(self._name):
+        with naming(self._name):
             self._stream.write(data)
 
     def flush(self) -> None:
         """Flushes the stream; raises as :meth:`write`."""
-        with _naming(self._name):
+        with naming(self._name):
             self._stream.flush()
+
+    def sync(self) -> None:
+        """Flushes a file to the disk; raises as :meth:`write`."""
+        self.flush()
+        with naming(self._name):
+            os.fsync(self._stream.fileno())
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Turns errors of the operating system into ones that name the file."""
+def naming(name: str) -> Iterator[None]:
+    """Turns errors of the operating system into ones that name the file.
+
+    Raises:
+        InputError: such an error.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -64,7 +74,7 @@ def open_output(path: Path | None) -> Iterator[Output]:
         yield output
         output.flush()
     elif path.exists() and not path.is_file():
-        with _naming(str(path)):
+        with naming(str(path)):
             stream = path.open("wb", buffering=0)  # so that closing writes nothing
         with stream:
             yield Output(stream, str(path))
@@ -73,7 +83,7 @@ def open_output(path: Path | None) -> Iterator[Output]:
 
 
 def _file(path: Path, name: str) -> Iterator[Output]:
-    with _naming(name):
+    with naming(name):
         if path.exists():
             mode = stat.S_IMODE(path.stat().st_mode)
             path.open("ab").close()  # a file without write permission must not be replaced either
@@ -93,24 +103,16 @@ def _file(path: Path, name: str) -> Iterator[Output]:
         Path(temporary).unlink(missing_ok=True)
 
 
-def partial_path(path: Path) -> Path:
-    """Where :func:`resume_output` writes until all is done."""
-    return path.with_name(f"{path.name}.partial")
-
-
 @contextmanager
-def resume_output(path: Path) -> Iterator[Output]:
-    """Appends to a partial file, which stays if anything fails, and takes the name ``path`` when all is done.
+def append_output(path: Path) -> Iterator[Output]:
+    """Opens a file to append to it.
 
     Raises:
         InputError: it cannot be written.
     """
-    unfinished = partial_path(path)
-    with _naming(str(unfinished)):
-        stream = unfinished.open("ab")
+    with naming(str(path)):
+        stream = path.open("ab")
     with stream:
-        output = Output(stream, str(unfinished))
+        output = Output(stream, str(path))
         yield output
         output.flush()
-    with _naming(str(path)):
-        unfinished.replace(path)

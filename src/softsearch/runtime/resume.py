@@ -1,54 +1,163 @@
-"""Resuming a translation that was cut off: how much of its output files is whole."""
+"""Resuming a translation that was cut off: a record of what is translated, and of what it was translated with.
 
+Output files grow as ``NAME.partial`` and take their names when all is done. After each block the record, a JSON file
+beside them, says how many lines of input are translated, and how many bytes of the partial files are theirs. So a
+process may be killed at any time; what it wrote after that is cut off.
+"""
+
+import hashlib
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
 
 from softsearch.errors import InputError
-from softsearch.runtime.output import partial_path
+from softsearch.runtime.output import Output, append_output, naming
 
 
-def finished_lines(output: Path | None, alignments: Path | None, *, n_best: bool, block: int) -> int:
-    """Returns the number of input lines whose translations are written, and cuts the partial files behind them.
+@dataclass(frozen=True)
+class _Record:
+    settings: dict[str, str]  # what the translations depend on besides the input, for people
+    lines: int = 0  # of input that are translated
+    sha256: str = ""  # of these lines and their prefixes
+    sizes: tuple[int, ...] = ()  # bytes of the partial files that hold their translations
 
-    It is a multiple of ``block``, so that the rest is translated in the batches of a run that was never cut off.
+    @classmethod
+    def load(cls, path: Path) -> "_Record":
+        try:
+            tree = json.loads(path.read_bytes())
+            record = cls(**tree)
+            sound = all(isinstance(number, int) and number >= 0 for number in (tree["lines"], *tree["sizes"]))
+            if not sound or not isinstance(tree["settings"], dict):
+                raise ValueError("a value is of the wrong type")
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(
+                f"{path} cannot be read ({error}); expected what --resume writes beside {path.stem}, so remove "
+                f"{path.stem} to start again"
+            ) from error
+        return record
+
+    def save(self, path: Path) -> None:
+        fresh = path.with_name(f"{path.name}.new")
+        with naming(str(path)):
+            with fresh.open("w", encoding="utf-8") as stream:
+                json.dump(asdict(self), stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            fresh.replace(path)
+
+
+class Resumed:
+    """Output files that continue where they were cut off."""
+
+    def __init__(self, outputs: Mapping[Path, Output], path: Path, record: _Record) -> None:
+        self.outputs = [*outputs.values()]
+        self._partials, self._path, self._record = [*outputs], path, record
+        self._lines, self._hash = 0, hashlib.sha256()
+
+    def skip(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> int:
+        """How many of the next lines of input, with their prefixes, are translated already.
+
+        Raises:
+            InputError: the lines until here are not those that were translated.
+        """
+        done = self._record.lines
+        translated = min(len(lines), max(0, done - self._lines))
+        self._read(lines[:translated], prefixes)
+        if translated and self._lines == done and self._hash.hexdigest() != self._record.sha256:
+            raise InputError(
+                f"the first {done} lines of the input, or their prefixes, are not those that were translated; "
+                f"give the same files, or remove {self._partials[0]} to start again"
+            )
+        return translated
+
+    def save(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> None:
+        """Records that the next lines are translated and written as well."""
+        self._read(lines, prefixes)
+        for output in self.outputs:
+            output.sync()
+        sizes = tuple(path.stat().st_size for path in self._partials)
+        _Record(self._record.settings, self._lines, self._hash.hexdigest(), sizes).save(self._path)
+
+    def check_end(self) -> None:
+        """Refuses an input that ended before the last line that was translated before."""
+        if self._lines < self._record.lines:
+            raise InputError(
+                f"{self._record.lines} lines are translated already, but the input has only {self._lines}; is it "
+                "another file?"
+            )
+
+    def _read(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> None:
+        self._lines += len(lines)
+        for line, prefix in zip(lines, repeat("") if prefixes is None else prefixes, strict=False):
+            self._hash.update(f"{line}\n{prefix}\n".encode())
+
+
+@contextmanager
+def resume_outputs(output: Path | None, alignments: Path | None, settings: Mapping[str, str]) -> Iterator[Resumed]:
+    """Opens partial files, which stay if anything fails, and take their names when all is done.
+
+    Args:
+        output: the file of the translations.
+        alignments: the file of the alignments, if there is one.
+        settings: what the translations depend on besides the input, for people.
 
     Raises:
-        InputError: there is no output file, or it is complete already, or the partial file is another program's.
+        InputError: there is no output file, or it is complete already or cannot be written, or its partial file was
+            begun with other settings or by another program.
     """
     if output is None:
         raise InputError("--resume continues a file; expected --output FILE as well")
-    for path in filter(None, (output, alignments)):
-        if path.exists():
-            raise InputError(f"{path} is complete; remove it to translate again, or leave out --resume")
-    written = [(partial_path(output), "n-best" if n_best else "plain")]
-    written += [] if alignments is None else [(partial_path(alignments), "alignments")]
-    done = min(_scan(path, form)[0] for path, form in written) // block * block
-    for path, form in written:
-        if path.exists():
-            os.truncate(path, _scan(path, form, done)[1])
-    return done
+    files = [output] if alignments is None else [output, alignments]
+    partials = [path.with_name(f"{path.name}.partial") for path in files]
+    settings = dict(settings) | ({"--alignments": alignments.name} if alignments else {})
+    path = output.with_name(f"{partials[0].name}.json")
+    with naming(str(output)):
+        record = _Record.load(path) if partials[0].exists() else None
+        begun = record is not None and alignments is not None and record.settings.get("--alignments") == alignments.name
+        if begun and files[-1].exists() and not partials[-1].exists():
+            files[-1].replace(partials[-1])  # killed between the renames below
+        for complete in filter(Path.exists, files):
+            raise InputError(f"{complete} is complete; remove it to translate again, or leave out --resume")
+        record = _continued(record, partials, settings)
+        record.save(path)
+    with ExitStack() as stack:
+        outputs = {partial: stack.enter_context(append_output(partial)) for partial in partials}
+        resumed = Resumed(outputs, path, record)
+        yield resumed
+        resumed.check_end()
+    with naming(str(output)):
+        for partial, complete in reversed([*zip(partials, files, strict=True)]):  # with the translations all is done
+            partial.replace(complete)
+        path.unlink()
 
 
-def _scan(path: Path, form: str, stop: int | None = None) -> tuple[int, int]:
-    """The number of input lines whose output is whole, and the offset of line ``stop``, or of the rest.
-
-    Of several lines of output for a line of input, the last may be missing, so that line does not count.
-    """
-    begin, last = 0, -1
-    if not path.exists():
-        return 0, 0
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                index = number
-                if form != "plain":
-                    index = int(line.split(b" ", 1)[0]) if form == "n-best" else json.loads(line)["line"] - 1
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{path}:{number + 1} is not what this command writes; remove the file") from error
-            if index == stop:
-                break
-            begin, last = begin + len(line), index
-    return (last + 1 if form == "plain" else max(0, last)), begin
+def _continued(record: _Record | None, partials: Sequence[Path], settings: dict[str, str]) -> _Record:
+    """Cuts the partial files behind what is recorded; returns the record to continue from."""
+    if record is None or not record.lines:
+        for path in partials:
+            path.unlink(missing_ok=True)
+        return _Record(settings)
+    old = record.settings
+    if old != settings:
+        changes = [
+            f"{name} was {old.get(name, 'not given')} and is {settings.get(name, 'not given')}"
+            for name in {**old, **settings}
+            if old.get(name) != settings.get(name)
+        ]
+        raise InputError(
+            f"{partials[0]} was begun with other settings: {', '.join(changes)}; give the same, or remove "
+            f"{partials[0]} to start again"
+        )
+    for path, size in zip(partials, record.sizes, strict=True):
+        found = path.stat().st_size if path.exists() else 0
+        if found < size:
+            raise InputError(
+                f"{path} has {found} bytes, expected at least the {size} that were written; remove {partials[0]} to "
+                "start again"
+            )
+        os.truncate(path, size)
+    return record

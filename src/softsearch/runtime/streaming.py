@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,9 +12,9 @@ from typing import IO, Any
 import numpy as np
 
 from softsearch.errors import CorpusError, InputError
-from softsearch.runtime.output import open_output, resume_output
+from softsearch.runtime.output import Output, open_output
 from softsearch.runtime.progress import show_progress
-from softsearch.runtime.resume import finished_lines
+from softsearch.runtime.resume import Resumed, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
 from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
@@ -34,49 +33,48 @@ class Files:
 
 
 def translate_stream(
-    translator: Translator, files: Files, options: Mapping[str, Any] | None = None, *, resume: bool = False
+    translator: Translator,
+    files: Files,
+    options: Mapping[str, Any] | None = None,
+    *,
+    resume: Mapping[str, str] | None = None,
 ) -> int:
     """Translates line by line, in order: one line of output for each line of input, or its n best.
 
-    Output files are written atomically; with ``resume`` they grow as ``NAME.partial``, and a second run continues those
-    of one that was cut off. With the option ``n_best`` all translations of a line are written, as
-    `line ||| text ||| score`, with lines counted from 0 as in Moses.
+    Output files are written atomically. With ``resume``, which describes the translator and the options, they grow as
+    ``NAME.partial``, and a second run continues those of one that was cut off. With the option ``n_best`` all
+    translations of a line are written, as `line ||| text ||| score`, with lines counted from 0 as in Moses.
 
     Returns:
         The number of lines whose translation exact search could not prove to be the best.
 
     Raises:
         InputError: the input is missing or not UTF-8, a line cannot be translated, or there is not one prefix for
-            each line; the blocks before it are written to standard output and devices. Or the output cannot be written.
+            each line; the blocks before it are written to standard output and devices. Or the output cannot be written,
+            or a partial one was begun with something else.
     """
     _refuse_one_file_for_both(files)
     keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
-    done = finished_lines(files.output, files.alignments, n_best=n_best, block=BLOCK_LINES) if resume else 0
-    open_file: Any = resume_output if resume else open_output
     with ExitStack() as stack:
         source = stack.enter_context(_open_input(files.input))
-        output = stack.enter_context(open_file(files.output))
-        alignments = stack.enter_context(open_file(files.alignments)) if files.alignments else None
+        output, alignments, resumed = _open_outputs(stack, files, resume)
         progress = stack.enter_context(show_progress(source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number = unproven = 0
         for block in _blocks(source, files.input):
-            if number < done:
-                skipped = min(len(block), done - number)
-                number += skipped
-                deque(islice(prefixes or (), skipped), maxlen=0)
-                block = block[skipped:]
-            progress(number)
             own = None if prefixes is None else list(islice(prefixes, len(block)))
             if own is not None and len(own) < len(block):
                 raise InputError(
                     f"{files.prefixes} has {number + len(own)} lines and the input more; expected one prefix, which "
                     "may be empty, for each line"
                 )
+            if resumed and (done := resumed.skip(block, own)):
+                number, block, own = number + done, block[done:], own and own[done:]
+            progress(number)
             for translation in translator.translate(block, prefixes=own, first_line=number + 1, **keywords):
                 output.write(_format(translation, number, n_best=n_best).encode())
                 number += 1
@@ -84,15 +82,25 @@ def translate_stream(
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
-        if number < done:
-            raise InputError(
-                f"{done} lines are translated already, but the input has only {number}; is it another file?"
-            )
+            if resumed and block:
+                resumed.save(block, own)
         if prefixes is not None and next(prefixes, None) is not None:
             raise InputError(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
             )
     return unproven
+
+
+def _open_outputs(
+    stack: ExitStack, files: Files, resume: Mapping[str, str] | None
+) -> tuple[Output, Output | None, Resumed | None]:
+    """The outputs of translations and alignments, and what was written of them before."""
+    if resume is None:
+        output = stack.enter_context(open_output(files.output))
+        return output, stack.enter_context(open_output(files.alignments)) if files.alignments else None, None
+    resumed = stack.enter_context(resume_outputs(files.output, files.alignments, resume))
+    output, *others = resumed.outputs
+    return output, others[0] if others else None, resumed
 
 
 def _refuse_one_file_for_both(files: Files) -> None:
