@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
 OPTIONAL = {
+    "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
 }
@@ -47,10 +48,9 @@ def _imports(path: Path) -> list[tuple[str, str]]:
 
 def _extras(place: str) -> tuple[str, ...]:
     """Those that are installed where a file of src runs."""
-    if place.startswith(tuple(f"softsearch/{part}" for part in BASE)):
-        return ("",)
     name = place.removeprefix("softsearch/").removesuffix(".py")
-    return ("", "lab", *(extra for extra, files in OPTIONAL.items() if name in files))
+    lab = () if name.startswith(BASE) else ("lab",)
+    return ("", *lab, *(extra for extra, files in OPTIONAL.items() if name in files))
 
 
 def test_every_import_of_src_is_declared(repo_root: Path, declared: dict[str, dict[str, Requirement]]) -> None:

@@ -168,7 +168,7 @@ def test_the_demo_reaches_its_goal(tmp_path: Path) -> None:
 
 
 def _base_closure() -> set[str]:
-    """The distributions that ``pip install softsearch`` brings."""
+    """The distributions that ``pip install softsearch[cpu]`` brings."""
     found: set[str] = set()
     waiting = ["numpy", "onnxruntime", "sentencepiece"]
     while waiting:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import venv
-from importlib.metadata import distribution, requires
+from importlib.metadata import distribution, distributions, requires
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -14,7 +14,6 @@ from packaging.requirements import Requirement
 from tests.integration.commands import ROOT, SMALL
 
 pytestmark = pytest.mark.slow
-BASE = ("numpy", "onnxruntime", "sentencepiece")
 
 
 @pytest.fixture(scope="module")
@@ -85,23 +84,32 @@ def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(whee
     assert len((tmp_path / "scores" / "scores.tsv").read_text().splitlines()) == 20
 
 
-def requirements(names: tuple[str, ...]) -> set[str]:
-    """Returns the named distributions and all their dependencies."""
-    needed = set(names)
+def requirements(needs: list[str], extra: str = "") -> set[str]:
+    """Returns the distributions that these requirements bring, and all that those need."""
+    found = set()
+    for requirement in map(Requirement, needs):
+        if not requirement.marker or requirement.marker.evaluate({"extra": extra}):
+            found |= {requirement.name, *requirements(requires(requirement.name) or [])}
+    return found
+
+
+def link_requirements(packages: Path, extra: str) -> set[str]:
+    """Links what the installed wheel requires from this environment; returns the names."""
+    (installed,) = distributions(path=[str(packages)])
+    names = requirements(installed.requires or [], extra)
     for name in names:
-        needs = [r for r in map(Requirement, requires(name) or []) if not r.marker or r.marker.evaluate({"extra": ""})]
-        needed |= requirements(tuple(r.name for r in needs))
-    return needed
-
-
-def test_alone_it_translates_and_says_what_training_needs(wheel: Path, bundle: Path, tmp_path: Path) -> None:
-    packages = install(wheel, tmp_path / "environment")
-    for name in requirements(BASE):
         files = distribution(name).files or []
         for entry in {file.parts[0] for file in files} - {"..", "__pycache__"}:
-            target = Path(str(distribution(name).locate_file(entry)))
             if not (packages / entry).exists():
-                (packages / entry).symlink_to(target)
+                (packages / entry).symlink_to(Path(str(distribution(name).locate_file(entry))))
+    return names
+
+
+def test_with_the_extra_cpu_it_translates_and_says_what_training_needs(
+    wheel: Path, bundle: Path, tmp_path: Path
+) -> None:
+    packages = install(wheel, tmp_path / "environment")
+    link_requirements(packages, "cpu")
     assert not (packages / "torch").exists()
 
     lines = "seven\ntwenty-one\n"
@@ -116,3 +124,38 @@ def test_alone_it_translates_and_says_what_training_needs(wheel: Path, bundle: P
         assert done.returncode == 1
         assert "which is not installed: pip install 'softsearch[lab]'" in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_alone_it_says_which_onnx_runtime_to_install(wheel: Path, bundle: Path, tmp_path: Path) -> None:
+    packages = install(wheel, tmp_path / "environment")
+    assert link_requirements(packages, "") == {"numpy", "sentencepiece"}
+    advice = (
+        'ONNX Runtime is not installed; run pip install "softsearch[cpu]", or "softsearch[gpu]" on a host with an '
+        "NVIDIA GPU\n"
+    )
+    (tmp_path / "src").write_text("seven\n")
+    for command in ("translate", "verify", "score", "bench"):
+        files = {"score": ["src", "src"], "bench": ["src"]}.get(command, [])
+        done = run(tmp_path / "environment", command, str(bundle), *files, cwd=tmp_path, text="seven\n")
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"softsearch: error: {advice}")
+    for command in (["--version"], ["--help"], ["translate", "--help"]):
+        assert run(tmp_path / "environment", *command, cwd=tmp_path).returncode == 0
+    script = "import softsearch; softsearch.Bundle.open(BUNDLE); softsearch.Translator".replace(
+        "BUNDLE", repr(str(bundle))
+    )
+    python = [str(tmp_path / "environment" / "bin" / "python"), "-I", "-c", script]
+    done = subprocess.run(python, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stderr.endswith(f"softsearch.errors.ConfigError: {advice}")
+
+
+def test_another_wheel_of_onnx_runtime_takes_the_place_of_the_cpus(wheel: Path, tmp_path: Path) -> None:
+    """Two of them own the same module and break each other, so no extra but the lab's brings the CPU's by itself."""
+    packages = install(wheel, tmp_path / "environment")
+    (installed,) = distributions(path=[str(packages)])
+    wheels = {}
+    for extra in ("", "cpu", "gpu"):
+        brought = [
+            r for r in map(Requirement, installed.requires or []) if not r.marker or r.marker.evaluate({"extra": extra})
+        ]
+        wheels[extra] = [r.name for r in brought if r.name.startswith("onnxruntime")]
+    assert wheels == {"": [], "cpu": ["onnxruntime"], "gpu": ["onnxruntime-gpu"]}

@@ -36,7 +36,8 @@ def find_provider(provider: Provider) -> str:
     if provider not in here:
         raise ConfigError(
             f"provider is {provider}, but this ONNX Runtime {onnxruntime.__version__} has only {', '.join(here)}; "
-            f"install the package for {provider}, such as onnxruntime-gpu, or choose another provider"
+            f"replace its package by the one for {provider}, such as onnxruntime-gpu for cuda, or choose another "
+            "provider"
         )
     return _NAMES[provider]
 

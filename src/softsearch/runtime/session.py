@@ -15,17 +15,24 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from softsearch.errors import BundleError, InputError, printable
+from softsearch.errors import BundleError, ConfigError, InputError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.providers import Provider, check_provider, find_provider
 from softsearch.search.interface import Candidates
 from softsearch.text.vocabulary import PAD, with_eos
+
+try:
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+except ModuleNotFoundError as error:
+    raise ConfigError(
+        'ONNX Runtime is not installed; run pip install "softsearch[cpu]", or "softsearch[gpu]" on a host with an '
+        "NVIDIA GPU"
+    ) from error
 
 _ORT_ERRORS = (
     ort_errors.Fail,
