@@ -90,13 +90,6 @@ def test_any_text_gives_one_line_of_valid_utf8(translator: Translator, line: str
     assert len(best.text.splitlines()) <= 1
 
 
-@settings(max_examples=50, deadline=None)
-@given(line=st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
-def test_no_text_breaks_a_line_or_the_translator(translator: Translator, line: str) -> None:
-    (best,) = translator.translate([line])
-    assert len(best.text.encode().splitlines()) <= 1
-
-
 def test_line_ends_inside_a_line_are_spaces(translator: Translator) -> None:
     broken, whole = translator.translate(["one\ntwo\r\nthree", "one two three"])
     assert broken == whole
