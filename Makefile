@@ -77,8 +77,8 @@ lint: $(STAMP) ## format, style, types, layering and spelling
 bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done ## training speed beside JoeyNMT, in one interleaved run
 	@$(PY) benchmarks/train_speed.py $(ARGS)
 
-benchmarks/.joeynmt-venv/.setup-done: benchmarks/joeynmt/setup.sh benchmarks/joeynmt/requirements.txt
-	@PYTHON=$(abspath $(PY)) bash benchmarks/joeynmt/setup.sh
+benchmarks/.joeynmt-venv/.setup-done: benchmarks/setup_peer.sh benchmarks/joeynmt/requirements.txt
+	@PYTHON=$(abspath $(PY)) bash benchmarks/setup_peer.sh joeynmt
 
 docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
 	@$(VENV)/bin/zensical build --strict --clean

@@ -153,7 +153,7 @@ def parse_options() -> argparse.Namespace:
     if options.root is None:
         parser.error("where is Multi30k? Give --root FOLDER or set SOFTSEARCH_MULTI30K")
     if not JOEY_PYTHON.exists():
-        parser.error(f"JoeyNMT is not installed: run {(JOEY / 'setup.sh').relative_to(ROOT)} first")
+        parser.error("JoeyNMT is not installed: run benchmarks/setup_peer.sh joeynmt first")
     options.root, options.out = options.root.resolve(), options.out.resolve()
     return options
 

@@ -1,4 +1,4 @@
-"""JoeyNMT's side of train_speed.py; runs in its own environment (setup.sh), which has JoeyNMT and subword-nmt.
+"""JoeyNMT's side of train_speed.py; runs in its own environment (setup_peer.sh), which has JoeyNMT and subword-nmt.
 
 ``prepare`` turns Multi30k into JoeyNMT's files; ``train`` trains a few steps and prints their figures as JSON.
 """

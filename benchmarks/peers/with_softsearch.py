@@ -1,0 +1,70 @@
+"""softsearch's process of decode_recurrent.py: the model in PyTorch, or its bundle in ONNX Runtime."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from hydra import compose, initialize_config_dir
+from turns import EMBEDDING, HIDDEN, NO_EOS, STEPS, VOCAB, serve
+
+from softsearch.app.config.validation import build
+from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.export.bundle import export_bundle
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.session import OnnxStepFunction
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
+from softsearch.search.interface import StepFunction
+from softsearch.text.tokenizer import train_tokenizer
+from softsearch.text.vocabulary import EOS, SPECIALS
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+SIZES = [
+    f"model.embeddings.dim={EMBEDDING}", "model.embeddings.tie=none", f"model.encoder.hidden_dim={HIDDEN}",
+    f"model.decoder.hidden_dim={HIDDEN}",
+]  # fmt: skip
+OWN_SIZES = {  # of what JoeyNMT has, and of what Marian has
+    "rnnsearch": [f"model.decoder.attention_dim={HIDDEN}", f"model.decoder.maxout_dim={HIDDEN}"],
+    "nematus": [f"model.decoder.attention_dim={2 * HIDDEN}", f"model.decoder.output_dim={EMBEDDING}"],
+}
+LIMITS = {"max_length_factor": 0.0, "max_length_offset": STEPS}
+
+
+def make_model(name: str) -> Seq2Seq:
+    """A model with random weights that never writes EOS."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [f"model={name}", *SIZES, *OWN_SIZES[name]]).model
+    torch.manual_seed(0)
+    model: Seq2Seq = build(config, src_vocab_size=VOCAB, tgt_vocab_size=VOCAB)
+    with torch.no_grad():
+        model.decoder.output_projection.bias[EOS] = NO_EOS
+    return model.eval()
+
+
+def open_backend(name: str, backend: str, folder: Path) -> StepFunction:
+    """The step function of PyTorch, or of a bundle that is written to a folder."""
+    torch.set_num_threads(1)
+    model = make_model(name)
+    reference = TorchStepFunction(model)
+    if backend == "torch":
+        return reference
+    words = train_tokenizer([f"w{i}" for i in range(VOCAB - len(SPECIALS))], kind="word", vocab_size=VOCAB)
+    bundle, _ = export_bundle(model, reference, (words, words), folder, search=Greedy(), max_src_tokens=100, facts={})
+    return OnnxStepFunction(bundle)
+
+
+def main() -> None:
+    """Decode with the model, the backend and the bundle's folder of the command line."""
+    step_fn = open_backend(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+
+    def decode(src: Sequence[list[int]], beam: int) -> int:
+        search = Greedy(**LIMITS) if beam == 1 else BeamSearch(beam=beam, **LIMITS)
+        found = search(step_fn, [[len(SPECIALS) + word for word in ids] for ids in src])
+        return sum(len(best.tokens) for best, *_ in found)
+
+    serve(decode)
+
+
+if __name__ == "__main__":
+    main()
