@@ -11,8 +11,8 @@ from torch.func import functional_call
 
 from softsearch.data.dataset import pad
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput
-from softsearch.search.interface import Candidates
-from softsearch.search.shortlist import Shortlist
+from softsearch.search.interface import Candidates, whole_vocabulary
+from softsearch.search.shortlist import Shortlist, spread
 
 
 class TorchState(NamedTuple):
@@ -61,17 +61,21 @@ class TorchStepFunction:
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
             logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
+        alignments = None if output.alignments is None else output.alignments.float().cpu().numpy()
+        after = TorchState(output.state, words)
         size = logits.shape[-1]
-        if words is None and k >= size:  # all of them; sorting would take several times as long as the rest
-            best, indices = logits.log_softmax(-1), torch.arange(size).expand(logits.shape)
-        elif k == 1:  # greedy search, in half the time of a whole softmax
+        if k == self.vocab_size:  # sorting all would take several times as long as the rest
+            log_probs = logits.log_softmax(-1).cpu().numpy()
+            if words is not None:
+                log_probs = spread(log_probs, words.tokens.cpu().numpy(), k)
+            return whole_vocabulary(log_probs, alignments), after
+        if k == 1:  # greedy search, in half the time of a whole softmax
             largest, indices = logits.max(-1, keepdim=True)  # [rows, 1]
             best = -(logits - largest).exp_().sum(-1, keepdim=True).log()
         else:
             best, indices = logits.log_softmax(-1).topk(min(k, size))
         ids = indices if words is None else words.tokens[indices]
-        alignments = None if output.alignments is None else output.alignments.float().cpu().numpy()
-        return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), TorchState(output.state, words)
+        return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), after
 
     @torch.inference_mode()
     def select(self, state: TorchState, rows: NDArray[np.int64]) -> TorchState:

@@ -26,14 +26,14 @@ _BLOCK = 64
 # The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The blocks stay in their
 # order, and so equal words in that of their ids.
 _TOP_K = f"""
-top_k (float[sentences, beams, vocab] all_log_probs, int64[1] k)
+top_k (float[sentences, beams, vocab] padded_log_probs, int64[1] k)
     => (float[sentences, beams, k] log_probs, int64[sentences, beams, k] candidates)
 {{
     k_shape = Constant<value_ints = [0, 0, -1, {_BLOCK}]>()
     k_row = Constant<value_ints = [0, 0, -1]>()
     k_last = Constant<value_ints = [-1]>()
     k_size = Constant<value_ints = [{_BLOCK}]>()
-    k_by_block = Reshape(all_log_probs, k_shape)
+    k_by_block = Reshape(padded_log_probs, k_shape)
     k_maxima = ReduceMax<keepdims = 0>(k_by_block, k_last)
     k_blocks = Shape<start = 2>(k_maxima)
     k_count = Min(k, k_blocks)
@@ -49,6 +49,17 @@ top_k (float[sentences, beams, vocab] all_log_probs, int64[1] k)
     k_offset = Mod(k_within, k_size)
     candidates = Add(k_begin, k_offset)
 }}
+"""
+# ONNX Runtime computes every output, fetched or not, so that a step says how many log probabilities it wants by id: all
+# or 0. Without the padding, as the slice is.
+_ALL = """
+every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
+    => (float[sentences, beams, all] all_log_probs)
+{
+    all_begin = Constant<value_ints = [0]>()
+    all_axis = Constant<value_ints = [2]>()
+    all_log_probs = Slice(padded_log_probs, all_begin, all, all_axis)
+}
 """
 
 
@@ -170,7 +181,7 @@ def _export_step(step: _StepGraph, example: _Example) -> onnx.ModelProto:
             "cache": (example.cache, (cache_axes,) * len(example.cache)),
         }
         | ({"slots": (example.slots, ({0: SENTENCES, 2: SLOTS},) * len(example.slots))} if example.slots else {}),
-        ["all_log_probs", *alignments, *(f"next_{name}" for name in states)],
+        ["padded_log_probs", *alignments, *(f"next_{name}" for name in states)],
         ["tokens", "position", "parents", "src_mask", *example.memory_names, *states],
     )
     consumed = {name for node in exported.graph.node for name in node.input}
@@ -223,10 +234,10 @@ def _pad_vocabulary(model: Seq2Seq) -> None:
 
 
 def _append_top_k(graph: onnx.GraphProto) -> None:
-    """Replaces the output of all log-probabilities by the ``k`` best and their tokens."""
-    _drop(graph.output, {"all_log_probs"})
-    top_k = onnx.parser.parse_graph(_TOP_K)
-    graph.node.extend(top_k.node)
-    graph.input.append(top_k.input[1])
-    for index, output in enumerate(top_k.output):
+    """Replaces the output of padded log probabilities by the ``k`` best with their tokens, and those of ``all``."""
+    _drop(graph.output, {"padded_log_probs"})
+    top_k, every = onnx.parser.parse_graph(_TOP_K), onnx.parser.parse_graph(_ALL)
+    graph.node.extend([*top_k.node, *every.node])
+    graph.input.extend([top_k.input[1], every.input[1]])
+    for index, output in enumerate([*top_k.output, *every.output]):
         graph.output.insert(index, output)

@@ -6,6 +6,7 @@ hypothesis and returns the ``k`` best continuations and ``next_cache.i``: reorde
 candidates' probabilities leave the graph. ``slots.i``, ``[sentences, heads, slots, width]``, holds the keys and values
 of a Transformer for all rows of all steps and is never reordered. With slots, ``cache.0`` is the bias of attention,
 ``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that none sees are dropped now and then.
+Where all tokens are wanted, ``all_log_probs`` holds the first ``all`` of them by id, unsorted; older bundles lack it.
 """
 
 import copy
@@ -22,7 +23,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.providers import Provider, check_provider, find_provider
-from softsearch.search.interface import Candidates
+from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.text.vocabulary import PAD, with_eos
 
 try:
@@ -45,8 +46,16 @@ _ORT_ERRORS = (
 _NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
 _DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool"}
-_STEP_INPUTS = {"tokens": "int64", "position": "int64", "parents": "int64", "k": "int64", "src_mask": "bool"}
+_STEP_INPUTS = {
+    "tokens": "int64",
+    "position": "int64",
+    "parents": "int64",
+    "k": "int64",
+    "src_mask": "bool",
+    "all": "int64",
+}
 _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
+_OPTIONAL_OUTPUTS = {"alignments": "float32", "all_log_probs": "float32"}
 _COMPACT_EVERY = 2  # steps
 _FEW = 0.75  # of the slots: dropping the others is worth a copy
 
@@ -92,12 +101,13 @@ class OnnxStepFunction:
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
         self.has_attention = "alignments" in outputs
-        self._outputs = outputs
+        self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
+        self._others = [name for name in outputs if name not in (*_STEP_OUTPUTS, "all_log_probs")]
 
     def without_alignments(self) -> "OnnxStepFunction":
         """The same graphs without fetching attention weights, for searches that do not read them."""
         other = copy.copy(self)
-        other._outputs = [name for name in self._outputs if name != "alignments"]
+        other._others = [name for name in self._others if name != "alignments"]
         return other
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
@@ -121,23 +131,27 @@ class OnnxStepFunction:
         sentences, beams = shape = state.parents.shape
         if self._slots and beams > 1 and state.position % _COMPACT_EVERY == 1:
             state = _without_dead_slots(state)
+        whole = self._has_all and k == self.vocab_size
         feeds = {
             "tokens": tokens.reshape(shape),
             "parents": state.parents,
             "position": np.full(shape, state.position, dtype=np.int64),
-            "k": np.array([k], dtype=np.int64),
+            "k": np.array([1 if whole else k], dtype=np.int64),
+            "all": np.array([k if whole else 0], dtype=np.int64),
             "src_mask": state.src_mask,
             **dict(zip(self._memory, state.memory, strict=True)),
             **dict(zip(self._cache, state.cache, strict=True)),
         }
-        values = _run(self._step, self._outputs, {name: feeds[name] for name in self._step_inputs})
-        outputs = dict(zip(self._outputs, values, strict=True))
-        whole = dict.fromkeys(_STEP_OUTPUTS, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
+        wanted = ["all_log_probs"] if whole else [*_STEP_OUTPUTS]
+        names = [*wanted, *self._others]
+        values = _run(self._step, names, {name: feeds[name] for name in self._step_inputs})
+        outputs = dict(zip(names, values, strict=True))
+        axes = dict.fromkeys(wanted, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
         for name, value in outputs.items():
-            expected = whole.get(name, shape[:1] if name.startswith("next_slots.") else shape)
-            _check_shape(DECODER_STEP, name, value.shape if name in whole else value.shape[: len(expected)], expected)
-        rows = {name: outputs[name].reshape(sentences * beams, -1) for name in whole if name in outputs}
-        candidates = Candidates(rows["log_probs"], rows["candidates"], rows.get("alignments"))
+            expected = axes.get(name, shape[:1] if name.startswith("next_slots.") else shape)
+            _check_shape(DECODER_STEP, name, value.shape if name in axes else value.shape[: len(expected)], expected)
+        rows = {name: outputs[name].reshape(sentences * beams, -1) for name in axes if name in outputs}
+        candidates = _candidates(rows, self.vocab_size)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
@@ -175,6 +189,19 @@ def _without_dead_slots(state: OnnxState) -> OnnxState:
     return state._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
 
 
+def _candidates(outputs: dict[str, NDArray[Any]], vocab_size: int) -> Candidates:
+    """The candidates of a step from its outputs ``[rows, ...]``."""
+    alignments = outputs.get("alignments")
+    if "all_log_probs" in outputs:
+        return whole_vocabulary(outputs["all_log_probs"], alignments)
+    log_probs, tokens = outputs["log_probs"], outputs["candidates"]
+    if tokens.shape[1] < vocab_size:
+        return Candidates(log_probs, tokens, alignments)
+    by_id = np.full_like(log_probs, -np.inf)  # of a graph without all_log_probs
+    np.put_along_axis(by_id, tokens, log_probs, axis=1)
+    return whole_vocabulary(by_id, alignments)
+
+
 def describe_onnx(model: bytes) -> dict[str, Any]:
     """The inputs and outputs of an ONNX graph, as in the manifest's ``graphs``.
 
@@ -210,8 +237,7 @@ def _check_contract(
     _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
     needed = ["tokens", "k", *cache, *(["parents"] if cache else [])]
     _check_ports(DECODER_STEP, "input", step_inputs, _STEP_INPUTS | passed_on, needed=needed)
-    allowed = outputs | {"alignments": "float32"}
-    _check_ports(DECODER_STEP, "output", step_outputs, allowed, needed=list(outputs))
+    _check_ports(DECODER_STEP, "output", step_outputs, outputs | _OPTIONAL_OUTPUTS, needed=list(outputs))
 
 
 def _check_ports(file: str, side: str, ports: dict[str, str], allowed: dict[str, str], *, needed: list[str]) -> None:

@@ -118,6 +118,8 @@ class Banned(StepFunctionWrapper):
         """See StepFunction."""
         candidates, after = self.step_fn.step(tokens, state, min(k + len(self.tokens), self.vocab_size))
         log_probs = np.where(np.isin(candidates.tokens, self.tokens), np.float32(-np.inf), candidates.log_probs)
+        if k == self.vocab_size:
+            return candidates._replace(log_probs=log_probs), after
         return best_candidates(log_probs, candidates.tokens, candidates.alignments, k), after
 
 

@@ -15,6 +15,7 @@ from softsearch.search.interface import (
     best_candidates,
     full_log_probs,
     log_sum_exp,
+    whole_vocabulary,
 )
 from softsearch.text.vocabulary import EOS
 
@@ -24,6 +25,13 @@ class Allowed(NamedTuple):
 
     tokens: NDArray[np.int64]  # [words] ids, rising
     mask: NDArray[np.bool_]  # [sentences, words]
+
+
+def spread(log_probs: NDArray[np.float32], tokens: NDArray[np.int64], vocab_size: int) -> NDArray[np.float32]:
+    """Log probabilities ``[rows, words]`` of some tokens ``[words]`` as ``[rows, vocab_size]``, -inf for the others."""
+    whole = np.full((len(log_probs), vocab_size), -np.inf, dtype=np.float32)
+    whole[:, tokens] = log_probs
+    return whole
 
 
 class Shortlist:
@@ -73,8 +81,10 @@ class Shortlisted(StepFunctionWrapper):
         before, words = state
         all_log_probs, alignments, after = full_log_probs(self.step_fn, tokens, before)
         mask = np.repeat(words.mask, len(tokens) // len(words.mask), axis=0)  # [rows, words]
-        log_probs = np.where(mask, all_log_probs[:, words.tokens].astype(np.float64), -np.inf)
+        log_probs = np.where(mask, all_log_probs[:, words.tokens], np.float32(-np.inf))
         log_probs -= log_sum_exp(log_probs, axis=1)
+        if k == self.vocab_size:
+            return whole_vocabulary(spread(log_probs, words.tokens, k), alignments), (after, words)
         return best_candidates(log_probs, words.tokens, alignments, k), (after, words)
 
     def select(self, state: ShortlistedState, rows: NDArray[np.int64]) -> ShortlistedState:

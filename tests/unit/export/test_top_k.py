@@ -27,7 +27,7 @@ def test_the_best_words_are_those_of_a_stable_sort(
     rng = np.random.default_rng(k)
     log_probs = -rng.integers(0, distinct, (3, 2, vocab)).astype(np.float32)
     log_probs[0, 0, 5:] = -np.inf
-    best, candidates = session.run(None, {"all_log_probs": log_probs, "k": np.array([k])})
+    best, candidates = session.run(None, {"padded_log_probs": log_probs, "k": np.array([k])})
     expected = np.argsort(-log_probs, axis=-1, kind="stable")[..., :k]
     np.testing.assert_array_equal(best, np.take_along_axis(log_probs, expected, axis=-1))
     np.testing.assert_array_equal(candidates, expected)
@@ -35,5 +35,5 @@ def test_the_best_words_are_those_of_a_stable_sort(
 
 def test_all_words_can_be_asked_for(session: onnxruntime.InferenceSession) -> None:
     log_probs = np.random.default_rng(0).standard_normal((1, 1, 640)).astype(np.float32)
-    _, candidates = session.run(None, {"all_log_probs": log_probs, "k": np.array([640])})
+    _, candidates = session.run(None, {"padded_log_probs": log_probs, "k": np.array([640])})
     np.testing.assert_array_equal(np.sort(candidates[0, 0]), np.arange(640))

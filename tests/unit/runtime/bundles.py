@@ -110,8 +110,9 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
         node("Unsqueeze", ["place", "last"], ["places"]),
         node("Mul", ["places", "eos"], ["ending"]),
         node("Add", ["scores", "ending"], ["logits"]),
-        node("LogSoftmax", ["logits"], ["all_log_probs"], axis=-1),
-        node("TopK", ["all_log_probs", "k"], ["log_probs", "candidates"], axis=-1),
+        node("LogSoftmax", ["logits"], ["by_id"], axis=-1),
+        node("Slice", ["by_id", "zero", "all", "two"], ["all_log_probs"]),
+        node("TopK", ["by_id", "k"], ["log_probs", "candidates"], axis=-1),
     ]
     return _model(
         nodes,
@@ -120,6 +121,7 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
             _port("position", TensorProto.INT64, "n", "b"),
             _port("parents", TensorProto.INT64, "n", "b"),
             _port("k", TensorProto.INT64, 1),
+            _port("all", TensorProto.INT64, 1),
             _port("src_mask", TensorProto.BOOL, "n", "s"),
             _port("memory.0", TensorProto.FLOAT, "n", "s", WIDTH),
             _port("cache.0", TensorProto.FLOAT, "n", "p", WIDTH),
@@ -128,6 +130,7 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
         [
             _port("log_probs", TensorProto.FLOAT, "n", "b", "top"),
             _port("candidates", TensorProto.INT64, "n", "b", "top"),
+            _port("all_log_probs", TensorProto.FLOAT, "n", "b", "all"),
             _port("alignments", TensorProto.FLOAT, "n", "b", "s"),
             _port("next_cache.0", TensorProto.FLOAT, "n", "b", WIDTH),
             _port("next_cache.1", TensorProto.FLOAT, "n", "b", "u", WIDTH),
@@ -139,6 +142,7 @@ def decoder_step_graph(vocab: int, seed: int = 0, scale: float = 1.0) -> bytes:
             "eos": eos,
             "hidden": np.array(-1e9, dtype=np.float32),
             "last": np.array([-1]),
+            "zero": np.array([0]),
             "one": np.array([1]),
             "two": np.array([2]),
         },

@@ -12,6 +12,7 @@ from softsearch.errors import BundleError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.beam import BeamSearch
+from softsearch.search.interface import full_log_probs
 from softsearch.text.vocabulary import BOS
 from tests.unit.runtime.bundles import bundle_parts, decoder_step_graph, tokenizers
 
@@ -137,6 +138,26 @@ def test_an_output_that_is_missing_is_named(tmp_path: Path) -> None:
     files["decoder_step.onnx"] = graph.SerializeToString()
     with pytest.raises(BundleError, match=r"expected also \['next_cache.1'\]"):
         OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+
+
+def test_a_bundle_without_an_output_of_all_log_probs_gives_the_same(tmp_path: Path, step_fn: OnnxStepFunction) -> None:
+    files, manifest = bundle_parts()
+    graph = onnx.load_from_string(files["decoder_step.onnx"])
+    for ports, name in ((graph.graph.output, "all_log_probs"), (graph.graph.input, "all")):
+        ports.remove(next(port for port in ports if port.name == name))
+    graph.graph.node.remove(next(node for node in graph.graph.node if "all" in node.input))
+    files["decoder_step.onnx"] = graph.SerializeToString()
+    older = OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+    found, expected = (full_log_probs(each, np.full(4, BOS), each.start(SOURCES)) for each in (older, step_fn))
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(np.exp(found[0]).sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_all_log_probs_are_those_of_the_candidates(step_fn: OnnxStepFunction) -> None:
+    tokens, state = np.full(4, BOS), step_fn.start(SOURCES)
+    (candidates, _), (by_id, _, _) = step_fn.step(tokens, state, 7), full_log_probs(step_fn, tokens, state)
+    np.testing.assert_array_equal(np.take_along_axis(by_id, candidates.tokens, axis=1), candidates.log_probs)
+    assert (candidates.log_probs[:, -1:] >= np.sort(by_id, axis=1)[:, -7:]).sum() == len(tokens)
 
 
 def test_a_graph_other_than_the_manifest_says_is_refused(tmp_path: Path) -> None:

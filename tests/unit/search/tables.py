@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.search.interface import Candidates
+from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.search.options import OutputOptions, SearchOptions
 from softsearch.text.vocabulary import BOS, EOS, with_eos
 
@@ -72,9 +72,11 @@ class TableModel:
         ]
         flat = [row for rows in after for row in rows]
         table = np.stack([self.row_log_probs(row) for row in flat])
-        best = np.argsort(-table, axis=1, kind="stable")[:, :k]
         width = max(len(row.src) for row in flat) + 1
         looks = np.stack([alignment_of(row, width) for row in flat]) if self.has_attention else None
+        if k == VOCAB:
+            return whole_vocabulary(table, looks), after
+        best = np.argsort(-table, axis=1, kind="stable")[:, :k]
         return Candidates(np.take_along_axis(table, best, axis=1), best, looks), after
 
     def row_log_probs(self, row: Row) -> NDArray[np.float32]:

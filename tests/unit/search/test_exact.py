@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from softsearch.errors import ConfigError, InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
-from softsearch.search.interface import Candidates, Hypothesis
+from softsearch.search.interface import Candidates, Hypothesis, whole_vocabulary
 from softsearch.text.vocabulary import EOS
 from tests.unit.search.tables import VOCAB, Found, Row, TableModel, everything, keeps, log_probs_of
 
@@ -77,6 +77,8 @@ class Wide(TableModel):
             for rows, row_tokens in zip(state, tokens.reshape(len(state), -1).tolist(), strict=True)
         ]
         table = np.stack([self.row_log_probs(row) for rows in after for row in rows])
+        if k == self.vocab_size:
+            return whole_vocabulary(table, None), after
         best = np.argsort(-table, axis=1, kind="stable")[:, :k]
         return Candidates(np.take_along_axis(table, best, axis=1), best, None), after
 
