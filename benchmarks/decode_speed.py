@@ -3,6 +3,7 @@
 Both get lines of text and give lines of text, tokenizing included. Batches: two workers of one thread each
 (CTranslate2 also one worker of two threads, and one of one), batches of 32 sentences sorted by length. Single: one
 sentence after the other on one thread. The best of CTranslate2's settings counts, and ratios are taken within a round.
+With ``--length`` every translation has so many tokens, so that the model need not be a trained one.
 
     python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME
     python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME-ct2 format=ctranslate2
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import ctranslate2
 import sentencepiece
@@ -31,7 +33,17 @@ Translate = Callable[[Sequence[str]], list[str]]
 class CTranslate2:
     """CTranslate2 with the tokenizers in its folder, as its documentation uses it."""
 
-    def __init__(self, folder: Path, *, beam: int, workers: int, threads: int, precision: str, single: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        beam: int,
+        workers: int,
+        threads: int,
+        precision: str,
+        single: bool,
+        length: int | None,
+    ) -> None:
         src, tgt = (folder / f"{side}.model" for side in ("src", "tgt"))
         joint = folder / "joint.model"
         self.src, self.tgt = (
@@ -42,6 +54,7 @@ class CTranslate2:
             str(folder), device="cpu", compute_type=precision, inter_threads=workers, intra_threads=threads
         )
         self.beam, self.batch = beam, 1 if single else BATCH
+        self.lengths = (1, 200) if length is None else (length, length)
 
     def __call__(self, lines: Sequence[str]) -> list[str]:
         """Translate lines."""
@@ -49,17 +62,22 @@ class CTranslate2:
             self.src.encode(list(lines), out_type=str),
             beam_size=self.beam,
             max_batch_size=self.batch,
-            max_decoding_length=200,
+            min_decoding_length=self.lengths[0],
+            max_decoding_length=self.lengths[1],
             return_scores=False,
         )
         return [self.tgt.decode(result.hypotheses[0]) for result in results]
 
 
-def softsearch(bundle: Path, *, beam: int, single: bool, budget: int | None) -> Translate:
+def softsearch(bundle: Path, *, beam: int, single: bool, budget: int | None, length: int | None) -> Translate:
     """The runtime; ``budget`` are the source tokens of a batch."""
     options = {} if budget is None else {"batch_tokens": budget}
     translator = Translator(bundle, threads=1 if single else 2, **options)
-    search = {"search": "greedy"} if beam == 1 else {"search": "beam", "beam": beam, "length_penalty": 1.0}
+    search: dict[str, Any] = {"search": "greedy"}
+    if beam > 1:
+        search = {"search": "beam", "beam": beam, "length_penalty": 1.0}
+    if length is not None:
+        search |= {"min_length": length, "max_length": length}
     return lambda lines: [translation.text for translation in translator.translate(lines, **search)]
 
 
@@ -81,6 +99,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--beams", type=int, nargs="+", default=[5, 1])
     parser.add_argument("--modes", nargs="+", choices=("batches", "single"), default=["batches", "single"])
     parser.add_argument("--batch-tokens", type=int)
+    parser.add_argument("--length", type=int, help="tokens of every translation")
     return parser.parse_args()
 
 
@@ -105,10 +124,13 @@ def compare(options: argparse.Namespace, lines: list[str], *, mode: str, beam: i
             threads=threads,
             precision=options.precision,
             single=single,
+            length=options.length,
         )
         for workers, threads in (SETTINGS[:1] if single else SETTINGS)
     }
-    systems["softsearch"] = softsearch(options.bundle, beam=beam, single=single, budget=options.batch_tokens)
+    systems["softsearch"] = softsearch(
+        options.bundle, beam=beam, single=single, budget=options.batch_tokens, length=options.length
+    )
     if single:
         systems = {name: one_by_one(translate) for name, translate in systems.items()}
     pieces = sentencepiece.SentencePieceProcessor(
@@ -121,7 +143,9 @@ def compare(options: argparse.Namespace, lines: list[str], *, mode: str, beam: i
         )
     )
     outputs = {name: translate(lines) for name, translate in systems.items()}  # warms up
-    tokens = {name: sum(len(ids) + 1 for ids in pieces.encode(texts)) for name, texts in outputs.items()}
+    tokens = {
+        name: sum(options.length or len(ids) + 1 for ids in pieces.encode(texts)) for name, texts in outputs.items()
+    }
     speeds: dict[str, list[float]] = {name: [] for name in systems}
     for _ in range(options.rounds):
         for name, translate in systems.items():
