@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
+from softsearch.export.additive_attention import project_annotations
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
 from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
 from softsearch.models.interface import Decoder, DecoderState, Memory, Seq2Seq
@@ -67,6 +68,7 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
     """Returns the graphs' files by name; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     _pad_vocabulary(model)
+    project_annotations(model.decoder)
     step_module = transformer_step(model.decoder)
     example = _Example(model, has_slots=step_module is not None)
     for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
