@@ -13,10 +13,11 @@ from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE
 from softsearch.models.interface import Seq2Seq
-from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
+from softsearch.search.shortlist import Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import every_model, model_config
@@ -36,7 +37,7 @@ def random_model(case: tuple[str, ...], vocab_size: int, seed: int) -> Seq2Seq:
     return model.eval()
 
 
-def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer, path: Path) -> Any:
+def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer, path: Path, **options: Any) -> Any:
     return export_bundle(
         model,
         TorchStepFunction(reference),
@@ -45,6 +46,7 @@ def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer
         search=BeamSearch(),
         max_src_tokens=64,
         facts={"model": "test"},
+        **options,
     )
 
 
@@ -58,6 +60,29 @@ def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceT
     bundle = Bundle.open(tmp_path / "bundle")
     assert "parents" in str(bundle.manifest.graphs["decoder_step"])
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
+
+
+@pytest.mark.parametrize("case", every_model())
+def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(
+    case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path
+) -> None:
+    size = tokenizer.vocab_size
+    model = random_model(case, size, seed=1)
+    tables = np.arange(4, size)[::-1], np.arange(size)[:, None] * [1, 0] - [0, 1]  # the word itself
+    bundle, parity = export(model, model, tokenizer, tmp_path / "bundle", shortlist=tables)
+    assert max(parity) < TOLERANCE / 10
+    words = open_shortlist(bundle, 3)
+    restricted = OnnxStepFunction(bundle).with_shortlist(words)
+    assert not isinstance(restricted, Shortlisted)
+    search = BeamSearch(beam=4, n_best=4, max_length_factor=0.0, max_length_offset=5)
+    sources = [[4, 5], [6], [], [7, 8, 9, 4]]
+    together = search(restricted, sources)
+    masked = search(Shortlisted(TorchStepFunction(model), words), sources)
+    for source, found, expected in zip(sources, together, masked, strict=True):
+        (alone,) = search(restricted, [source])
+        assert [h.tokens for h in found] == [h.tokens for h in alone] == [h.tokens for h in expected]
+        assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected], abs=1e-4)
+        assert {token for h in found for token in h.tokens} <= set(words([source]).tokens.tolist())
 
 
 def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:

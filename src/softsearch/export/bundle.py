@@ -11,11 +11,14 @@ from softsearch.export.parity import Parity, compare
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
-from softsearch.runtime.bundle import Bundle, shortlist_files, write_bundle
+from softsearch.runtime.bundle import Bundle, open_shortlist, shortlist_files, write_bundle
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.interface import StepFunction
+from softsearch.search.shortlist import Shortlisted
 from softsearch.text.tokenizer import Tokenizers
+
+_FREQUENT = 1000  # words of the shortlist with which the graphs are compared
 
 
 def export_bundle(
@@ -47,7 +50,7 @@ def export_bundle(
     """
     src, tgt = tokenizers
     recommended = search_facts(search, tgt.vocab_size)
-    graphs = export_graphs(model)
+    graphs = export_graphs(model, shortlist=shortlist is not None)
     names = ("joint.model", "joint.model") if src.model == tgt.model else ("src.model", "tgt.model")
     parities: list[Parity] = []
     files = graphs | {names[0]: src.model, names[1]: tgt.model} | tokenizer_files(tokenizers)
@@ -65,6 +68,12 @@ def export_bundle(
     files["README.md"] = model_card(path.name, facts, {name: len(content) for name, content in files.items()}).encode()
 
     def check(bundle: Bundle) -> None:
-        parities.append(compare(reference, OnnxStepFunction(bundle), src.vocab_size, max_src_tokens))
+        step_fn = OnnxStepFunction(bundle)
+        parities.append(compare(reference, step_fn, src.vocab_size, max_src_tokens))
+        if shortlist is not None:
+            words = open_shortlist(bundle, _FREQUENT)
+            restricted = Shortlisted(reference, words), step_fn.with_shortlist(words)
+            parities.append(compare(*restricted, src.vocab_size, max_src_tokens))
 
-    return write_bundle(path, files, manifest, check=check), parities[0]
+    bundle = write_bundle(path, files, manifest, check=check)
+    return bundle, Parity(*np.max(parities, axis=0).tolist())

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from softsearch.export.additive_attention import project_annotations
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
+from softsearch.export.shortlist import add_shortlist
 from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
 from softsearch.models.interface import Decoder, DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrence import Recurrence
@@ -64,8 +65,8 @@ every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
 """
 
 
-def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
-    """Returns the graphs' files by name; the model itself stays as it is."""
+def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes]:
+    """Returns the graphs' files by name, with ``shortlist`` for one; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
     _pad_vocabulary(model)
     project_annotations(model.decoder)
@@ -74,7 +75,7 @@ def export_graphs(model: Seq2Seq) -> dict[str, bytes]:
     for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
         if isinstance(module, Recurrence):
             model.encoder.set_submodule(name, OnnxRecurrence(module))
-    step = _export_step(_StepGraph(model.decoder, step_module), example)
+    step = _export_step(_StepGraph(model.decoder, step_module), example, shortlist=shortlist)
     axes = {0: SENTENCES, 1: SRC_LEN}
     encoder = _export(
         _EncoderGraph(model, has_slots=step_module is not None),
@@ -163,7 +164,7 @@ def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
     )
 
 
-def _export_step(step: _StepGraph, example: _Example) -> onnx.ModelProto:
+def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
     src_len = example.src_mask.shape[1]
     memory_axes = tuple(
@@ -188,6 +189,8 @@ def _export_step(step: _StepGraph, example: _Example) -> onnx.ModelProto:
     )
     consumed = {name for node in exported.graph.node for name in node.input}
     _drop(exported.graph.input, {value.name for value in exported.graph.input} - consumed)
+    if shortlist:
+        add_shortlist(exported.graph)
     _append_top_k(exported.graph)
     return exported
 

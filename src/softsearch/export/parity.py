@@ -78,7 +78,10 @@ def _compare_batch(
 
 
 def _difference(a: NDArray[np.float32] | None, b: NDArray[np.float32] | None) -> float:
-    return 0.0 if a is None or b is None else float(np.abs(a - b).max())
+    if a is None or b is None:
+        return 0.0
+    difference = np.subtract(a, b, where=a != b, out=np.zeros_like(a))  # both may be -inf
+    return float(np.abs(difference).max())
 
 
 def _larger(a: Parity, b: Parity) -> Parity:

@@ -7,6 +7,8 @@ candidates' probabilities leave the graph. ``slots.i``, ``[sentences, heads, slo
 of a Transformer for all rows of all steps and is never reordered. With slots, ``cache.0`` is the bias of attention,
 ``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that none sees are dropped now and then.
 Where all tokens are wanted, ``all_log_probs`` holds the first ``all`` of them by id, unsorted; older bundles lack it.
+The step of a bundle with a shortlist reads ``shortlist``, the words that it computes if there are any: candidates and
+log probabilities are then of places in it.
 """
 
 import copy
@@ -20,10 +22,12 @@ from numpy.typing import NDArray
 
 from softsearch.errors import BundleError, ConfigError, InputError, printable
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.candidates import Words, read_candidates, read_words
 from softsearch.runtime.graph_check import check_graph
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.runtime.providers import Provider, check_provider, find_provider
-from softsearch.search.interface import Candidates, whole_vocabulary
+from softsearch.search.interface import Candidates, StepFunction
+from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.vocabulary import PAD, with_eos
 
 try:
@@ -54,6 +58,7 @@ _STEP_INPUTS = {
     "src_mask": "bool",
     "all": "int64",
 }
+_SHORTLIST_INPUTS = {"shortlist": "int64", "shortlist_bias": "float32"}
 _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 _OPTIONAL_OUTPUTS = {"alignments": "float32", "all_log_probs": "float32"}
 _COMPACT_EVERY = 2  # steps
@@ -68,6 +73,7 @@ class OnnxState(NamedTuple):
     cache: tuple[NDArray[Any], ...]  # [sentences, previous beams, ...], and [sentences, ...] of the slots
     parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: how the next step reorders the caches
     position: int  # tokens read so far
+    words: Words | None = None  # None: the whole vocabulary
 
 
 class OnnxStepFunction:
@@ -101,6 +107,8 @@ class OnnxStepFunction:
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
         self.has_attention = "alignments" in outputs
+        self._shortlist: Shortlist | None = None
+        self._takes_shortlist = _SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
         self._others = [name for name in outputs if name not in (*_STEP_OUTPUTS, "all_log_probs")]
 
@@ -108,6 +116,14 @@ class OnnxStepFunction:
         """The same graphs without fetching attention weights, for searches that do not read them."""
         other = copy.copy(self)
         other._others = [name for name in self._others if name != "alignments"]
+        return other
+
+    def with_shortlist(self, shortlist: Shortlist) -> StepFunction:
+        """The same graphs over the words of a shortlist; older bundles compute all words, and the others are masked."""
+        if not self._takes_shortlist:
+            return Shortlisted(self, shortlist)
+        other = copy.copy(self)
+        other._shortlist = shortlist
         return other
 
     def start(self, src: Sequence[Sequence[int]]) -> OnnxState:
@@ -124,20 +140,25 @@ class OnnxStepFunction:
             axes = (len(src), 1) if name.startswith("cache.") else (len(src),)
             _check_shape(ENCODER, name, value.shape[: len(axes)], axes)
         memory, cache = tuple(values[: len(self._memory)]), tuple(values[len(self._memory) :])
-        return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0)
+        words = None if self._shortlist is None else read_words(self._shortlist(src))
+        return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0, words)
 
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
         """See StepFunction."""
         sentences, beams = shape = state.parents.shape
         if self._slots and beams > 1 and state.position % _COMPACT_EVERY == 1:
             state = _without_dead_slots(state)
+        words = state.words
         whole = self._has_all and k == self.vocab_size
+        size = k if words is None else min(k, words.used)
         feeds = {
             "tokens": tokens.reshape(shape),
             "parents": state.parents,
             "position": np.full(shape, state.position, dtype=np.int64),
-            "k": np.array([1 if whole else k], dtype=np.int64),
-            "all": np.array([k if whole else 0], dtype=np.int64),
+            "k": np.array([1 if whole else size], dtype=np.int64),
+            "all": np.array([size if whole else 0], dtype=np.int64),
+            "shortlist": np.zeros(0, dtype=np.int64) if words is None else words.tokens,
+            "shortlist_bias": np.zeros((sentences, 1, 0), dtype=np.float32) if words is None else words.bias,
             "src_mask": state.src_mask,
             **dict(zip(self._memory, state.memory, strict=True)),
             **dict(zip(self._cache, state.cache, strict=True)),
@@ -146,12 +167,12 @@ class OnnxStepFunction:
         names = [*wanted, *self._others]
         values = _run(self._step, names, {name: feeds[name] for name in self._step_inputs})
         outputs = dict(zip(names, values, strict=True))
-        axes = dict.fromkeys(wanted, (*shape, k)) | {"alignments": (*shape, state.src_mask.shape[1])}
+        axes = dict.fromkeys(wanted, (*shape, size)) | {"alignments": (*shape, state.src_mask.shape[1])}
         for name, value in outputs.items():
             expected = axes.get(name, shape[:1] if name.startswith("next_slots.") else shape)
             _check_shape(DECODER_STEP, name, value.shape if name in axes else value.shape[: len(expected)], expected)
         rows = {name: outputs[name].reshape(sentences * beams, -1) for name in axes if name in outputs}
-        candidates = _candidates(rows, self.vocab_size)
+        candidates = read_candidates(rows, words, self.vocab_size)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
@@ -168,6 +189,7 @@ class OnnxStepFunction:
             memory=tuple(values[sentences] for values in state.memory),
             cache=tuple(values[sentences] for values in state.cache),
             parents=state.parents[sentences],
+            words=state.words and state.words._replace(bias=state.words.bias[sentences]),
         )
 
 
@@ -187,19 +209,6 @@ def _without_dead_slots(state: OnnxState) -> OnnxState:
     rows = (sentences * heads + np.arange(heads))[:, :, None] * before + kept[:, None]  # [sentences, heads, most]
     moved = (values.reshape(-1, width).take(rows, axis=0) for values in slots)
     return state._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
-
-
-def _candidates(outputs: dict[str, NDArray[Any]], vocab_size: int) -> Candidates:
-    """The candidates of a step from its outputs ``[rows, ...]``."""
-    alignments = outputs.get("alignments")
-    if "all_log_probs" in outputs:
-        return whole_vocabulary(outputs["all_log_probs"], alignments)
-    log_probs, tokens = outputs["log_probs"], outputs["candidates"]
-    if tokens.shape[1] < vocab_size:
-        return Candidates(log_probs, tokens, alignments)
-    by_id = np.full_like(log_probs, -np.inf)  # of a graph without all_log_probs
-    np.put_along_axis(by_id, tokens, log_probs, axis=1)
-    return whole_vocabulary(by_id, alignments)
 
 
 def describe_onnx(model: bytes) -> dict[str, Any]:
@@ -236,7 +245,9 @@ def _check_contract(
     _check_ports(ENCODER, "input", encoder_inputs, _ENCODER_INPUTS, needed=["src_tokens"])
     _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
     needed = ["tokens", "k", *cache, *(["parents"] if cache else [])]
-    _check_ports(DECODER_STEP, "input", step_inputs, _STEP_INPUTS | passed_on, needed=needed)
+    if _SHORTLIST_INPUTS.keys() & step_inputs.keys():
+        needed += [*_SHORTLIST_INPUTS, "all"]
+    _check_ports(DECODER_STEP, "input", step_inputs, _STEP_INPUTS | _SHORTLIST_INPUTS | passed_on, needed=needed)
     _check_ports(DECODER_STEP, "output", step_outputs, outputs | _OPTIONAL_OUTPUTS, needed=list(outputs))
 
 

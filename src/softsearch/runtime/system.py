@@ -127,7 +127,7 @@ def combine(
     for system in systems:
         mapping = id_mapping(first.tokenizers[0], system.tokenizers[0])
         member = system.step_fn if mapping is None else WithMappedIds(system.step_fn, mapping)
-        members.append(member if shortlist is None else Shortlisted(member, shortlist))
+        members.append(member if shortlist is None else shortlisted(member, shortlist))
     language_step_fn = None if language_model is None else without_alignments(language_model).step_fn
     everything = [first, *others]
     backends = {system.backend for system in everything}
@@ -144,6 +144,13 @@ def combine(
         described="; ".join(system.described for system in everything),
         max_src_tokens=min((s.max_src_tokens for s in systems if s.max_src_tokens is not None), default=None),
     )
+
+
+def shortlisted(step_fn: StepFunction, shortlist: Shortlist) -> StepFunction:
+    """A step function over the words of a shortlist; a bundle's graphs compute these alone if they can."""
+    if isinstance(step_fn, OnnxStepFunction):
+        return step_fn.with_shortlist(shortlist)
+    return Shortlisted(step_fn, shortlist)
 
 
 def without_alignments(system: System) -> System:

@@ -65,7 +65,7 @@ class Shortlisted(StepFunctionWrapper):
     """A StepFunction over the words of each sentence's shortlist, whose probabilities sum to 1.
 
     The result is that of a model that leaves the other words out of its softmax, but no time is saved, as the model
-    still computes them all.
+    still computes them all. Bundles with a shortlist and PyTorch models have ways of their own that do not.
     """
 
     def __init__(self, step_fn: StepFunction, shortlist: Shortlist) -> None:

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.errors import BundleError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
+from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import BOS
 from tests.unit.runtime.bundles import bundle_parts, decoder_step_graph, tokenizers
 
@@ -201,3 +202,44 @@ def test_a_wide_beam_over_the_whole_vocabulary_works(step_fn: OnnxStepFunction) 
     search = BeamSearch(beam=100, n_best=100, max_length_factor=0.0, max_length_offset=2)
     for n_best in search(step_fn, SOURCES):
         assert len({(h.tokens, h.truncated) for h in n_best}) == 100
+
+
+def with_an_input(model: bytes, name: str, dtype: int, shape: list[str]) -> bytes:
+    """The graph with an input more, which it passes on to nothing."""
+    graph = onnx.load_from_string(model)
+    graph.graph.input.append(helper.make_tensor_value_info(name, dtype, shape))
+    graph.graph.node.append(helper.make_node("Shape", [name], [f"{name}_shape"]))
+    content: bytes = graph.SerializeToString()
+    return content
+
+
+def test_half_a_shortlist_breaks_the_contract(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    step = with_an_input(files["decoder_step.onnx"], "shortlist", TensorProto.INT64, ["w"])
+    with pytest.raises(BundleError, match=r"expected also \['shortlist_bias'\]"):
+        OnnxStepFunction(written(tmp_path / "b", files | {"decoder_step.onnx": step}, manifest, describe=True))
+
+
+def test_a_step_that_computes_other_words_than_the_shortlist_is_refused(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    step = with_an_input(files["decoder_step.onnx"], "shortlist", TensorProto.INT64, ["w"])
+    step = with_an_input(step, "shortlist_bias", TensorProto.FLOAT, ["n", "1", "w"])
+    graph = onnx.load_from_string(step)
+    top_k = next(node for node in graph.graph.node if node.op_type == "TopK")
+    top_k.output[1] = "near"
+    graph.graph.node.append(helper.make_node("Add", ["near", "far"], ["candidates"]))
+    graph.graph.initializer.append(numpy_helper.from_array(np.array([64]), "far"))
+    files["decoder_step.onnx"] = graph.SerializeToString()
+    bundle = written(tmp_path / "b", files, manifest, describe=True)
+    shortlist = Shortlist(np.arange(5), np.full((tokenizers()[0].vocab_size, 1), -1))
+    restricted = OnnxStepFunction(bundle).with_shortlist(shortlist)
+    with pytest.raises(BundleError, match=r"candidates holds the place \d+ in a shortlist of 5"):
+        restricted.step(np.full(4, BOS), restricted.start(SOURCES), 5)
+
+
+def test_an_older_bundle_masks_the_words_that_a_shortlist_leaves_out(step_fn: OnnxStepFunction) -> None:
+    shortlist = Shortlist(np.arange(5), np.full((tokenizers()[0].vocab_size, 1), -1))
+    restricted = step_fn.with_shortlist(shortlist)
+    by_id, _, _ = full_log_probs(restricted, np.full(4, BOS), restricted.start(SOURCES))
+    np.testing.assert_allclose(np.exp(by_id[:, :5]).sum(axis=1), 1.0, atol=1e-6)
+    assert np.isneginf(by_id[:, 5:]).all()

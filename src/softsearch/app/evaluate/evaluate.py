@@ -33,10 +33,10 @@ from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.system import System, combine
+from softsearch.runtime.system import System, combine, shortlisted
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.interface import SearchStrategy
-from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.search.shortlist import Shortlist
 from softsearch.text.word_dictionary import read_dictionary
 
 _COPY = "copy"  # of replace_unknown; ./copy is a file
@@ -115,7 +115,7 @@ def _with_shortlist(system: System, options: Evaluate) -> System:
         return system
     if system.source is None:
         shortlist = open_shortlist(Bundle.open(system.origin), frequent)
-        return replace(system, step_fn=Shortlisted(system.step_fn, shortlist))
+        return replace(system, step_fn=shortlisted(system.step_fn, shortlist))
     tables = training_shortlist(
         system.source, system.tokenizers, options.cache_dir, frequent, options.shortlist.translations
     )
