@@ -14,6 +14,7 @@ from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.manifest import EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
@@ -59,6 +60,8 @@ def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceT
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     bundle = Bundle.open(tmp_path / "bundle")
     assert "parents" in str(bundle.manifest.graphs["decoder_step"])
+    is_shared = model.encoder.embedding is model.decoder.embedding
+    assert (EMBEDDING_TABLE in str(bundle.manifest.graphs["encoder"])) == is_shared
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
 
 

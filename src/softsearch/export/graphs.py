@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from softsearch.export.additive_attention import project_annotations
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
+from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
 from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
 from softsearch.models.interface import Decoder, DecoderState, Memory, Seq2Seq
@@ -83,6 +84,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
         [*example.memory_names, *example.cache_names, *example.slot_names],
     )
     _drop(encoder.graph.output, set(example.memory_names) - {value.name for value in step.graph.input})
+    share_embedding(encoder.graph, step.graph)
     return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
 
 

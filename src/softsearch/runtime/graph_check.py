@@ -12,7 +12,10 @@ Field numbers are those of ``onnx.proto`` (onnx 1.18, IR version 11).
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
 
@@ -25,7 +28,9 @@ _OPSET_DOMAIN = 1
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE_INITIALIZER = 1, 5, 15
 _NODE_ATTRIBUTE, _NODE_DOMAIN = 5, 7
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
-_TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 9, (4, 5, 7, 10, 11)
+_TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
+_FLOAT = 1  # a tensor's type
+_EMPTY = memoryview(b"")
 _TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
 _BYTES = {  # of an element, by TensorProto.DataType: numbers of whole bytes
     **dict.fromkeys((2, 3, 9), 1),  # uint8, int8, bool
@@ -57,6 +62,34 @@ def check_graph(model: bytes) -> None:
         raise BundleError(f"it is no ONNX model ({error}); copy or export the bundle again") from error
     if len(model) - data > MAX_REST:
         raise _error(f"{len(model) - data} bytes besides the raw data of its constants", f"at most {MAX_REST}")
+
+
+def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.float32]:
+    """A copy of a constant of a graph that :func:`check_graph` has let pass, a float32 matrix.
+
+    Raises:
+        BundleError: there is none of this name, or it has another type, shape or size.
+    """
+    for fields in _initializers(model):
+        values = dict(fields)
+        if bytes(_message(values.get(_TENSOR_NAME, _EMPTY))) != name.encode():
+            continue
+        dims = [int(value) for field, value in fields if field == _TENSOR_DIMS and isinstance(value, int)]
+        kind, raw = values.get(_TENSOR_TYPE), _message(values.get(_TENSOR_RAW, _EMPTY))
+        if kind != _FLOAT or dims != list(shape) or len(raw) != 4 * math.prod(dims):
+            raise BundleError(
+                f"the constant {name} has type {kind}, shape {dims} and {len(raw)} bytes, expected type {_FLOAT} "
+                f"(float32), shape {list(shape)} and 4 bytes for each number; export the bundle again"
+            )
+        return np.frombuffer(raw, dtype="<f4").reshape(dims).astype(np.float32)
+    raise BundleError(f"the graph has no constant {name}, which the encoder reads; export the bundle again")
+
+
+def _initializers(model: bytes) -> Iterator[list[tuple[int, _Value]]]:
+    """The fields of each constant of a graph."""
+    for field, graph in _fields(memoryview(model)):
+        if field == _MODEL_GRAPH:
+            yield from (list(_fields(value)) for part, value in _fields(graph) if part == _GRAPH_INITIALIZER)
 
 
 def _check_nodes(graph: _Value) -> int:

@@ -13,6 +13,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
+EMBEDDING_TABLE = "embedding_table"  # an input of the encoder and a constant of the step, where both are one
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
 MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
 _MAX_FILES = 64

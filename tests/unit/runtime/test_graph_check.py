@@ -197,8 +197,10 @@ def test_the_fields_are_those_of_onnx() -> None:
     assert numbers(onnx.AttributeProto, "SparseTensorProto") == set(graph_check._ATTRIBUTE_SPARSE)
     elsewhere = {number(TensorProto, "external_data"), number(TensorProto, "data_location")}
     assert elsewhere == set(graph_check._TENSOR_EXTERNAL)
-    held = [number(TensorProto, name) for name in ("dims", "data_type", "raw_data")]
-    assert held == [graph_check._TENSOR_DIMS, graph_check._TENSOR_TYPE, graph_check._TENSOR_RAW]
+    held = [number(TensorProto, name) for name in ("dims", "data_type", "name", "raw_data")]
+    read = (graph_check._TENSOR_DIMS, graph_check._TENSOR_TYPE, graph_check._TENSOR_NAME, graph_check._TENSOR_RAW)
+    assert held == list(read)
+    assert graph_check._FLOAT == TensorProto.FLOAT
     values = {number(TensorProto, f"{kind}_data") for kind in ("float", "double", "int32", "int64", "uint64")}
     assert values == set(graph_check._TENSOR_VALUES)
     for kind, size in graph_check._BYTES.items():
