@@ -28,7 +28,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import Words, read_candidates, read_words
 from softsearch.runtime.graph_check import check_graph, read_table
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
-from softsearch.runtime.providers import Provider, check_provider, find_provider
+from softsearch.runtime.providers import Provider, check_provider, find_provider, has_vnni
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.vocabulary import PAD, with_eos
@@ -300,6 +300,8 @@ def _session(model: bytes, what: str, provider: Provider = "cpu") -> Any:
     # Memory plans are cached per input shape, and no two steps have the same shapes.
     options.enable_mem_pattern = False
     options.add_session_config_entry("session.use_env_allocators", "1")
+    if not has_vnni():  # or int8 weights become uint8, which is exact on any processor and slower
+        options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
     try:
         # Constant folding takes memory without limit, and the exporter has done it already.
