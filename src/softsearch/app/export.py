@@ -46,6 +46,12 @@ def export(options: Export) -> None:
         shortlist = training_shortlist(
             source, saved.tokenizers, options.cache_dir, frequent=everything, translations=options.shortlist
         )
+    lower = None
+    if options.precision != "float32":
+        from softsearch.app.precision import lowering, read_validation_text
+
+        text = read_validation_text(source, options.cache_dir)
+        lower = lowering(options.precision, text, saved.tokenizers, options.max_bleu_loss)
     bundle, parity = export_bundle(
         model,
         TorchStepFunction(model),
@@ -55,6 +61,7 @@ def export(options: Export) -> None:
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
         shortlist=shortlist,
+        lower=lower,
     )
     sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
     print_rows(("file", "bytes"), sizes, title=str(bundle.path))
@@ -68,6 +75,11 @@ def export(options: Export) -> None:
 def _export_ctranslate2(options: Export) -> None:
     if options.shortlist is not None or options.report is not None:
         raise ConfigError("format=ctranslate2 has no shortlist and no model card; leave out shortlist and report")
+    if options.precision != "float32":
+        raise ConfigError(
+            f"precision={options.precision} needs format=bundle; leave it out: CTranslate2 converts weights when it "
+            "loads them (compute_type)"
+        )
     from softsearch.export.ctranslate2 import export_ctranslate2
 
     saved = read_weights(str(options.ckpt), options.average)

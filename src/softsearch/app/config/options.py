@@ -139,6 +139,8 @@ class Export:
     report: Path | None = None
     max_src_tokens: Annotated[int, Range(MIN_SRC_TOKENS, MAX_SRC_TOKENS)] = 512
     shortlist: AtLeastOne | None = None
+    precision: Literal["float32", "fp16", "int8"] = "float32"
+    max_bleu_loss: NotNegative = 0.5
     cache_dir: Path
 
 

@@ -1,0 +1,68 @@
+"""Another precision than float32 for a bundle, refused if validation sentences are translated worse."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softsearch.app.console import print_rows
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.errors import BundleError, ConfigError, CorpusError
+from softsearch.evaluation.metrics import bleu_metric
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.export.precision import LowPrecision, lower_precision
+from softsearch.runtime.bundle import Bundle
+from softsearch.search.interface import Sentences
+from softsearch.text.filters import read_parallel
+from softsearch.text.tokenizer import Tokenizers
+
+_SENTENCES = 1000  # at most
+
+
+def read_validation_text(source: ParallelSource, cache_dir: Path) -> HeldOutText:
+    """Reads validation sentences of a run's data, at even distances.
+
+    Raises:
+        CorpusError: the data has none, or a file cannot be read.
+    """
+    files = source.files(cache_dir)
+    if "val" not in files:
+        raise CorpusError(f"the data has the splits {', '.join(files)}, expected val, which precision is measured on")
+    src, tgt = files["val"]
+    corpus = read_parallel(src, tgt)
+    text = HeldOutText(src.name, corpus.src, corpus.tgt, source.text_form, source.src_lang, source.tgt_lang)
+    count = min(_SENTENCES, len(corpus.src))
+    return text.select(np.linspace(0, len(corpus.src) - 1, count, dtype=int).tolist())
+
+
+def lowering(
+    precision: LowPrecision, text: HeldOutText, tokenizers: Tokenizers, max_bleu_loss: float
+) -> Callable[[Bundle], tuple[dict[str, bytes], dict[str, Any]]]:
+    """A function from a float32 bundle to its graphs in ``precision`` and to facts about them.
+
+    It prints what is lost, and raises a BundleError if that is more than ``max_bleu_loss``.
+    """
+
+    def lower(bundle: Bundle) -> tuple[dict[str, bytes], dict[str, Any]]:
+        short = [i for i, ids in enumerate(text.encode(tokenizers)[0]) if len(ids) < bundle.manifest.max_src_tokens]
+        if not short:
+            raise ConfigError(f"all sentences of {text.name} are longer than max_src_tokens; set a greater limit")
+        used = text.select(short)
+        metric = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
+
+        def bleu(translations: Sentences) -> float:
+            lines = [tokenizers[1].decode(ids) for ids in translations]
+            return float(metric.corpus_score(lines, [used.references]).score)
+
+        graphs, loss = lower_precision(bundle, precision, used.encode(tokenizers)[0], bleu)
+        rows = [("float32", f"{loss.before:.2f}", ""), (precision, f"{loss.after:.2f}", f"{loss.agreement:.1%}")]
+        print_rows(("precision", "BLEU", "same lines"), rows, title=f"{loss.sentences:,} sentences of {text.name}")
+        if loss.bleu > max_bleu_loss:
+            raise BundleError(
+                f"{precision} loses {loss.bleu:.2f} BLEU on {loss.sentences:,} validation sentences, expected at most "
+                f"{max_bleu_loss}; nothing was written, export with precision=float32 or a greater max_bleu_loss"
+            )
+        return graphs, {"precision": {"name": precision, **loss._asdict()}}
+
+    return lower

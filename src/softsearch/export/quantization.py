@@ -1,0 +1,158 @@
+"""Graphs in int8, made from those in float32.
+
+Every product of an activation and a matrix of weights becomes one of 8-bit integers. The weights have a scale for each
+output. The activation has one scale and zero point, fixed by :mod:`softsearch.export.calibration`: with scales taken
+from the batch, as in dynamic quantization, sentences would change each other's translations. Embeddings have a scale
+for each row.
+
+The operators stay standard ONNX: ``QuantizeLinear`` and ``DequantizeLinear`` around ``MatMul`` and ``Gemm``, which ONNX
+Runtime replaces by its integer kernels as it loads the graph. Float32 stay: products of two activations (attention) and
+with vectors, convolutions, and the operators ``RNN``, ``GRU`` and ``LSTM`` of recurrent encoders, which have no integer
+form in ONNX. The step of a recurrent decoder is made of plain products.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import NodeProto, TensorProto, numpy_helper
+from onnx.helper import make_node
+
+LEVELS = 255  # between the lowest and the highest of 8 bits
+_MOST = 127  # of an int8 weight: without -128, 0 is in the middle
+_MOST_BIAS = 1 << 30  # of an int32 bias; as much again is left for the sum of the products
+_LAST_AXIS = "int8.last_axis"
+
+
+class Range(NamedTuple):
+    """The values of an activation that are to be told apart, and the number of its axes."""
+
+    low: float
+    high: float
+    axes: int
+
+
+def product_inputs(graph: bytes) -> list[str]:
+    """The names of the activations that a graph multiplies by weights."""
+    proto = onnx.load_from_string(graph).graph
+    floats = _floats(proto)
+    return list(dict.fromkeys(node.input[0] for node in proto.node if _is_product(node, floats)))
+
+
+def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
+    """A float32 graph in int8; ``ranges`` has those of :func:`product_inputs`."""
+    model = onnx.load_from_string(graph)
+    proto, floats = model.graph, _floats(model.graph)
+    integers = _Integers(floats, ranges)
+    nodes = list(proto.node)
+    # In the order of the graph, since the first product of an activation quantizes it. Products come before embeddings:
+    # an output layer that is one too is stored once.
+    replaced = {node.output[0]: integers.product(node) for node in nodes if _is_product(node, floats)}
+    replaced |= {node.output[0]: integers.embedding(node) for node in nodes if _is_embedding(node, floats)}
+    del proto.node[:]
+    for node in nodes:
+        proto.node.extend(replaced.get(node.output[0], [node]))
+    used = {name for node in proto.node for name in node.input}
+    constants = [tensor for tensor in (*proto.initializer, *integers.constants.values()) if tensor.name in used]
+    del proto.initializer[:]
+    proto.initializer.extend(constants)
+    return model.SerializeToString()
+
+
+class _Integers:
+    """Makes the integer form of operators, and keeps its constants by name."""
+
+    def __init__(self, floats: Mapping[str, TensorProto], ranges: Mapping[str, Range]) -> None:
+        self.floats, self.ranges = floats, ranges
+        self.constants: dict[str, TensorProto] = {}
+
+    def product(self, node: NodeProto) -> list[NodeProto]:
+        """A MatMul or Gemm of dequantized integers."""
+        activation, weight, *bias = node.input
+        output = node.output[0]
+        nodes = self._activation(activation)
+        scale = self._array(f"{activation}.scale")
+        addend = numpy_helper.to_array(self.floats[bias[0]]) if bias else np.zeros(1, np.float32)
+        finite = np.where(np.isfinite(addend), np.abs(addend), 0)  # words that fill up the vocabulary have -inf
+        axis = 0 if any(attribute.name == "transB" and attribute.i for attribute in node.attribute) else 1
+        name, scales = self._weight(weight, axis, least=finite / (scale * _MOST_BIAS))
+        integer = NodeProto()
+        integer.CopyFrom(node)
+        integer.input[:2] = [f"{activation}.dequantized", f"{output}.weight"]
+        parts = [name, f"{name}.scale", f"{name}.zero_point"]
+        nodes.append(make_node("DequantizeLinear", parts, [f"{output}.weight"], axis=axis))
+        if bias:
+            steps = scale * scales
+            self._keep(f"{output}.bias.int32", np.rint(np.clip(addend / steps, -_MOST_BIAS, _MOST_BIAS)), np.int32)
+            self._keep(f"{output}.bias.scale", steps, np.float32)
+            names = [f"{output}.bias.int32", f"{output}.bias.scale"]
+            nodes.append(make_node("DequantizeLinear", names, [f"{output}.bias"], axis=0))
+            integer.input[2] = f"{output}.bias"
+        elif self.ranges[activation].axes == 2:
+            integer.op_type = "Gemm"  # ONNX Runtime makes one of a MatMul and an Add of float32, which stays float32
+        return [*nodes, integer]
+
+    def embedding(self, node: NodeProto) -> list[NodeProto]:
+        """A Gather of integers, times that of their scales."""
+        table, ids = node.input
+        rows = f"{node.output[0]}.rows"  # an activation of that name may have a scale, too
+        name, _ = self._weight(table, 0)
+        self._keep(_LAST_AXIS, np.array([-1]), np.int64)
+        return [
+            make_node("Gather", [name, ids], [rows]),
+            make_node("Cast", [rows], [f"{rows}.float"], to=TensorProto.FLOAT),
+            make_node("Gather", [f"{name}.scale", ids], [f"{rows}.scale"]),
+            make_node("Unsqueeze", [f"{rows}.scale", _LAST_AXIS], [f"{rows}.column"]),
+            make_node("Mul", [f"{rows}.float", f"{rows}.column"], list(node.output)),
+        ]
+
+    def _activation(self, name: str) -> list[NodeProto]:
+        """The operators that quantize an activation, unless there are some already."""
+        if f"{name}.scale" in self.constants:
+            return []
+        low, high = min(self.ranges[name].low, 0.0), max(self.ranges[name].high, 0.0)
+        scale = np.float32((high - low) / LEVELS) or np.float32(1)
+        self._keep(f"{name}.scale", np.array(scale), np.float32)
+        self._keep(f"{name}.zero_point", np.array(np.rint(-low / scale)), np.uint8)
+        return [
+            make_node("QuantizeLinear", [name, f"{name}.scale", f"{name}.zero_point"], [f"{name}.uint8"]),
+            make_node(
+                "DequantizeLinear", [f"{name}.uint8", f"{name}.scale", f"{name}.zero_point"], [f"{name}.dequantized"]
+            ),
+        ]
+
+    def _weight(self, weight: str, axis: int, least: float | NDArray[np.floating] = 0.0) -> tuple[str, NDArray[Any]]:
+        """Quantizes a matrix with scales along ``axis``, unless it is already; returns its name and the scales."""
+        name = f"{weight}.int8.{axis}"
+        if name not in self.constants:
+            matrix = numpy_helper.to_array(self.floats[weight])
+            scales = np.maximum(np.abs(matrix).max(1 - axis) / _MOST, least)
+            scales[scales == 0] = 1
+            self._keep(f"{name}.scale", scales, np.float32)
+            self._keep(f"{name}.zero_point", np.zeros(scales.size), np.int8)  # all 0, but no QGemm without it
+            self._keep(name, np.rint(matrix / np.expand_dims(scales, 1 - axis)), np.int8)
+        return name, self._array(f"{name}.scale")
+
+    def _keep(self, name: str, values: NDArray[Any], dtype: type[np.generic]) -> None:
+        self.constants[name] = numpy_helper.from_array(values.astype(dtype), name)
+
+    def _array(self, name: str) -> NDArray[Any]:
+        return numpy_helper.to_array(self.constants[name])
+
+
+def _floats(graph: onnx.GraphProto) -> dict[str, TensorProto]:
+    return {tensor.name: tensor for tensor in graph.initializer if tensor.data_type == TensorProto.FLOAT}
+
+
+def _is_product(node: NodeProto, floats: Mapping[str, TensorProto]) -> bool:
+    """Whether it multiplies an activation by a matrix of weights, and adds nothing but a constant vector."""
+    shapes = [len(floats[name].dims) if name in floats else None for name in node.input]
+    return node.op_type in ("MatMul", "Gemm") and shapes in ([None, 2], [None, 2, 1])
+
+
+def _is_embedding(node: NodeProto, floats: Mapping[str, TensorProto]) -> bool:
+    """Whether it looks up rows of a matrix."""
+    first_axis = not any(attribute.name == "axis" and attribute.i for attribute in node.attribute)
+    return node.op_type == "Gather" and first_axis and node.input[0] in floats and len(floats[node.input[0]].dims) == 2
