@@ -1,7 +1,7 @@
 """Contract (g): the exported graphs equal the model at lengths and batch sizes that the traced example did not have."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,11 +11,14 @@ from softsearch.app.config.validation import build
 from softsearch.errors import BundleError
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
-from softsearch.export.parity import TOLERANCE
+from softsearch.export.parity import TOLERANCE, Parity
+from softsearch.export.precision import LowPrecision, lower_precision, with_graphs
+from softsearch.export.quantization import product_inputs
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.manifest import EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction
+from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
 from softsearch.search.shortlist import Shortlisted
@@ -51,14 +54,29 @@ def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer
     )
 
 
-@pytest.mark.parametrize("case", every_model())
-def test_graphs_equal_the_model(case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
-    model = random_model(case, tokenizer.vocab_size, seed=1)
+class Exported(NamedTuple):
+    model: Seq2Seq
+    unchanged: bool  # the model's weights
+    parity: Parity
+    bundle: Bundle
+
+
+@pytest.fixture(scope="module", params=every_model())
+def exported(
+    request: pytest.FixtureRequest, tokenizer: SentencePieceTokenizer, tmp_path_factory: pytest.TempPathFactory
+) -> Exported:
+    model = random_model(request.param, tokenizer.vocab_size, seed=1)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    _, parity = export(model, model, tokenizer, tmp_path / "bundle")
+    path = tmp_path_factory.mktemp("exports") / "bundle"
+    _, parity = export(model, model, tokenizer, path)
+    unchanged = all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    return Exported(model, unchanged, parity, Bundle.open(path))
+
+
+def test_graphs_equal_the_model(exported: Exported) -> None:
+    model, unchanged, parity, bundle = exported
     assert max(parity) < TOLERANCE / 10
-    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-    bundle = Bundle.open(tmp_path / "bundle")
+    assert unchanged
     assert "parents" in str(bundle.manifest.graphs["decoder_step"])
     is_shared = model.encoder.embedding is model.decoder.embedding
     assert (EMBEDDING_TABLE in str(bundle.manifest.graphs["encoder"])) == is_shared
@@ -86,6 +104,41 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(
         assert [h.tokens for h in found] == [h.tokens for h in alone] == [h.tokens for h in expected]
         assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected], abs=1e-4)
         assert {token for h in found for token in h.tokens} <= set(words([source]).tokens.tolist())
+
+
+@pytest.mark.parametrize(("precision", "error"), [("fp16", 0.005), ("int8", 0.2)])
+def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error: float, exported: Exported) -> None:
+    lowered, src = in_precision(precision, exported.bundle)
+    expected, actual = (log_probs_of(OnnxStepFunction(b), src) for b in (exported.bundle, lowered))
+    assert 0 < np.abs(actual - expected).mean() < error * expected.std()
+
+
+def test_a_sentence_in_int8_does_not_depend_on_its_batch_mates(exported: Exported) -> None:
+    lowered, src = in_precision("int8", exported.bundle)
+    step_fn = OnnxStepFunction(lowered)
+    together, alone = (translate_ids(step_fn, BeamSearch(), src, batch_tokens=tokens) for tokens in (100, 1))
+    for n_best, n_best_alone in zip(together, alone, strict=True):
+        assert [h.tokens for h in n_best] == [h.tokens for h in n_best_alone]
+        np.testing.assert_allclose([h.score for h in n_best], [h.score for h in n_best_alone], atol=1e-5)
+
+
+def in_precision(precision: LowPrecision, bundle: Bundle) -> tuple[Bundle, list[list[int]]]:
+    """A float32 bundle in another precision, and the sentences that it was made with."""
+    rng = np.random.default_rng(0)
+    src = [rng.integers(len(SPECIALS), bundle.manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
+    graphs, loss = lower_precision(bundle, precision, src, bleu=len)
+    assert loss.sentences == 5
+    assert {product for graph in graphs.values() for product in product_inputs(graph)} == set()
+    return with_graphs(bundle, graphs), src
+
+
+def log_probs_of(step_fn: OnnxStepFunction, src: list[list[int]]) -> Any:
+    """The log probabilities ``[steps, sentences, vocab]`` of some words."""
+    state, steps = step_fn.start(src), []
+    for token in (BOS, 5, 9, 7):
+        log_probs, _, state = full_log_probs(step_fn, np.full(len(src), token), state)
+        steps.append(log_probs)
+    return np.stack(steps)
 
 
 def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:

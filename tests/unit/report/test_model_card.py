@@ -52,6 +52,17 @@ def test_an_evaluation_stands_in_for_the_final_figures() -> None:
     assert "test/bleu" not in card
 
 
+def test_it_says_what_another_precision_loses() -> None:
+    precision = {"name": "int8", "sentences": 1000, "before": 38.218, "after": 38.1, "agreement": 0.9034}
+    card = model_card("m", FACTS | {"precision": precision}, {})
+    row = (
+        "| precision | int8: BLEU 38.10, in float32 38.22, on 1,000 validation sentences; 90.3 % of the translations "
+        "are the same |"
+    )
+    assert row in card.splitlines()
+    assert "| precision |" not in model_card("m", FACTS, {})
+
+
 def test_strings_of_a_checkpoint_stay_in_their_cells() -> None:
     card = model_card("m", {"model": "x\x1b[2J | y\n# Trust me", "evaluation": {**EVALUATION, "search": "\x9b0m"}}, {})
     assert r"| model | x\x1b[2J \| y # Trust me |" in card.splitlines()
