@@ -17,11 +17,12 @@ SOURCES, TRANSLATIONS = (
 )
 
 
-def test_the_bundle_translates_as_it_did() -> None:
-    translations = Translator(Bundle.open(FOLDER / "bundle")).translate(SOURCES, beam=5, n_best=2, alignments=True)
+@pytest.mark.parametrize(("name", "log_prob", "precision"), [("bundle", -1.0883, 2e-3), ("bundle-int8", -1.0914, 2e-2)])
+def test_the_bundle_translates_as_it_did(name: str, log_prob: float, precision: float) -> None:
+    translations = Translator(Bundle.open(FOLDER / name)).translate(SOURCES, beam=5, n_best=2, alignments=True)
     assert [translation.text for translation in translations] == TRANSLATIONS
     first = translations[0]
-    assert first.log_prob == pytest.approx(-1.0883, abs=2e-3)
+    assert first.log_prob == pytest.approx(log_prob, abs=precision)
     assert first.alignments is not None
     assert first.alignments.shape == (len(first.tgt_pieces), len(first.src_pieces))
 
