@@ -28,7 +28,10 @@ def read_validation_text(source: ParallelSource, cache_dir: Path) -> HeldOutText
     """
     files = source.files(cache_dir)
     if "val" not in files:
-        raise CorpusError(f"the data has the splits {', '.join(files)}, expected val, which precision is measured on")
+        raise CorpusError(
+            f"the data has the splits {', '.join(files)}, expected also val, on which another precision is measured; "
+            "export with precision=float32"
+        )
     src, tgt = files["val"]
     corpus = read_parallel(src, tgt)
     text = HeldOutText(src.name, corpus.src, corpus.tgt, source.text_form, source.src_lang, source.tgt_lang)
