@@ -1,19 +1,25 @@
-"""Contract (g): the exported graphs equal the model at lengths and batch sizes that the traced example did not have."""
+"""Contract (g): the exported graphs equal the model at lengths and batch sizes that the traced example did not have.
+
+And the single graph made of them translates as the search does.
+"""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 
 from softsearch.app.config.validation import build
-from softsearch.errors import BundleError
+from softsearch.errors import BundleError, ConfigError
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE, Parity
 from softsearch.export.precision import LowPrecision, lower_precision, with_graphs
 from softsearch.export.quantization import product_inputs
+from softsearch.export.single import compare_translations, export_single
+from softsearch.export.single_graph import single_graph
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.manifest import EMBEDDING_TABLE
@@ -81,6 +87,34 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
     is_shared = model.encoder.embedding is model.decoder.embedding
     assert (EMBEDDING_TABLE in str(bundle.manifest.graphs["encoder"])) == is_shared
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
+
+
+def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> None:
+    model, bundle = exported.model, exported.bundle
+    vocab_size = bundle.manifest.tgt_vocab_size
+    if model.encoder.embedding is None:
+        with pytest.raises(ConfigError, match="this model reads no source; use format=bundle"):
+            single_graph(bundle.files, BeamSearch(), vocab_size)
+        return
+    search = BeamSearch(beam=4, n_best=3, alignments=model.decoder.has_attention)
+    single = onnxruntime.InferenceSession(single_graph(bundle.files, search, vocab_size))
+    rng = np.random.default_rng(0)
+    for lengths in ([1], [37], [2, 9, 1, 5], [6] * 3):
+        src = [rng.integers(len(SPECIALS), vocab_size, length).tolist() for length in lengths]
+        compare_translations(single, OnnxStepFunction(bundle), search, src)
+
+
+def test_a_single_graph_is_written_with_a_description(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
+    bundle = export_single(export(model, model, tokenizer, tmp_path / "bundle")[0], tmp_path / "single")
+    assert bundle.files.keys() == {"model.onnx", "joint.model", "tokenizer.json", "README.md"}
+    session = onnxruntime.InferenceSession(bundle.files["model.onnx"])
+    described = bundle.manifest.graphs["model"]
+    for side, ports in (("inputs", session.get_inputs()), ("outputs", session.get_outputs())):
+        names = {"tensor(int64)": "int64", "tensor(float)": "float32"}
+        actual = [(port.name, names[port.type], port.shape) for port in ports]
+        assert actual == [(port["name"], port["dtype"], port["shape"]) for port in described[side]]
+        assert all(f"| `{name}` | {dtype} |" in bundle.files["README.md"].decode() for name, dtype, _ in actual)
 
 
 @pytest.mark.parametrize("case", every_model())

@@ -1,5 +1,7 @@
 """Files of earlier versions load for ever, and translate as they did."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,15 @@ def test_the_bundle_translates_as_it_did(name: str, log_prob: float, precision: 
     assert first.log_prob == pytest.approx(log_prob, abs=precision)
     assert first.alignments is not None
     assert first.alignments.shape == (len(first.tgt_pieces), len(first.src_pieces))
+
+
+def test_the_single_graph_translates_as_it_did_without_softsearch() -> None:
+    assert Bundle.open(FOLDER / "single").manifest.is_single
+    example = FOLDER.parents[1] / "examples" / "translate.py"
+    command = [sys.executable, str(example), str(FOLDER / "single")]
+    with (FOLDER / "sources.txt").open(encoding="utf-8") as sources:
+        done = subprocess.run(command, stdin=sources, capture_output=True, encoding="utf-8", check=False)
+    assert done.stdout.splitlines() == TRANSLATIONS, done.stderr
 
 
 def test_the_checkpoint_translates_as_it_did() -> None:

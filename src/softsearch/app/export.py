@@ -1,8 +1,9 @@
-"""Export of a checkpoint as a bundle, or as a CTranslate2 model."""
+"""Export of a checkpoint as a bundle, as one ONNX graph for other languages, or as a CTranslate2 model."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
@@ -17,10 +18,13 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.runtime.bundle import check_writable
+from softsearch.runtime.bundle import Bundle, check_writable
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
+
+if TYPE_CHECKING:
+    from softsearch.export.parity import Parity
 
 
 def export(options: Export) -> None:
@@ -32,9 +36,39 @@ def export(options: Export) -> None:
     """
     if options.format == "ctranslate2":
         _export_ctranslate2(options)
-        return
-    search = recommended_search(options.search)
+    elif options.format == "single":
+        _export_single(options)
+    else:
+        bundle, parity = _export_bundle(options, options.out)
+        _show(bundle, parity, f"softsearch translate {bundle.path} < in.txt > out.txt")
+
+
+def _export_single(options: Export) -> None:
+    from softsearch.export.single import export_single
+    from softsearch.export.single_graph import beam_search
+
+    beam_search(recommended_search(options.search))
+    if options.shortlist is not None:
+        raise ConfigError("format=single has no shortlist; leave it out, or use format=bundle")
     check_writable(options.out)
+    with TemporaryDirectory() as scratch:
+        bundle, parity = _export_bundle(options, Path(scratch, options.out.name))
+        _show(export_single(bundle, options.out), parity, f"read {options.out / 'README.md'}")
+
+
+def _show(bundle: Bundle, parity: "Parity", following: str) -> None:
+    sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
+    print_rows(("file", "bytes"), sizes, title=str(bundle.path))
+    say(
+        f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
+        f"and {parity.alignments:.1e} in alignments\n"
+        f"next: {following}"
+    )
+
+
+def _export_bundle(options: Export, out: Path) -> "tuple[Bundle, Parity]":
+    search = recommended_search(options.search)
+    check_writable(out)
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
     evaluation = {} if options.report is None else {"evaluation": _evaluation(options.report, options.ckpt)}
@@ -52,23 +86,16 @@ def export(options: Export) -> None:
 
         text = read_validation_text(source, options.cache_dir)
         lower = lowering(options.precision, text, saved.tokenizers, options.max_bleu_loss)
-    bundle, parity = export_bundle(
+    return export_bundle(
         model,
         TorchStepFunction(model),
         saved.tokenizers,
-        options.out,
+        out,
         search=search,
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
         shortlist=shortlist,
         lower=lower,
-    )
-    sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
-    print_rows(("file", "bytes"), sizes, title=str(bundle.path))
-    say(
-        f"ONNX and PyTorch differ by at most {parity.log_probs:.1e} in log-probabilities "
-        f"and {parity.alignments:.1e} in alignments\n"
-        f"next: softsearch translate {bundle.path} < in.txt > out.txt"
     )
 
 

@@ -1,7 +1,6 @@
 """ONNX graphs of the encoder and of the decoder's step, which :mod:`softsearch.runtime.session` runs."""
 
 import copy
-import logging
 import warnings
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch.export import Dim
 from torch.nn import functional
 
 from softsearch.export.additive_attention import project_annotations
+from softsearch.export.graph_parts import quiet
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
 from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
@@ -201,23 +201,18 @@ def _export(
     module: nn.Module, inputs: dict[str, Any], outputs: list[str], input_names: list[str] | None = None
 ) -> onnx.ModelProto:
     """Exports a module from an example and the dynamic axes of each argument, which may hold several inputs."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # the exporters' messages about what they did and which packages are missing
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
-            program = torch.onnx.export(
-                module.eval(),
-                kwargs={name: example for name, (example, _) in inputs.items()},
-                dynamic_shapes={name: axes for name, (_, axes) in inputs.items()},
-                input_names=input_names,
-                output_names=outputs,
-                opset_version=OPSET,
-                dynamo=True,
-                verbose=False,
-            )
-    finally:
-        logging.disable(disabled)
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
+        program = torch.onnx.export(
+            module.eval(),
+            kwargs={name: example for name, (example, _) in inputs.items()},
+            dynamic_shapes={name: axes for name, (_, axes) in inputs.items()},
+            input_names=input_names,
+            output_names=outputs,
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
     assert program is not None
     return program.model_proto
 

@@ -9,11 +9,14 @@ from jinja2 import Environment, StrictUndefined
 from softsearch.errors import printable
 
 
-def model_card(name: str, facts: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
+def model_card(
+    name: str, facts: Mapping[str, Any], sizes: Mapping[str, int], single: Mapping[str, Any] | None = None
+) -> str:
     """Markdown that says what the model is, how it was trained, how good it is and how to use it.
 
     ``facts`` are the manifest's training section; its ``evaluation`` has scores with intervals, and without it the
-    final metrics of training, ``results``, are shown. ``sizes`` are the files' bytes.
+    final metrics of training, ``results``, are shown. ``sizes`` are the files' bytes;
+    ``single`` describes the inputs and outputs of a graph for other languages.
     """
     environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean
@@ -22,7 +25,13 @@ def model_card(name: str, facts: Mapping[str, Any], sizes: Mapping[str, int]) ->
     results = facts.get("results", {})
     scores = {key: value for key, value in results.items() if not key.startswith(("train/", "model/"))}
     return environment.from_string(template).render(
-        name=name, facts=facts, results=results, scores=scores, evaluation=facts.get("evaluation"), sizes=sizes
+        name=name,
+        facts=facts,
+        results=results,
+        scores=scores,
+        evaluation=facts.get("evaluation"),
+        sizes=sizes,
+        single=single,
     )
 
 

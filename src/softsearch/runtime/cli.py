@@ -21,6 +21,7 @@ from softsearch.runtime.arguments import (
     search_keywords,
 )
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
+from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names
 
 _LAB = (
@@ -118,15 +119,17 @@ def _verify(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
-    Translator(bundle).translate(["."], max_length=2)
+    manifest = bundle.manifest
+    if not manifest.is_single:
+        Translator(bundle).translate(["."], max_length=2)
     if has_shortlist(bundle):
         open_shortlist(bundle, 1)
-    manifest = bundle.manifest
     for name, entry in manifest.files.items():
         print(f"{entry.sha256}  {entry.size:>12,} bytes  {name}")
     print(
         f"{arguments.bundle}: OK, written by softsearch {manifest.softsearch_version}, vocabularies "
         f"{manifest.src_vocab_size:,} and {manifest.tgt_vocab_size:,}, {manifest.max_src_tokens} tokens a sentence"
+        + (f"; {SINGLE} was not loaded, because it is for other languages" if manifest.is_single else "")
     )
 
 

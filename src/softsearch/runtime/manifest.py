@@ -14,6 +14,7 @@ FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 EMBEDDING_TABLE = "embedding_table"  # an input of the encoder and a constant of the step, where both are one
+SINGLE = "model.onnx"  # with the search inside, instead of both
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
 MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
 _MAX_FILES = 64
@@ -46,7 +47,7 @@ class Manifest:
     tgt_vocab_size: int
     src_reversed: bool  # token ids run from the end of the text to its start
     tgt_reversed: bool
-    graphs: dict[str, Any]  # "encoder" and "decoder_step": names, dtypes and shapes of inputs and outputs
+    graphs: dict[str, Any]  # "encoder" and "decoder_step", or "model": names, dtypes, shapes of inputs and outputs
     max_src_tokens: int  # of one sentence, EOS included
     search_kind: str  # of the recommended search
     search: dict[str, Any]  # its arguments, all but those that are the caller's
@@ -68,6 +69,7 @@ class Manifest:
                 f"and softsearch {softsearch.__version__} reads up to {FORMAT_VERSION}; upgrade softsearch"
             )
         tgt_vocab_size = _integer(tree, "vocab_sizes.tgt", len(SPECIAL_IDS))
+        graphs = ["encoder", "decoder_step"] if _get(tree, "graphs.model") is None else ["model"]
         try:
             search_kind, search = read_search(_typed(tree, "search", dict), tgt_vocab_size)
         except ConfigError as error:
@@ -81,13 +83,13 @@ class Manifest:
             tgt_vocab_size=tgt_vocab_size,
             src_reversed=_typed(tree, "reversed.src", bool),
             tgt_reversed=_typed(tree, "reversed.tgt", bool),
-            graphs={name: _typed(tree, f"graphs.{name}", dict) for name in ("encoder", "decoder_step")},
+            graphs={name: _typed(tree, f"graphs.{name}", dict) for name in graphs},
             max_src_tokens=_integer(tree, "limits.max_src_tokens", MIN_SRC_TOKENS, MAX_SRC_TOKENS),
             search_kind=search_kind,
             search=search,
             training=_typed(tree, "training", dict),
         )
-        for name in (ENCODER, DECODER_STEP, manifest.src_tokenizer, manifest.tgt_tokenizer):
+        for name in (*(f"{graph}.onnx" for graph in graphs), manifest.src_tokenizer, manifest.tgt_tokenizer):
             if name not in manifest.files:
                 raise BundleError(f"manifest.json: files lists {sorted(manifest.files)}, expected {name!r} among them")
         for name in (manifest.src_tokenizer, manifest.tgt_tokenizer):
@@ -97,6 +99,11 @@ class Manifest:
         if special_ids != SPECIAL_IDS:
             raise BundleError(f"manifest.json: special_ids is {special_ids}, expected {SPECIAL_IDS}")
         return manifest
+
+    @property
+    def is_single(self) -> bool:
+        """Whether the graph is one for other languages, with the search inside, which softsearch does not run."""
+        return "model" in self.graphs
 
     def trained(self, key: str) -> str:
         """A fact about the training by its dotted key, as text; "" if there is none."""

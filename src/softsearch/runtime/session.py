@@ -27,7 +27,7 @@ from softsearch.errors import BundleError, ConfigError, InputError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import Words, read_candidates, read_words
 from softsearch.runtime.graph_check import check_graph, read_table
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, SINGLE
 from softsearch.runtime.providers import Provider, check_provider, find_provider, has_vnni
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.search.shortlist import Shortlist, Shortlisted
@@ -85,11 +85,17 @@ class OnnxStepFunction:
     A call runs on one thread: several batches in parallel use the cores better than several threads in one.
 
     Raises:
-        BundleError: a graph cannot be loaded, differs from the manifest or breaks the contract above.
+        BundleError: a graph cannot be loaded, differs from the manifest or breaks the contract above, or the bundle is
+            for other languages.
         ConfigError: ONNX Runtime lacks the provider, or does not use it.
     """
 
     def __init__(self, bundle: Bundle, provider: Provider = "cpu") -> None:
+        if bundle.manifest.is_single:
+            raise BundleError(
+                f"bundle {bundle.path}: {SINGLE} is for ONNX Runtime in other languages, and softsearch does not run "
+                "it; export the checkpoint with format=bundle"
+            )
         self.vocab_size = bundle.manifest.tgt_vocab_size
         self._encoder, self._step = (
             _session(bundle.files[file], f"bundle {bundle.path}: {file}", provider) for file in (ENCODER, DECODER_STEP)

@@ -12,6 +12,7 @@ from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.errors import BundleError, CheckpointError, ConfigError
+from softsearch.runtime.bundle import Bundle
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 UNEXPORTABLE = [
@@ -37,6 +38,33 @@ def exported(folder: Path, *options: str) -> None:
 def test_a_search_that_no_bundle_recommends(tmp_path: Path, options: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         exported(tmp_path, *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["search=sample"], "format=single has no search by Sampling"),
+        (["search.coverage_penalty=0.2"], "format=single has no search.coverage_penalty, found 0.2"),
+        (["shortlist=10"], "format=single has no shortlist"),
+    ],
+)
+def test_what_a_single_graph_cannot_do(tmp_path: Path, options: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        exported(tmp_path, "format=single", *options)
+
+
+@pytest.mark.slow
+def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ckpt = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
+    out = tmp_path / "out"
+    options = ["format=single", "search.beam=4", "search.max_length_factor=1.5"]
+    export(read_options(composed("export", f"ckpt={ckpt}", f"out={out}", f"cache_dir={tmp_path}", *options), Export))
+    assert f"next: read {out}/README.md" in capsys.readouterr().out.replace("\n", " ")
+    bundle = Bundle.open(out)
+    assert bundle.manifest.is_single
+    assert bundle.files.keys() == {"README.md", "joint.model", "model.onnx", "tokenizer.json"}
+    assert (bundle.manifest.search["beam"], bundle.manifest.search["max_length_factor"]) == (4, 1.5)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("value", ["7", "20000", "many", "true", "null", "100.5"])

@@ -1,0 +1,34 @@
+// Translates lines with a folder of export.py format=single.
+//
+//   npm ci --ignore-scripts       (the script of onnxruntime-node would download CUDA)
+//   node translate.mjs exports/NAME-single < in.txt > out.txt
+//
+// In a browser, import 'onnxruntime-web' instead: the same lines, with fetch for the files.
+
+import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+import { Tokenizer } from '@huggingface/tokenizers';
+import { InferenceSession, Tensor } from 'onnxruntime-node';
+
+const folder = process.argv[2];
+const read = async (name) => JSON.parse(await readFile(`${folder}/${name}`, 'utf8'));
+const manifest = await read('manifest.json');
+const tokenizer = async (side) =>
+  new Tokenizer(await read('tokenizer.json' in manifest.files ? 'tokenizer.json' : `${side}.tokenizer.json`), {
+    clean_up_tokenization_spaces: false,
+  });
+const [src, tgt] = [await tokenizer('src'), await tokenizer('tgt')];
+const session = await InferenceSession.create(`${folder}/model.onnx`);
+
+const int64 = (values, shape) => new Tensor('int64', BigInt64Array.from(values, BigInt), shape);
+const options = {
+  beam: int64([5], []),
+  n_best: int64([1], []),
+  max_length: int64([0], [1]), // 0: the limit that the export recommends
+  length_penalty: new Tensor('float32', [1], []),
+};
+for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+  const { ids } = src.encode(line.trim()); // EOS is there
+  const { tokens } = await session.run({ src_tokens: int64(ids, [1, ids.length]), ...options });
+  console.log(tgt.decode(Array.from(tokens.data, Number), { skip_special_tokens: true }));
+}

@@ -1,0 +1,29 @@
+"""Translates lines with a folder of export.py format=single, without softsearch.
+
+pip install onnxruntime sentencepiece
+python examples/translate.py exports/NAME-single < in.txt > out.txt
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+from onnxruntime import InferenceSession
+from sentencepiece import SentencePieceProcessor
+
+folder = Path(sys.argv[1])
+manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+files = manifest["tokenizers"]
+src, tgt = (SentencePieceProcessor(model_file=str(folder / files[side])) for side in ("src", "tgt"))
+session = InferenceSession(folder / "model.onnx")
+options = {
+    "beam": np.array(5),
+    "n_best": np.array(1),
+    "max_length": np.array([0]),
+    "length_penalty": np.array(1, np.float32),
+}
+for line in sys.stdin:
+    ids = [*src.encode(line.strip()), src.eos_id()]
+    tokens, lengths = session.run(["tokens", "lengths"], {"src_tokens": np.array([ids]), **options})
+    print(tgt.decode(tokens[0, 0, : lengths[0, 0]].tolist()), flush=True)

@@ -1,0 +1,99 @@
+"""Parts of an ONNX graph that is put together from others."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto
+from onnxscript import optimizer
+
+_NO_NAMES: Mapping[str, str] = {}
+_SHARED_BYTES = 1024
+
+
+class Parts:
+    """Renames the values of graphs so that they fit together, and collects their constants.
+
+    Large constants that are equal are stored once, as an embedding matrix that encoder and decoder share. Small ones
+    stay apart: ONNX Runtime cannot make int8 weights unsigned (``session.x64quantprecision``) that share a zero point.
+    """
+
+    def __init__(self) -> None:
+        self.constants: list[TensorProto] = []
+        self._names: dict[bytes, str] = {}  # by content
+
+    def constant(self, tensor: TensorProto) -> str:
+        """Stores a constant and returns its name, which may be that of an equal one stored before."""
+        content = TensorProto()
+        content.CopyFrom(tensor)
+        content.ClearField("name")
+        key = content.SerializeToString(deterministic=True)
+        if key not in self._names or len(key) < _SHARED_BYTES:
+            self._names[key] = tensor.name
+            self.constants.append(tensor)
+        return self._names[key]
+
+    def place(
+        self, graph: GraphProto, prefix: str, inputs: Mapping[str, str], outputs: Mapping[str, str] = _NO_NAMES
+    ) -> list[NodeProto]:
+        """Returns a graph's operators; every value is named ``prefix/value``, except the inputs and outputs given."""
+        placed = GraphProto()
+        placed.CopyFrom(graph)
+        new_names = {
+            port.name: given[port.name]
+            for ports, given in ((graph.input, inputs), (graph.output, outputs))
+            for port in ports
+            if port.name in given
+        }
+        for tensor in placed.initializer:
+            old, tensor.name = tensor.name, f"{prefix}/{tensor.name}"
+            new_names[old] = self.constant(tensor)
+        _rename(placed, lambda name: new_names.get(name, f"{prefix}/{name}"))
+        return list(placed.node)
+
+    def function(
+        self, function: Any, inputs: Mapping[str, str], outputs: Mapping[str, str] = _NO_NAMES
+    ) -> list[NodeProto]:
+        """Returns the operators of an onnxscript function; the prefix is its name."""
+        with quiet():
+            typed = onnx.shape_inference.infer_shapes(function.to_model_proto())
+            graph = optimizer.optimize(typed).graph  # with types, constants need no conversion
+        return self.place(graph, function.name, inputs, outputs)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silences what the exporters log about their own work."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
+
+
+def needed(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> list[NodeProto]:
+    """The operators, in order, that contribute to some values."""
+    wanted, kept = set(outputs), []
+    for node in reversed(list(nodes)):
+        if wanted & set(node.output):
+            wanted.update(node.input)
+            kept.append(node)
+    return kept[::-1]
+
+
+def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:
+    """Renames all values of a graph and of the graphs inside its operators, and drops the exporter's notes."""
+    for value in (*graph.input, *graph.output):
+        value.name = rename(value.name)
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [rename(name) if name else "" for name in names]  # "" is an optional one that is left out
+        node.name = node.output[0]  # names must be unique, and exporters give some twice
+        del node.metadata_props[:]
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.GRAPH:
+                _rename(attribute.g, rename)
+    del graph.value_info[:]

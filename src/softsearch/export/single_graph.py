@@ -1,0 +1,206 @@
+"""One ONNX graph that translates: a model's encoder, and its decoder's step inside a beam search.
+
+It is for hosts that have ONNX Runtime and no Python: C++, C#, Java, JavaScript, mobile, the browser. It holds ONNX's
+own operators alone; the search is a ``Loop`` around the step of :mod:`softsearch.export.graphs` and the functions of
+:mod:`softsearch.export.search_graph`.
+
+:data:`INPUTS` and :data:`OUTPUTS` document the graph. All inputs are required: where an input has a default value,
+onnxruntime-node ignores what the caller gives and onnxruntime-web refuses it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from softsearch.errors import ConfigError
+from softsearch.export import search_graph
+from softsearch.export.graph_parts import Parts, needed
+from softsearch.export.recurrences import OPSET
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
+from softsearch.runtime.options import Strategy
+from softsearch.search.beam import BeamSearch
+from softsearch.search.greedy import Greedy
+
+
+class Port(NamedTuple):
+    """An input or output of the graph."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]  # () is one number
+    meaning: str
+
+
+INPUTS = (
+    Port("src_tokens", "int64", ("sentences", "src_len"), "token ids, EOS (3) at the end of each, then PAD (0)"),
+    Port("beam", "int64", (), "hypotheses of a sentence; 1 is greedy search"),
+    Port("n_best", "int64", (), "translations of a sentence to return, at most beam"),
+    Port(
+        "max_length", "int64", ("limits",), "most tokens, EOS counted, of each sentence or one for all; 0: the default"
+    ),
+    Port("length_penalty", "float32", (), "0 ranks by log probability, 1 by its mean over the tokens"),
+)
+_N_BEST = ("sentences", "n_best")
+OUTPUTS = (
+    Port("tokens", "int64", (*_N_BEST, "tgt_len"), "translations, best first: ids, EOS unless cut off, then PAD"),
+    Port("lengths", "int64", _N_BEST, "tokens, EOS counted; 0: there is no such translation"),
+    Port("scores", "float32", _N_BEST, "what they are ranked by, those that were cut off behind the others"),
+    Port("log_probs", "float32", _N_BEST, "natural log of p(translation | source)"),
+)
+ALIGNMENTS = Port("alignments", "float32", (*_N_BEST, "tgt_len", "src_len"), "attention of each token; 0 at PAD")
+
+_CAN_VARY = {"beam", "n_best", "alignments", "length_penalty", "length_norm", "max_length_factor", "max_length_offset"}
+_NORMS = {"power": (0.0, 1.0), "gnmt": (5.0, 6.0)}  # ((shift + length) / divisor) ** length_penalty
+
+# Values go by the names of the functions' arguments; the prefix says what computes them.
+_SETTINGS = {
+    name: f"start/{name}" for name in ("src_mask", "limits", "norms", "limit_norms", "size", "returned", "k", "twice")
+}
+_STATE = {  # type, value before the first step, value after each
+    "tokens": (TensorProto.INT64, "start/tokens", "advance/next_tokens"),
+    "parents": (TensorProto.INT64, "start/zeros", "advance/parents"),
+    "position": (TensorProto.INT64, "start/zeros", "advance/position"),
+    "log_probs": (TensorProto.DOUBLE, "start/log_probs", "advance/next_log_probs"),
+    "best_scores": (TensorProto.DOUBLE, "start/best_scores", "advance/next_best_scores"),
+    "ended": (TensorProto.INT64, "start/zeros", "advance/next_ended"),
+}
+_HISTORY = {  # what each step adds
+    "all_parents": "advance/added_parents",
+    "all_tokens": "advance/added_tokens",
+    "survivors": "advance/survivors",
+    "end_log_probs": "advance/end_log_probs",
+    "end_rows": "advance/end_rows",
+}
+_ATTENTION = {"attention": "keep_attention/attention"}
+
+
+def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: int) -> bytes:
+    """Joins the graphs of a bundle and a beam search into one ONNX file.
+
+    Args:
+        graphs: ``encoder.onnx`` and ``decoder_step.onnx``, see :mod:`softsearch.runtime.session`.
+        search: gives the default length limit and the form of the length penalty.
+        tgt_vocab_size: words that the model can write; the beam is smaller.
+
+    Raises:
+        ConfigError: the graph cannot search like that, or the model is a language model.
+    """
+    options = beam_search(search)
+    encoder, step = (onnx.load_model_from_string(graphs[name]) for name in (ENCODER, DECODER_STEP))
+    opsets = [helper.make_opsetid("", OPSET)]
+    assert list(encoder.opset_import) == list(step.opset_import) == opsets
+    outputs = _outputs(step.graph)
+    parts = Parts()
+    names = {port.name: port.name for port in INPUTS}
+    for name, value in _constants(options, tgt_vocab_size).items():
+        names[name] = parts.constant(numpy_helper.from_array(np.asarray(value), name))
+    before = parts.function(search_graph.start, names)
+    given = {"src_tokens": "src_tokens", "src_mask": "start/src_mask", EMBEDDING_TABLE: f"step/{EMBEDDING_TABLE}"}
+    encode = parts.place(encoder.graph, "encoder", given)
+    if all(node.op_type == "Shape" for node in encode if "src_tokens" in node.input):
+        raise ConfigError("format=single translates, but this model reads no source; use format=bundle")
+    loop = _loop(step.graph, parts, _HISTORY | (_ATTENTION if ALIGNMENTS in outputs else {}))
+    names = _SETTINGS | {name: f"loop/{name}" for name in (*_HISTORY, *_ATTENTION)}
+    results = {port.name: port.name for port in outputs}
+    after = parts.function(search_graph.choose, names, results)
+    names |= {"lengths": "lengths"} | {name: f"choose/{name}" for name in ("last_rows", "last_tokens")}
+    after += parts.function(search_graph.trace, names, results)
+    if ALIGNMENTS in outputs:
+        names |= {name: f"trace/{name}" for name in ("writers", "written")}
+        after += parts.function(search_graph.trace_attention, names, results)
+    body = loop.attribute[0].g
+    read = {name for node in (*body.node, loop, *after) for name in node.input}
+    graph = helper.make_graph(
+        [*needed([*before, *encode], read), loop, *after],
+        "translate",
+        [_value_info(port) for port in INPUTS],
+        [_value_info(port) for port in outputs],
+        parts.constants,
+    )
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=step.ir_version)
+    onnx.checker.check_model(model)
+    return model.SerializeToString()
+
+
+def describe_single(graphs: Mapping[str, bytes]) -> dict[str, Any]:
+    """The inputs and outputs of the :func:`single_graph` of these graphs, for the manifest and the model card."""
+    outputs = _outputs(onnx.load_model_from_string(graphs[DECODER_STEP]).graph)
+    return {
+        side: [port._asdict() | {"shape": list(port.shape)} for port in ports]
+        for side, ports in (("inputs", INPUTS), ("outputs", outputs))
+    }
+
+
+def beam_search(search: Strategy) -> BeamSearch:
+    """The beam search that does the same, if the graph can do it.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if isinstance(search, Greedy):
+        search = BeamSearch(beam=1, **{field.name: getattr(search, field.name) for field in fields(search)})
+    if not isinstance(search, BeamSearch):
+        raise ConfigError(
+            f"format=single has no search by {type(search).__name__}; set search=beam or search=greedy, or use "
+            "format=bundle"
+        )
+    for field in fields(search):
+        value = getattr(search, field.name)
+        if field.name not in _CAN_VARY and value not in (field.default, []):  # [] of YAML
+            raise ConfigError(
+                f"format=single has no search.{field.name}, found {value}; leave it out, or use format=bundle"
+            )
+    return search
+
+
+def _constants(options: BeamSearch, tgt_vocab_size: int) -> dict[str, np.generic]:
+    shift, divisor = _NORMS[options.length_norm]
+    return {
+        "factor": np.float64(options.max_length_factor),
+        "offset": np.int64(options.max_length_offset),
+        "norm_shift": np.float64(shift),
+        "norm_divisor": np.float64(divisor),
+        "vocab_size": np.int64(tgt_vocab_size),
+    }
+
+
+def _loop(step: GraphProto, parts: Parts, history: Mapping[str, str]) -> NodeProto:
+    """The operator that searches; it returns ``loop/name`` for all of ``history``, ``[steps, ...]``."""
+    types = {value.name: value.type.tensor_type.elem_type for value in step.input}
+    state = {name: values for name, values in _STATE.items() if name != "position" or name in types}
+    for name, dtype in types.items():
+        if name.startswith(("cache.", "slots.")):
+            state[name] = (dtype, f"encoder/{name}", f"step/next_{name}")
+    names = _SETTINGS | {name: f"body/{name}" for name in (*state, "step")}
+    memory = {name: f"encoder/{name}" for name in types if name.startswith("memory.")}
+    nodes = parts.place(step, "step", names | memory)
+    names |= {"step_log_probs": "step/log_probs", "candidates": "step/candidates", "alignments": "step/alignments"}
+    nodes += parts.function(search_graph.rank, names)
+    names |= {"best": "rank/best", "tokens": "rank/tokens", "rows": "rank/rows"}
+    for function in (search_graph.advance, search_graph.keep_attention):
+        nodes += parts.function(function, names)
+    inputs: dict[str, tuple[int, tuple[()] | None]] = {"step": (TensorProto.INT64, ()), "going": (TensorProto.BOOL, ())}
+    inputs |= {name: (dtype, None) for name, (dtype, *_) in state.items()}  # their shapes change
+    outputs = ["advance/going", *(after for *_, after in state.values()), *history.values()]
+    body = helper.make_graph(
+        needed(nodes, outputs),
+        "search",
+        [helper.make_tensor_value_info(f"body/{name}", *kind) for name, kind in inputs.items()],
+        [ValueInfoProto(name=name) for name in outputs],
+    )
+    first = ["start/longest", "", *(before for _, before, _ in state.values())]  # "": there always is a first step
+    last = [*(f"loop/last_{name}" for name in state), *(f"loop/{name}" for name in history)]
+    return helper.make_node("Loop", first, last, "loop", body=body)
+
+
+def _outputs(step: GraphProto) -> tuple[Port, ...]:
+    return (*OUTPUTS, ALIGNMENTS) if ALIGNMENTS.name in {value.name for value in step.output} else OUTPUTS
+
+
+def _value_info(port: Port) -> ValueInfoProto:
+    dtype = helper.np_dtype_to_tensor_dtype(np.dtype(port.dtype))
+    return helper.make_tensor_value_info(port.name, dtype, port.shape, port.meaning)

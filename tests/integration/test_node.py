@@ -1,0 +1,49 @@
+"""examples/node translates as the bundle does, with packages of the lock file."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.commands import ROOT
+
+pytestmark = pytest.mark.slow
+GOLDEN = ROOT / "tests" / "golden"
+EXAMPLE = ROOT / "examples" / "node"
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example with its packages."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        pytest.skip("no Node.js and npm on the PATH")
+    folder = tmp_path_factory.mktemp("node") / "example"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("node_modules"))
+    try:
+        install = ["npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"]
+        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm's registry did not answer in time")
+    if any(code in done.stderr for code in ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ETIMEDOUT", "ECONNRESET")):
+        pytest.skip(f"npm's registry cannot be reached: {done.stderr[-300:]}")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_it_translates_as_the_bundle_does(example: Path) -> None:
+    with (GOLDEN / "sources.txt").open(encoding="utf-8") as sources:
+        done = subprocess.run(
+            ["node", "translate.mjs", str(GOLDEN / "single")],
+            cwd=example,
+            stdin=sources,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+    assert done.stdout == (GOLDEN / "translations.txt").read_text(encoding="utf-8"), done.stderr
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    assert '"resolved"' not in (EXAMPLE / "package-lock.json").read_text(encoding="utf-8")
