@@ -84,6 +84,7 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
     assert max(parity) < TOLERANCE / 10
     assert unchanged
     assert "parents" in str(bundle.manifest.graphs["decoder_step"])
+    assert not any(b"graphs.py" in content for content in bundle.files.values())  # as in stack traces
     is_shared = model.encoder.embedding is model.decoder.embedding
     assert (EMBEDDING_TABLE in str(bundle.manifest.graphs["encoder"])) == is_shared
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention

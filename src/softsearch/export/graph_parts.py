@@ -85,14 +85,13 @@ def needed(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> list[NodeProto
 
 
 def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:
-    """Renames all values of a graph and of the graphs inside its operators, and drops the exporter's notes."""
+    """Renames all values of a graph and of the graphs inside its operators."""
     for value in (*graph.input, *graph.output):
         value.name = rename(value.name)
     for node in graph.node:
         for names in (node.input, node.output):
             names[:] = [rename(name) if name else "" for name in names]  # "" is an optional one that is left out
         node.name = node.output[0]  # names must be unique, and exporters give some twice
-        del node.metadata_props[:]
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
                 _rename(attribute.g, rename)

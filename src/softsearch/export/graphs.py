@@ -214,7 +214,10 @@ def _export(
             verbose=False,
         )
     assert program is not None
-    return program.model_proto
+    model = program.model_proto
+    for part in (*model.graph.node, *model.graph.value_info):
+        del part.metadata_props[:]  # stack traces, with paths of this machine
+    return model
 
 
 def _drop(values: Any, names: set[str]) -> None:
