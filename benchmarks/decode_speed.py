@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import ctranslate2
+import numpy as np
+import onnxruntime
 import sentencepiece
 
 from softsearch import Translator
@@ -69,16 +71,41 @@ class CTranslate2:
         return [self.tgt.decode(result.hypotheses[0]) for result in results]
 
 
-def softsearch(bundle: Path, *, beam: int, single: bool, budget: int | None, length: int | None) -> Translate:
+def softsearch(
+    bundle: Path, *, beam: int, single: bool, budget: int | None, length: int | None, shortlist: int | None = None
+) -> Translate:
     """The runtime; ``budget`` are the source tokens of a batch."""
-    options = {} if budget is None else {"batch_tokens": budget}
-    translator = Translator(bundle, threads=1 if single else 2, **options)
+    translator = Translator(bundle, threads=1 if single else 2, batch_tokens=budget, shortlist=shortlist)
     search: dict[str, Any] = {"search": "greedy"}
     if beam > 1:
         search = {"search": "beam", "beam": beam, "length_penalty": 1.0}
     if length is not None:
         search |= {"min_length": length, "max_length": length}
     return lambda lines: [translation.text for translation in translator.translate(lines, **search)]
+
+
+def single_graph(folder: Path, *, beam: int, length: int | None) -> Translate:
+    """A folder of ``export.py format=single`` on one thread, one sentence at a time."""
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(folder / "model.onnx", settings, providers=["CPUExecutionProvider"])
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(next(folder.glob("*.model"))))  # of both sides
+    options = {
+        "beam": np.array(beam),
+        "n_best": np.array(1),
+        "max_length": np.array([length or 0]),
+        "length_penalty": np.array(1, np.float32),
+    }
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        texts = []
+        for line in lines:
+            src = np.array([[*pieces.encode(line), pieces.eos_id()]])
+            (tokens,) = session.run(["tokens"], {"src_tokens": src, **options})
+            texts.append(pieces.decode(tokens[0, 0].tolist()))
+        return texts
+
+    return translate
 
 
 def one_by_one(translate: Translate) -> Translate:
@@ -99,6 +126,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--beams", type=int, nargs="+", default=[5, 1])
     parser.add_argument("--modes", nargs="+", choices=("batches", "single"), default=["batches", "single"])
     parser.add_argument("--batch-tokens", type=int)
+    parser.add_argument("--shortlist", type=int, help="also ours with so many frequent words")
+    parser.add_argument("--single-graph", type=Path, help="also a folder of export.py format=single, one by one")
     parser.add_argument("--length", type=int, help="tokens of every translation")
     return parser.parse_args()
 
@@ -128,11 +157,14 @@ def compare(options: argparse.Namespace, lines: list[str], *, mode: str, beam: i
         )
         for workers, threads in (SETTINGS[:1] if single else SETTINGS)
     }
-    systems["softsearch"] = softsearch(
-        options.bundle, beam=beam, single=single, budget=options.batch_tokens, length=options.length
-    )
+    ours = {"beam": beam, "single": single, "budget": options.batch_tokens, "length": options.length}
+    systems["softsearch"] = softsearch(options.bundle, **ours)
+    if options.shortlist:
+        systems["shortlist"] = softsearch(options.bundle, **ours, shortlist=options.shortlist)
     if single:
         systems = {name: one_by_one(translate) for name, translate in systems.items()}
+    if single and options.single_graph:
+        systems["single graph"] = single_graph(options.single_graph, beam=beam, length=options.length)
     pieces = sentencepiece.SentencePieceProcessor(
         model_file=str(
             next(
@@ -152,7 +184,8 @@ def compare(options: argparse.Namespace, lines: list[str], *, mode: str, beam: i
             start = time.perf_counter()
             translate(lines)
             speeds[name].append(tokens[name] / (time.perf_counter() - start))
-    best = [max(speeds[name][i] for name in systems if name != "softsearch") for i in range(options.rounds)]
+    theirs = [name for name in systems if name.startswith("CTranslate2")]
+    best = [max(speeds[name][i] for name in theirs) for i in range(options.rounds)]
     ratios = [own / other for own, other in zip(speeds["softsearch"], best, strict=True)]
     different = sum(a != b for a, b in zip(*(outputs[name] for name in ("softsearch", "CTranslate2 1x1")), strict=True))
     print(f"{mode}, beam {beam}, {len(lines)} sentences, {different} lines differ")
