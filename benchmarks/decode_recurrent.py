@@ -65,6 +65,7 @@ def start(model: str, folder: Path) -> dict[str, Contender]:
     ours = ("with_softsearch.py", model)
     contenders = {
         "softsearch (ONNX Runtime)": Contender(Path(sys.executable), *ours, "onnx", folder / model),
+        "softsearch (int8)": Contender(Path(sys.executable), *ours, "int8", folder / f"{model}-int8"),
         "softsearch (PyTorch)": Contender(Path(sys.executable), *ours, "torch", folder / model),
     }
     if model == "rnnsearch":

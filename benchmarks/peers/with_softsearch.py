@@ -1,4 +1,4 @@
-"""softsearch's process of decode_recurrent.py: the model in PyTorch, or its bundle in ONNX Runtime."""
+"""softsearch's process of decode_recurrent.py: the model in PyTorch, or its bundle in ONNX Runtime, also in int8."""
 
 import sys
 from collections.abc import Sequence
@@ -6,12 +6,14 @@ from pathlib import Path
 
 import torch
 from hydra import compose, initialize_config_dir
-from turns import EMBEDDING, HIDDEN, NO_EOS, STEPS, VOCAB, serve
+from turns import EMBEDDING, HIDDEN, NO_EOS, SRC_TOKENS, STEPS, VOCAB, serve
 
 from softsearch.app.config.validation import build
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
+from softsearch.export.precision import lower_precision
 from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -50,7 +52,15 @@ def open_backend(name: str, backend: str, folder: Path) -> StepFunction:
     if backend == "torch":
         return reference
     words = train_tokenizer([f"w{i}" for i in range(VOCAB - len(SPECIALS))], kind="word", vocab_size=VOCAB)
-    bundle, _ = export_bundle(model, reference, (words, words), folder, search=Greedy(), max_src_tokens=100, facts={})
+
+    def int8(bundle: Bundle) -> tuple[dict[str, bytes], dict[str, object]]:
+        src = [[len(SPECIALS) + (7 * i + 13 * j) % (VOCAB - 4) for j in range(SRC_TOKENS - 1)] for i in range(32)]
+        return lower_precision(bundle, "int8", src, lambda _: 0.0)[0], {}
+
+    lower = int8 if backend == "int8" else None
+    bundle, _ = export_bundle(
+        model, reference, (words, words), folder, search=Greedy(), max_src_tokens=100, facts={}, lower=lower
+    )
     return OnnxStepFunction(bundle)
 
 

@@ -25,4 +25,4 @@ def test_parts_of_a_file_give_its_translation(workplace: Path) -> None:
     page = commands("docs/many-hosts.md")
     carry_out([*page, "softsearch translate exports/NAME --input in.txt --output whole.txt"], workplace)
     assert (workplace / "part.03").stat().st_size
-    assert (workplace / "new.txt").read_bytes() == (workplace / "whole.txt").read_bytes()
+    assert (workplace / "joined.txt").read_bytes() == (workplace / "whole.txt").read_bytes()

@@ -9,7 +9,7 @@ from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
-from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK, with_eos
 
 _SPACE, _UNKNOWN = "\u2581", "\0"  # SentencePiece never learns NUL
 _TEXT_END = r"(?![\s\S])"  # in Ruby's regular expressions, which tokenizers takes, $ is the end of a line
@@ -133,7 +133,7 @@ def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer) -> str:
         if converted.decode(ids) != tokenizer.decode(ids):
             return f"ids {ids} are {converted.decode(ids)!r}, expected {tokenizer.decode(ids)!r}"
     for text in [*_ODD, *map(tokenizer.decode, random)]:
-        found, ids = converted.encode(text).ids, [*tokenizer.encode(text), EOS]
+        found, ids = converted.encode(text).ids, with_eos(tokenizer.encode(text))
         # Where pieces in another order make the same text, rounding decides what unigram takes.
         if found != ids and not (sorted(found) == sorted(ids) and converted.decode(found) == tokenizer.decode(ids)):
             return f"{text!r} has the ids {found}, expected {ids}"
