@@ -12,6 +12,7 @@ form in ONNX. The step of a recurrent decoder is made of plain products.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, numpy_helper
 from onnx.helper import make_node
+
+from softsearch.export.graph_parts import needed
 
 LEVELS = 255  # between the lowest and the highest of 8 bits
 _MOST = 127  # of an int8 weight: without -128, 0 is in the middle
@@ -45,15 +48,15 @@ def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
     """A float32 graph in int8; ``ranges`` has those of :func:`product_inputs`."""
     model = onnx.load_from_string(graph)
     proto, floats = model.graph, _floats(model.graph)
-    integers = _Integers(floats, ranges)
     nodes = list(proto.node)
+    integers = _Integers(floats, ranges, {node.output[0]: node.input[0] for node in nodes if node.op_type == "Relu"})
     # In the order of the graph, since the first product of an activation quantizes it. Products come before embeddings:
     # an output layer that is one too is stored once.
     replaced = {node.output[0]: integers.product(node) for node in nodes if _is_product(node, floats)}
     replaced |= {node.output[0]: integers.embedding(node) for node in nodes if _is_embedding(node, floats)}
     del proto.node[:]
-    for node in nodes:
-        proto.node.extend(replaced.get(node.output[0], [node]))
+    all_nodes = chain.from_iterable(replaced.get(node.output[0], [node]) for node in nodes)
+    proto.node.extend(needed(all_nodes, [value.name for value in proto.output]))
     used = {name for node in proto.node for name in node.input}
     constants = [tensor for tensor in (*proto.initializer, *integers.constants.values()) if tensor.name in used]
     del proto.initializer[:]
@@ -64,8 +67,10 @@ def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
 class _Integers:
     """Makes the integer form of operators, and keeps its constants by name."""
 
-    def __init__(self, floats: Mapping[str, TensorProto], ranges: Mapping[str, Range]) -> None:
-        self.floats, self.ranges = floats, ranges
+    def __init__(
+        self, floats: Mapping[str, TensorProto], ranges: Mapping[str, Range], relus: Mapping[str, str]
+    ) -> None:
+        self.floats, self.ranges, self.relus = floats, ranges, relus
         self.constants: dict[str, TensorProto] = {}
 
     def product(self, node: NodeProto) -> list[NodeProto]:
@@ -116,8 +121,10 @@ class _Integers:
         scale = np.float32((high - low) / LEVELS) or np.float32(1)
         self._keep(f"{name}.scale", np.array(scale), np.float32)
         self._keep(f"{name}.zero_point", np.array(np.rint(-low / scale)), np.uint8)
+        # Above 0 begin the 8 bits anyway, and ONNX Runtime 1.30 would break a product by joining it to its ReLU.
+        source = self.relus.get(name, name)
         return [
-            make_node("QuantizeLinear", [name, f"{name}.scale", f"{name}.zero_point"], [f"{name}.uint8"]),
+            make_node("QuantizeLinear", [source, f"{name}.scale", f"{name}.zero_point"], [f"{name}.uint8"]),
             make_node(
                 "DequantizeLinear", [f"{name}.uint8", f"{name}.scale", f"{name}.zero_point"], [f"{name}.dequantized"]
             ),

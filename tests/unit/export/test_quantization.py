@@ -78,6 +78,13 @@ def test_it_is_a_plain_graph_without_float32_matrices(weights: dict[str, Any]) -
     assert len(matrices) == 3  # the embedding is the output layer
 
 
+def test_8_bits_that_begin_at_0_replace_a_relu(weights: dict[str, Any]) -> None:
+    nodes = onnx.load_from_string(quantize(graph_of(weights), RANGES)).graph.node
+    assert "Relu" not in {node.op_type for node in nodes}
+    (quantized,) = (node for node in nodes if node.output[0] == "state.uint8")
+    assert quantized.input[0] == "product"
+
+
 def test_onnx_runtime_computes_with_integers(
     weights: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
