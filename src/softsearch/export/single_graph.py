@@ -114,12 +114,14 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
         after += parts.function(search_graph.trace_attention, names, results)
     body = loop.attribute[0].g
     read = {name for node in (*body.node, loop, *after) for name in node.input}
+    nodes = [*needed([*before, *encode], read), loop, *after]
+    read |= {name for node in nodes for name in node.input}
     graph = helper.make_graph(
-        [*needed([*before, *encode], read), loop, *after],
+        nodes,
         "translate",
         [_value_info(port) for port in INPUTS],
         [_value_info(port) for port in outputs],
-        parts.constants,
+        [constant for constant in parts.constants if constant.name in read],
     )
     model = helper.make_model(graph, opset_imports=opsets, ir_version=step.ir_version)
     onnx.checker.check_model(model)
