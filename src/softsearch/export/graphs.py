@@ -18,6 +18,7 @@ from softsearch.export.shortlist import add_shortlist
 from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
 from softsearch.models.interface import Decoder, DecoderState, Memory, Seq2Seq
 from softsearch.models.recurrence import Recurrence
+from softsearch.runtime.candidates import BLOCK
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
@@ -25,17 +26,16 @@ Tensors = tuple[Tensor, ...]
 SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, SLOTS = (
     Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "slots")
 )
-_BLOCK = 64
 # The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The blocks stay in their
 # order, and so equal words in that of their ids.
 _TOP_K = f"""
 top_k (float[sentences, beams, vocab] padded_log_probs, int64[1] k)
     => (float[sentences, beams, k] log_probs, int64[sentences, beams, k] candidates)
 {{
-    k_shape = Constant<value_ints = [0, 0, -1, {_BLOCK}]>()
+    k_shape = Constant<value_ints = [0, 0, -1, {BLOCK}]>()
     k_row = Constant<value_ints = [0, 0, -1]>()
     k_last = Constant<value_ints = [-1]>()
-    k_size = Constant<value_ints = [{_BLOCK}]>()
+    k_size = Constant<value_ints = [{BLOCK}]>()
     k_by_block = Reshape(padded_log_probs, k_shape)
     k_maxima = ReduceMax<keepdims = 0>(k_by_block, k_last)
     k_blocks = Shape<start = 2>(k_maxima)
@@ -227,9 +227,9 @@ def _drop(values: Any, names: set[str]) -> None:
 
 
 def _pad_vocabulary(model: Seq2Seq) -> None:
-    """Adds words of probability 0 to the output layer, to a multiple of :data:`_BLOCK`."""
+    """Adds words of probability 0 to the output layer, to a multiple of :data:`BLOCK`."""
     output, embedding = model.decoder.output_projection, model.decoder.embedding
-    missing = -output.out_features % _BLOCK
+    missing = -output.out_features % BLOCK
     tied = embedding.weight is output.weight
     output.weight = nn.Parameter(functional.pad(output.weight.data, (0, 0, 0, missing)))
     output.bias = nn.Parameter(functional.pad(output.bias.data, (0, missing), value=-torch.inf))

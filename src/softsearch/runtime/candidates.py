@@ -10,7 +10,7 @@ from softsearch.runtime.manifest import DECODER_STEP
 from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.search.shortlist import Allowed, spread
 
-_BLOCK = 64  # of which the number of words is a multiple
+BLOCK = 64  # a graph searches the vocabulary, or a shortlist, by blocks of as many words
 
 
 class Words(NamedTuple):
@@ -24,7 +24,7 @@ class Words(NamedTuple):
 def read_words(allowed: Allowed) -> Words:
     """The words of a batch as the graph reads them."""
     sentences, count = allowed.mask.shape
-    padding = -count % _BLOCK
+    padding = -count % BLOCK
     bias = np.where(np.pad(allowed.mask, ((0, 0), (0, padding))), np.float32(0), np.float32(-np.inf))
     return Words(np.pad(allowed.tokens, (0, padding)), count, bias.reshape(sentences, 1, -1))
 

@@ -85,14 +85,16 @@ def _translate(arguments: argparse.Namespace) -> None:
         provider=arguments.provider or "cpu",
     )
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix)
-    contents = {
-        "bundles": _hashes(*bundles),
-        "lm": language_model and _hashes(language_model),
-        "rescore": _hashes(*rescorers),
-        "ban": options.get("ban"),
-        "replace_unknown": _short_hash(repr(options.get("replace_unknown"))),
-    }
-    resume = describe_options(arguments, contents) if arguments.resume else None
+    resume = None
+    if arguments.resume:
+        contents = {
+            "bundles": _hashes(*bundles),
+            "lm": language_model and _hashes(language_model),
+            "rescore": _hashes(*rescorers),
+            "ban": options.get("ban"),
+            "replace_unknown": _short_hash(repr(options.get("replace_unknown"))),
+        }
+        resume = describe_options(arguments, contents)
     unproven = translate_stream(translator, files, options, resume=resume)
     if unproven:
         print(f"softsearch: {unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
