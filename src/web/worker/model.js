@@ -1,0 +1,103 @@
+// A model: its tokenizers and its graph, in which the search is.
+
+import { Tokenizer } from '@huggingface/tokenizers';
+import * as ort from 'onnxruntime-web/wasm';
+import { readFile, readManifest } from './files.js';
+
+const SPECIALS = ['<pad>', '<unk>', '<s>', '</s>'];
+const MAX_THREADS = 4; // more only wait for each other at the small products of one sentence
+
+ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency, MAX_THREADS) : 1;
+ort.env.wasm.wasmPaths = new URL('./', self.location).href;
+ort.env.logLevel = 'error';
+
+/** A side's tokenizer, with the ids and pieces of SentencePiece. */
+export class TextTokenizer {
+  /** @param {object} json tokenizer.json */
+  constructor(json) {
+    this.tokenizer = new Tokenizer(json, { clean_up_tokenization_spaces: false });
+    // Tags are written in the vocabulary as single characters, which the decoder turns back.
+    this.replacements = json.decoder.decoders
+      .filter(({ type, pattern }) => type === 'Replace' && pattern.String)
+      .map(({ pattern, content }) => [pattern.String, content])
+      .filter(([from]) => from !== '\u2581');
+  }
+
+  /** Token ids, EOS at the end. */
+  encode(text) {
+    return this.tokenizer.encode(text).ids;
+  }
+
+  decode(ids) {
+    return this.tokenizer.decode(ids, { skip_special_tokens: true });
+  }
+
+  pieces(ids) {
+    return ids.map((id) => SPECIALS[id] ?? this.shown(this.tokenizer.id_to_token(id)));
+  }
+
+  shown(piece) {
+    return this.replacements.reduce((text, [from, to]) => text.replaceAll(from, to), piece);
+  }
+}
+
+export class Model {
+  /**
+   * @param {string} name folder below models/
+   * @param {(progress: {loaded: number, total: number}) => void} onProgress bytes
+   */
+  static async open(name, onProgress) {
+    const manifest = await readManifest(name);
+    const joint = 'tokenizer.json' in manifest.files;
+    const names = ['model.onnx', ...(joint ? ['tokenizer.json'] : ['src.tokenizer.json', 'tgt.tokenizer.json'])];
+    const loaded = Object.fromEntries(names.map((file) => [file, 0]));
+    const total = names.reduce((sum, file) => sum + manifest.files[file].bytes, 0);
+    const contents = await Promise.all(
+      names.map((file) =>
+        readFile(`models/${name}/${file}`, manifest.files[file], (bytes) => {
+          loaded[file] = bytes;
+          onProgress({ loaded: Object.values(loaded).reduce((sum, part) => sum + part), total });
+        }),
+      ),
+    );
+    const [graph, src, tgt = src] = contents;
+    const tokenizer = (content) => new TextTokenizer(JSON.parse(new TextDecoder().decode(content)));
+    const session = await ort.InferenceSession.create(graph, { executionProviders: ['wasm'] });
+    const model = new Model();
+    return Object.assign(model, { name, manifest, session, src: tokenizer(src), tgt: tokenizer(tgt) });
+  }
+
+  /**
+   * Searches translations of one sentence.
+   *
+   * @param {number[]} ids with EOS
+   * @param {number} beam hypotheses, all of which are returned
+   * @param {number} limit most tokens of a translation
+   * @returns {Promise<{tokens: number[], score: number, logProb: number, alignments: number[][] | null}[]>}
+   */
+  async search(ids, beam, limit) {
+    const outputs = await this.session.run({
+      src_tokens: int64(ids, [1, ids.length]),
+      beam: int64([beam], []),
+      n_best: int64([beam], []),
+      max_length: int64([limit], [1]),
+      length_penalty: new ort.Tensor('float32', [this.manifest.search.length_penalty ?? 1], []),
+    });
+    const longest = outputs.tokens.dims[2];
+    return Array.from(outputs.lengths.data, (length, rank) => {
+      const first = rank * longest;
+      const rows = Array.from({ length: Number(length) }, (_, row) => (first + row) * ids.length);
+      return {
+        tokens: Array.from(outputs.tokens.data.subarray(first, first + Number(length)), Number),
+        score: outputs.scores.data[rank],
+        logProb: outputs.log_probs.data[rank],
+        alignments:
+          outputs.alignments && rows.map((at) => Array.from(outputs.alignments.data.subarray(at, at + ids.length))),
+      };
+    }).filter(({ tokens }) => tokens.length);
+  }
+}
+
+function int64(values, shape) {
+  return new ort.Tensor('int64', BigInt64Array.from(values, BigInt), shape);
+}

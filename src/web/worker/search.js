@@ -1,0 +1,54 @@
+// Translates a text, as softsearch translate does with the same bundle.
+
+import { UserError } from './errors.js';
+
+const EOS = 3;
+const FIRST_LIMIT = 4;
+const BLANK = /^[\p{Cc}\p{Cf}\p{Zs}\p{Zl}\p{Zp}]*$/u;
+const SURROGATE = /\p{Cs}/u; // one that is not half of a pair
+const LINE_END = /\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/;
+
+/**
+ * Yields what the search finds with at most 4, 8, 16, ... target tokens; the last is what it finds without a limit.
+ *
+ * @param {Model} model
+ * @param {string} text one sentence
+ * @param {number} beam
+ */
+export async function* translate(model, text, beam) {
+  const line = text.replace(/[\r\n]+/g, ' ');
+  if (SURROGATE.test(line)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
+  if (BLANK.test(line)) {
+    const empty = { text: '', score: 0, log_prob: 0, truncated: false, src_pieces: [], tgt_pieces: [], alignments: null };
+    yield { final: true, n_best: [empty] };
+    return;
+  }
+  const ids = model.src.encode(line);
+  const { limits, search } = model.manifest;
+  if (ids.length > limits.max_src_tokens) {
+    throw new UserError(
+      `The text has ${ids.length} tokens, and the model takes ${limits.max_src_tokens} at once; translate fewer sentences at a time.`,
+    );
+  }
+  const most = Math.trunc((ids.length - 1) * search.max_length_factor) + search.max_length_offset;
+  for (let limit = FIRST_LIMIT; ; limit *= 2) {
+    const found = await model.search(ids, beam, Math.min(limit, most));
+    const n_best = found.map((hypothesis) => shown(model, ids, hypothesis));
+    const final = limit >= most || !n_best.some(({ truncated }) => truncated);
+    yield { final, n_best };
+    if (final) return;
+  }
+}
+
+function shown(model, ids, { tokens, score, logProb, alignments }) {
+  const lines = model.tgt.decode(tokens).split(LINE_END);
+  return {
+    text: lines.join(' '),
+    score,
+    log_prob: logProb,
+    truncated: tokens.at(-1) !== EOS,
+    src_pieces: model.src.pieces(ids),
+    tgt_pieces: model.tgt.pieces(tokens),
+    alignments: alignments ?? null,
+  };
+}
