@@ -8,10 +8,7 @@ before a parser sees it, and the parsers get the very bytes that were checked. T
 import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
+from softsearch.runtime.folders import new_folder, staging
 from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
 from softsearch.search.shortlist import Shortlist
 
@@ -138,8 +136,8 @@ def write_bundle(
 ) -> Bundle:
     """Writes a bundle folder atomically: on any failure an older folder stays as it was.
 
-    The new folder is complete, on the disk and checked before two renames replace the old one. After a SIGKILL or a
-    power cut between the two renames both folders are whole, as ``old`` and ``new`` in ``.NAME.*`` beside the path.
+    The new folder is complete and checked before it replaces the old one, see
+    :func:`~softsearch.runtime.folders.new_folder`.
 
     Args:
         path: the folder; an older bundle there is replaced.
@@ -159,18 +157,12 @@ def write_bundle(
     text = _manifest_text(files, manifest)
     Manifest.parse(text)
     _check_replaceable(folder)
-    with _staging(folder) as staging:
-        fresh = staging / "new"
-        fresh.mkdir()
+    with new_folder(folder, "bundle") as fresh:
         for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
             (fresh / name).write_bytes(content)
-            _sync(fresh / name)
-        _sync(fresh)
         written = Bundle.open(fresh)
         if check is not None:
             check(written)
-        _swap(fresh, folder, staging / "old")
-        _sync(folder.parent)
     return replace(written, path=folder)
 
 
@@ -181,26 +173,8 @@ def check_writable(path: Path | str) -> None:
         BundleError: something else is there, or nothing can be written there.
     """
     _check_replaceable(Path(path))
-    with _staging(Path(path)):
+    with staging(Path(path), "bundle"):
         pass
-
-
-@contextmanager
-def _staging(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside ``folder``, on the same file system."""
-    staging: Path | None = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        yield staging
-    except OSError as error:
-        raise BundleError(
-            f"{folder} cannot be written ({error.strerror or error}); an older bundle is unchanged, make room or "
-            "choose another folder"
-        ) from error
-    finally:
-        if staging is not None and (folder.exists() or not (staging / "old").exists()):  # never the only copy
-            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:
@@ -237,26 +211,6 @@ def _listed(manifest: Path) -> set[str]:
         return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-
-
-def _swap(fresh: Path, folder: Path, old: Path) -> None:
-    try:
-        if folder.exists():
-            folder.rename(old)
-        fresh.rename(folder)
-    except BaseException:  # a signal's too
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        raise
-
-
-def _sync(path: Path) -> None:
-    """Flushes a file or a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.integer]) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import pytest
 
 import softsearch
 from softsearch.errors import BundleError
-from softsearch.runtime import bundle as bundle_module
+from softsearch.runtime import folders
 from softsearch.runtime.bundle import Bundle, check_writable, write_bundle
 from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle, seal
 
@@ -293,7 +293,7 @@ def test_a_failed_write_leaves_the_older_bundle_and_nothing_else(victim: Path, m
             raise OSError(28, "No space left on device")
         written.append(path)
 
-    monkeypatch.setattr(bundle_module, "_sync", fail_late)
+    monkeypatch.setattr(folders, "sync", fail_late)
     with pytest.raises(BundleError, match=r"victim cannot be written \(No space left on device\); an older bundle"):
         make_bundle(victim, seed=1)
     assert len(written) == 3
