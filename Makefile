@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly lint bench docs clean
+.PHONY: help setup demo test test-fast test-nightly lint bench docs web clean
 
 PYTHON ?=
 VENV := .venv
@@ -83,6 +83,9 @@ benchmarks/.joeynmt-venv/.setup-done: benchmarks/setup_peer.sh benchmarks/joeynm
 docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
 	@$(VENV)/bin/zensical build --strict --clean
 	@echo "site/index.html"
+
+web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)
+	@cd src/web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
 
 clean: ## remove what was generated, .venv and run folders excepted
 	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,19 +1,19 @@
 // Writes the page to src/softsearch/runtime/web/assets, which `softsearch web` copies: npm run build.
 
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = join(here, '../softsearch/runtime/web/assets');
-const runtime = join(here, 'node_modules/onnxruntime-web');
+const fresh = `${target}.new`;
+const packages = join(here, 'node_modules');
 
-await rm(target, { recursive: true, force: true });
-await mkdir(target, { recursive: true });
+await rm(fresh, { recursive: true, force: true });
 const options = {
   absWorkingDir: here,
-  outdir: target,
+  outdir: fresh,
   bundle: true,
   minify: true,
   format: 'esm',
@@ -24,13 +24,21 @@ const options = {
 };
 await build({ ...options, entryPoints: { main: 'ui/main.js', worker: 'worker/worker.js', style: 'style.css' } });
 await build({ ...options, entryPoints: ['service-worker.js'], format: 'iife' });
-await cp(join(here, 'index.html'), join(target, 'index.html'));
+await cp(join(here, 'index.html'), join(fresh, 'index.html'));
 for (const name of ['ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm']) {
-  await cp(join(runtime, 'dist', name), join(target, name));
+  await cp(join(packages, 'onnxruntime-web/dist', name), join(fresh, name));
 }
-const licenses = [];
-for (const name of ['onnxruntime-web', '@huggingface/tokenizers']) {
-  const { version, license } = JSON.parse(await readFile(join(here, 'node_modules', name, 'package.json'), 'utf8'));
-  licenses.push(`${name} ${version}: ${license}`);
+await writeFile(join(fresh, 'LICENSES.txt'), await licenses());
+await rm(target, { recursive: true, force: true });
+await rename(fresh, target);
+
+/** What the licenses of the packages on the page want to be told with them. */
+async function licenses() {
+  const { dependencies } = JSON.parse(await readFile(join(here, 'package.json'), 'utf8'));
+  const texts = Object.entries(dependencies).map(async ([name, version]) => {
+    const own = (await readdir(join(packages, name))).find((file) => /^licen[cs]e/i.test(file));
+    const file = own ? join(packages, name, own) : join(here, 'licenses', `${name}.txt`); // onnxruntime-web has none
+    return `${name} ${version}\n\n${(await readFile(file, 'utf8')).trim()}\n`;
+  });
+  return (await Promise.all(texts)).join(`\n${'-'.repeat(80)}\n\n`);
 }
-await writeFile(join(target, 'LICENSES.txt'), `The page holds these packages of the npm registry:\n${licenses.join('\n')}\n`);

@@ -1,11 +1,11 @@
 // Keeps the files of the site for use without a network, and lets the page use threads: browsers give them to pages
-// whose responses have these headers alone, which static hosts do not send. `softsearch web` writes VERSION and FILES
-// before this script. Models are kept by the workers that verify them (worker/files.js).
+// whose responses have these headers alone, which static hosts do not send. `softsearch web` writes SITE before this
+// script. Models are kept by the workers that verify them (worker/files.js).
 
-const { VERSION, FILES } = self.SITE;
+const { version, files } = self.SITE;
 const scope = new URL('./', self.location);
 const PREFIX = `softsearch site ${scope.pathname} `;
-const NAME = PREFIX + VERSION;
+const NAME = PREFIX + version;
 const HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
@@ -19,13 +19,13 @@ self.addEventListener('fetch', (event) => {
   const { method, mode, url } = event.request;
   const path = new URL(url).origin === scope.origin && new URL(url).pathname.slice(scope.pathname.length);
   const file = path === '' ? 'index.html' : path;
-  if (method === 'GET' && FILES.includes(file)) event.respondWith(mode === 'navigate' ? page() : kept(file));
+  if (method === 'GET' && files.includes(file)) event.respondWith(mode === 'navigate' ? page() : kept(file));
 });
 
 async function keepAll() {
   const cache = await self.caches.open(NAME);
   await Promise.all(
-    FILES.map(async (file) => {
+    files.map(async (file) => {
       const response = await fetch(new URL(file, scope), { cache: 'no-cache' });
       if (!response.ok) throw new Error(`${file}: ${response.status}`);
       const headers = new Headers(response.headers);
@@ -39,6 +39,10 @@ async function keepAll() {
 async function dropOthers() {
   for (const name of await self.caches.keys()) {
     if (name.startsWith(PREFIX) && name !== NAME) await self.caches.delete(name);
+  }
+  const models = await self.caches.open(`softsearch models ${scope.pathname}`);
+  for (const { url } of await models.keys()) {
+    if (!files.includes(new URL('manifest.json', url).pathname.slice(scope.pathname.length))) await models.delete(url);
   }
 }
 

@@ -1,4 +1,4 @@
-"""Command line of the runtime, without torch: translate lines, score translations and verify bundles.
+"""Command line of the runtime, without torch: translate lines, score translations, verify bundles and write a site.
 
 Exit codes: 0 success, 1 an error with its message on standard error, 2 wrong usage, 130 interrupted, 143 terminated.
 """
@@ -6,6 +6,7 @@ Exit codes: 0 success, 1 an error with its message on standard error, 2 wrong us
 import argparse
 import hashlib
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -144,6 +145,19 @@ def _bench(arguments: argparse.Namespace) -> None:
         print(line, flush=True)
 
 
+def _web(arguments: argparse.Namespace) -> None:
+    from softsearch.runtime.web.site import write_site
+
+    folder = arguments.out
+    sizes = write_site(arguments.bundles, folder, arguments.examples)
+    models = sum(size for file, size in sizes.items() if file.startswith("models/"))
+    print(
+        f"{folder}: {(sum(sizes.values()) - models) / 1e6:.1f} MB and {models / 1e6:.1f} MB of models; put it on any "
+        f"static host, or open it here:\n  {Path(sys.executable).name} -m http.server --directory "
+        f"{shlex.quote(str(folder))} 8000\nthen http://localhost:8000 (not the files: browsers refuse to run them)"
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="softsearch", description="Translate with an exported bundle.", epilog=_LAB)
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
@@ -185,6 +199,16 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain, gzip or xz)")
     add_options(bench, "--search", "--beam", "--threads", "--provider")
     bench.set_defaults(run=_bench)
+
+    web = commands.add_parser(
+        "web",
+        help="write a site that translates in the browser",
+        description="Write a folder for any static web host: its page translates on the visitor's machine.",
+    )
+    web.add_argument("bundles", type=Path, nargs="+", metavar="BUNDLE", help="folder of an export with format=single")
+    web.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the site; an older one is replaced")
+    web.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one a line")
+    web.set_defaults(run=_web)
     return parser
 
 
