@@ -16,13 +16,14 @@ const options = {
   outdir: fresh,
   bundle: true,
   minify: true,
-  format: 'esm',
   target: 'es2022',
   legalComments: 'eof',
   conditions: ['onnxruntime-web-use-extern-wasm'], // ONNX Runtime loads its wasm as a file of the site
   logLevel: 'warning',
 };
-await build({ ...options, entryPoints: { main: 'ui/main.js', worker: 'worker/worker.js', style: 'style.css' } });
+const page = { main: 'ui/main.js', local: 'backends/local.js', style: 'style.css' }; // local.js is imported by tests too
+await build({ ...options, entryPoints: page, format: 'esm', splitting: true });
+await build({ ...options, entryPoints: ['worker/worker.js'], entryNames: '[name]', format: 'esm' });
 await build({ ...options, entryPoints: ['service-worker.js'], format: 'iife' });
 await cp(join(here, 'index.html'), join(fresh, 'index.html'));
 for (const name of ['ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm']) {

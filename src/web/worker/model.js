@@ -1,45 +1,14 @@
 // A model: its tokenizers and its graph, in which the search is.
 
-import { Tokenizer } from '@huggingface/tokenizers';
 import * as ort from 'onnxruntime-web/wasm';
 import { readFile, readManifest } from './files.js';
+import { TextTokenizer } from './tokenizer.js';
 
-const SPECIALS = ['<pad>', '<unk>', '<s>', '</s>'];
 const MAX_THREADS = 4; // more only wait for each other at the small products of one sentence
 
 ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency, MAX_THREADS) : 1;
 ort.env.wasm.wasmPaths = new URL('./', self.location).href;
 ort.env.logLevel = 'error';
-
-/** A side's tokenizer, with the ids and pieces of SentencePiece. */
-export class TextTokenizer {
-  /** @param {object} json tokenizer.json */
-  constructor(json) {
-    this.tokenizer = new Tokenizer(json, { clean_up_tokenization_spaces: false });
-    // Tags are written in the vocabulary as single characters, which the decoder turns back.
-    this.replacements = json.decoder.decoders
-      .filter(({ type, pattern }) => type === 'Replace' && pattern.String)
-      .map(({ pattern, content }) => [pattern.String, content])
-      .filter(([from]) => from !== '\u2581');
-  }
-
-  /** Token ids, EOS at the end. */
-  encode(text) {
-    return this.tokenizer.encode(text).ids;
-  }
-
-  decode(ids) {
-    return this.tokenizer.decode(ids, { skip_special_tokens: true });
-  }
-
-  pieces(ids) {
-    return ids.map((id) => SPECIALS[id] ?? this.shown(this.tokenizer.id_to_token(id)));
-  }
-
-  shown(piece) {
-    return this.replacements.reduce((text, [from, to]) => text.replaceAll(from, to), piece);
-  }
-}
 
 export class Model {
   /**
