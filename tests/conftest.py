@@ -2,12 +2,17 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from tests.torchlib import read_torchlib_once
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,6 +31,16 @@ def pytest_collection_finish() -> None:
 def repo_root() -> Path:
     """The repository, for tests that run its commands or read its files."""
     return ROOT
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chrome"]:
+    """Chromium without a window; tests that ask for it are skipped where there is none."""
+    from tests.browser import start
+
+    started = start(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.quit()
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,7 @@ import * as ort from 'onnxruntime-web/wasm';
 import { readFile, readManifest } from './files.js';
 import { TextTokenizer } from './tokenizer.js';
 
-const MAX_THREADS = 4; // more only wait for each other at the small products of one sentence
-
-ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency, MAX_THREADS) : 1;
+// In a page that is cross-origin isolated, ONNX Runtime takes a thread for every second core, at most 4.
 ort.env.wasm.wasmPaths = new URL('./', self.location).href;
 ort.env.logLevel = 'error';
 

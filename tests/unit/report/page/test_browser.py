@@ -1,77 +1,29 @@
 """The page in a real browser: it is shown as meant, and its list sorts, filters, turns pages and marks words."""
 
-import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions, Keys
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from softsearch.report.page import write_page
+from tests.browser import complaints, view
 from tests.unit.report.page.pages import EVIL, whole_report
 
 pytestmark = pytest.mark.slow
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-extensions",
-    "--no-first-run",
-    "--hide-scrollbars",
-)
+OWN = "/report.html"
 FIRST = "document.querySelector('#sentences .sentence')"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    programs = [path for path in map(shutil.which, BROWSERS) if path]
-    driver = shutil.which("chromedriver")
-    if not programs or driver is None:
-        pytest.skip("no Chromium or no chromedriver on the PATH; on Debian install chromium and chromium-driver")
-    options = ChromeOptions()
-    options.binary_location = programs[0]
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = Chrome(options, Service(driver))
-    yield started
-    started.quit()
 
 
 @pytest.fixture
 def shown(browser: Chrome, tmp_path: Path) -> Chrome:
     path = write_page(whole_report(tmp_path), tmp_path)
-    complaints(browser)  # of the test before
+    complaints(browser, OWN)  # of the test before
     view(browser, 1280)
     browser.get(path.as_uri())
     return browser
-
-
-def view(browser: Chrome, width: int, *, scheme: str = "light", media: str = "screen") -> None:
-    """Sets the window's width in CSS pixels, the colour scheme and the medium."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
-
-
-def complaints(browser: Chrome) -> list[str]:
-    """Errors, violations of the page's policy, and every address but the page's own that was asked for."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    foreign = [url for url in urls if not url.startswith(("data:", "chrome:")) and not url.endswith("/report.html")]
-    return [entry["message"] for entry in browser.get_log("browser")] + foreign
 
 
 def value(browser: Chrome, expression: str) -> Any:
@@ -104,14 +56,14 @@ def test_it_is_whole_and_asks_for_nothing(shown: Chrome) -> None:
     assert value(shown, "document.querySelector('#alignments img').naturalWidth") > 100
     assert len(numbers(shown)) == 20
     assert shown.title.startswith("test <2016>")
-    assert complaints(shown) == []
+    assert complaints(shown, OWN) == []
 
 
 def test_no_text_is_run_and_the_policy_is_in_force(shown: Chrome) -> None:
     assert value(shown, f"{FIRST}.querySelector('dd').textContent") == EVIL
     shown.execute_script("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title = 1\">')")
     shown.execute_async_script("fetch('https://example.com').catch(() => null).then(arguments[0])")
-    assert "Content Security Policy" in "\n".join(complaints(shown))
+    assert "Content Security Policy" in "\n".join(complaints(shown, OWN))
     assert shown.title.startswith("test <2016>")
 
 

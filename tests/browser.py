@@ -1,0 +1,54 @@
+"""Chromium without a window, for tests of pages; the fixture ``browser`` of conftest.py starts it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--no-first-run",
+    "--hide-scrollbars",
+)
+
+
+def start(profile: Path) -> Chrome:
+    """Starts the browser with an empty profile; skips the test where there is none."""
+    programs = [path for path in map(shutil.which, BROWSERS) if path]
+    driver = shutil.which("chromedriver")
+    if not programs or driver is None:
+        pytest.skip("no Chromium or no chromedriver on the PATH; on Debian install chromium and chromium-driver")
+    options = ChromeOptions()
+    options.binary_location = programs[0]
+    for option in (*OPTIONS, f"--user-data-dir={profile}"):
+        options.add_argument(option)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return Chrome(options, Service(driver))
+
+
+def view(browser: Chrome, width: int, *, scheme: str = "light", media: str = "screen") -> None:
+    """Sets the window's width in CSS pixels, the colour scheme and the medium."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+
+
+def complaints(browser: Chrome, own: str) -> list[str]:
+    """Errors, violations of the page's policy, and every address that was asked for and has nothing of ``own``."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    foreign = [url for url in urls if not url.startswith(("data:", "chrome:")) and own not in url]
+    return [entry["message"] for entry in browser.get_log("browser")] + foreign
