@@ -2,7 +2,12 @@
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
@@ -24,18 +29,34 @@ OPTIONS = (
 )
 
 
-def start(profile: Path) -> Chrome:
-    """Starts the browser with an empty profile; skips the test where there is none."""
+def start(profile: Path, *more: str) -> Chrome:
+    """Starts the browser with an empty profile and more options; skips the test where there is none."""
     programs = [path for path in map(shutil.which, BROWSERS) if path]
     driver = shutil.which("chromedriver")
     if not programs or driver is None:
         pytest.skip("no Chromium or no chromedriver on the PATH; on Debian install chromium and chromium-driver")
     options = ChromeOptions()
     options.binary_location = programs[0]
-    for option in (*OPTIONS, f"--user-data-dir={profile}"):
+    for option in (*OPTIONS, f"--user-data-dir={profile}", *more):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return Chrome(options, Service(driver))
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+        pass
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """Serves the files of a folder while the context lasts; gives the address, with a slash at its end."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=folder)) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
 
 
 def view(browser: Chrome, width: int, *, scheme: str = "light", media: str = "screen") -> None:

@@ -44,6 +44,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chrome"]:
 
 
 @pytest.fixture(scope="session")
+def page(repo_root: Path) -> Path:
+    """The folder of the built page; tests that ask for it are skipped where it cannot be built."""
+    from hatch_build import is_stale
+
+    built = repo_root / "src" / "softsearch" / "runtime" / "web" / "assets"
+    if not built.is_dir():
+        pytest.skip("the page is not built; install Node.js 20 and run `make web`")
+    assert not is_stale(repo_root), "the page is older than src/web; run `make web`"
+    return built
+
+
+@pytest.fixture(scope="session")
 def multi30k_dir() -> Path:
     """The folder with Multi30k's gzipped text; tests that ask for it are skipped where there is none."""
     named = os.environ.get("SOFTSEARCH_MULTI30K")

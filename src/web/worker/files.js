@@ -6,7 +6,7 @@ const root = new URL('./', self.location);
 
 /** The manifest of a model. */
 export async function readManifest(name) {
-  return JSON.parse(new TextDecoder().decode(await download(`models/${name}/manifest.json`)));
+  return JSON.parse(new TextDecoder().decode(await download(`models/${name}/manifest.json`, 'no-cache')));
 }
 
 /**
@@ -28,15 +28,16 @@ export async function readFile(path, entry, onProgress) {
       return content;
     }
   }
-  const content = await download(path, entry.bytes, onProgress);
-  if (!(await fits(content, entry))) {
-    throw new UserError(
-      `${path} is not the file that its manifest names; reload the page, and if that does not help, the site must be written again.`,
-    );
+  for (const mode of ['no-cache', 'reload']) {
+    const content = await download(path, mode, entry.bytes, onProgress);
+    if (!(await fits(content, entry))) continue; // what the browser kept, perhaps
+    await cache?.delete(new URL(path, root), { ignoreSearch: true }); // of an earlier version
+    await cache?.put(key, new Response(content)).catch(() => {}); // no room: it is fetched each time
+    return content;
   }
-  await cache?.delete(new URL(path, root), { ignoreSearch: true }); // of an earlier version
-  await cache?.put(key, new Response(content)).catch(() => {}); // no room: it is fetched each time
-  return content;
+  throw new UserError(
+    `${path} is not the file that its manifest names; reload the page, and if that does not help, the site must be written again.`,
+  );
 }
 
 // Browsers have the cache and hashes on https and localhost alone; elsewhere a size must do.
@@ -51,10 +52,10 @@ async function fits(content, { bytes, sha256 }) {
   return [...digest].map((byte) => byte.toString(16).padStart(2, '0')).join('') === sha256;
 }
 
-async function download(path, bytes, onProgress = () => {}) {
+async function download(path, mode, bytes, onProgress = () => {}) {
   let response;
   try {
-    response = await fetch(new URL(path, root), { cache: 'no-cache' });
+    response = await fetch(new URL(path, root), { cache: mode });
   } catch {
     throw new UserError(`${path} cannot be fetched; check the network, a model is kept once it was loaded.`);
   }
