@@ -59,6 +59,16 @@ def test_the_wheel_holds_templates_styles_configs_and_types(wheel: Path) -> None
     assert {"softsearch/py.typed", "softsearch/configs/train.yaml"} <= files
 
 
+def test_the_wheel_holds_the_page_so_that_sites_need_no_node(wheel: Path, page: Path, tmp_path: Path) -> None:
+    packages = install(wheel, tmp_path / "environment")
+    link_requirements(packages, "")
+    single = ROOT / "tests" / "golden" / "single"
+    done = run(tmp_path / "environment", "web", str(single), "--out", "site", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = {path.name for path in (tmp_path / "site").iterdir()}
+    assert {path.name for path in page.iterdir()} | {"models", "site.json"} == written
+
+
 def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(wheel: Path, tmp_path: Path) -> None:
     packages = install(wheel, tmp_path / "environment")
     installed = [path for path in sys.path if path.endswith("site-packages")]  # the lab; editable installs stay out
