@@ -155,6 +155,27 @@ def test_nobody_else_is_asked(site: Path, tmp_path: Path) -> None:
     assert not [url for url in urls if not url.startswith(address)]
 
 
+def test_plain_http_does_without_what_browsers_keep_for_https(site: Path, tmp_path: Path) -> None:
+    """There is no cache, no hash and no service worker."""
+    browser = start(tmp_path / "profile", "--host-resolver-rules=MAP host.test 127.0.0.1")
+    try:
+        browser.set_script_timeout(60)
+        with serve(site) as address:
+            browser.get(address.replace("127.0.0.1", "host.test"))
+            assert not browser.execute_script("return isSecureContext")
+            assert len(translate(browser, "one")) == 1
+            assert complaints(browser, browser.current_url) == []
+    finally:
+        browser.quit()
+
+
+def test_a_browser_that_is_too_old_is_told_so(shown: Chrome) -> None:
+    shown.execute_script("WebAssembly.validate = () => false")
+    assert translate(shown, "one") == (
+        "This browser has no WebAssembly SIMD, which the models need; use a newer browser."
+    )
+
+
 def test_nothing_else_can_be_asked(shown: Chrome) -> None:
     shown.execute_async_script("fetch('https://example.com').catch(() => null).then(arguments[0])")
     assert "Content Security Policy" in "\n".join(complaints(shown, shown.current_url))

@@ -17,6 +17,7 @@ export async function open(site, onProgress) {
   if (typeof WebAssembly !== 'object' || !WebAssembly.validate(SIMD)) {
     throw new Error('This browser has no WebAssembly SIMD, which the models need; use a newer browser.');
   }
+  let kept;
   const clients = new Map(); // model name -> Client
   const client = (name) => {
     if (!site.models.some((model) => model.name === name)) throw new Error(`There is no model ${name} on this site.`);
@@ -27,7 +28,7 @@ export async function open(site, onProgress) {
     /** Loads a model before it is used; resolves when it can translate. */
     async load(name) {
       await client(name).ready;
-      keepOffline();
+      kept ??= keepOffline();
     },
     /** Yields results, the last with `final: true`; ends without one when `signal` is aborted. */
     async *translate({ model, text, beam, nBest, signal }) {
@@ -105,8 +106,10 @@ class Client {
 }
 
 // After a model is there, so that the first visit does not wait for two downloads at once.
-function keepOffline() {
-  navigator.serviceWorker?.register('service-worker.js', { updateViaCache: 'none' }).catch((error) => {
+async function keepOffline() {
+  try {
+    await navigator.serviceWorker?.register('service-worker.js', { updateViaCache: 'none' });
+  } catch (error) {
     console.warn(`The page will not work offline: ${error.message}`);
-  });
+  }
 }
