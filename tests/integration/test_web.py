@@ -1,6 +1,7 @@
 """A site in a real browser: its models translate as the runtime does, also without a network, and ask nobody else."""
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -37,13 +38,25 @@ const [requests, done] = arguments;
   return answers;
 })().then(done, (error) => done(error.message));
 """
+# Before the script of a worker: another number of cores, and the names of the threads that are started.
+FOUR_CORES = """
+Object.defineProperty(navigator, 'hardwareConcurrency', { value: 4 });
+const threads = [];
+self.Worker = class extends Worker {
+  constructor(url, options) {
+    super(url, options);
+    threads.push(options.name);
+    new BroadcastChannel('threads').postMessage(threads);
+  }
+};
+"""
 READY = "navigator.serviceWorker.ready.then(() => arguments[0](true))"
 
 
 @pytest.fixture
 def site(page: Path, tmp_path: Path) -> Path:
     del page
-    write_site([GOLDEN / "single"], tmp_path / "pages" / "site")
+    write_site([GOLDEN / "single"] * 2, tmp_path / "pages" / "site")
     return tmp_path / "pages" / "site"
 
 
@@ -117,11 +130,45 @@ def test_it_works_offline_and_with_threads_once_it_was_loaded(shown: Chrome, hos
     assert complaints(shown, shown.current_url) == []
 
 
+def test_a_host_of_four_cores_gets_two_threads(shown: Chrome, site: Path) -> None:
+    """Under the headers that the service worker adds: they could forbid the threads' scripts."""
+    worker = site / "worker.js"
+    worker.write_text(FOUR_CORES + worker.read_text(encoding="utf-8"), encoding="utf-8")
+    assert len(translate(shown, "one")) == 1
+    assert shown.execute_async_script(READY)
+    shown.refresh()
+    shown.execute_script("new BroadcastChannel('threads').onmessage = ({ data }) => (window.threads = data)")
+    assert len(translate(shown, "one")) == 1
+    assert shown.execute_script("return window.threads") == ["em-pthread"]
+    assert complaints(shown, shown.current_url) == []
+
+
+def test_two_models_translate_at_the_same_time(shown: Chrome) -> None:
+    text = sentences()[0]
+    translate(shown, text)
+    script = """
+    const [requests, done] = arguments;
+    const last = async (request) => {
+      let found;
+      for await (found of window.tested.translate(request));
+      return found;
+    };
+    Promise.all(requests.map(last)).then(done, (error) => done(error.message));
+    """
+    requests = [{"model": name, "text": text, "beam": BEAM, "nBest": 1} for name in ("single", "single-2")]
+    answers = shown.execute_async_script(script, requests)
+    assert isinstance(answers, list), answers
+    one, other = answers
+    assert one == other == translate(shown, text, n_best=1)[0][-1]
+
+
 def test_a_newer_version_takes_the_place_of_the_older_one(shown: Chrome, site: Path, tmp_path: Path) -> None:
     translate(shown, "four")
     assert shown.execute_async_script(READY)
     (tmp_path / "examples").write_text("four\n")
     write_site([GOLDEN / "single"], site, tmp_path / "examples")
+    for path in site.rglob("*"):  # what is as old as before, to the second, is not sent again
+        os.utime(path, (path.stat().st_mtime + 10,) * 2)
     shown.execute_async_script(
         "navigator.serviceWorker.ready.then(async (it) => { await it.update(); const worker = it.installing; "
         "if (worker) await new Promise((end) => (worker.onstatechange = end)); arguments[0](); })"
