@@ -10,7 +10,10 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-INSTALL = ("npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--fetch-retries=0")
+INSTALL = (
+    *("npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund"),
+    *("--fetch-retries=0", "--fetch-timeout=30000"),  # ms; an installation does not wait long for a page
+)
 BUILD = ("npm", "run", "build")
 _TIMEOUT = 300.0  # s
 

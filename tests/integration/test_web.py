@@ -185,16 +185,12 @@ def test_a_newer_version_takes_the_place_of_the_older_one(shown: Chrome, site: P
 def test_nobody_else_is_asked(site: Path, tmp_path: Path) -> None:
     """By the browser's own log of the network: that of the page lacks the requests of workers."""
     log = tmp_path / "net.json"
-    browser = start(tmp_path / "profile", f"--log-net-log={log}")
-    try:
+    with start(tmp_path / "profile", f"--log-net-log={log}") as browser, serve(site) as address:
         browser.set_script_timeout(60)
-        with serve(site) as address:
-            for _ in range(2):  # before and with the service worker
-                browser.get(address)
-                assert len(translate(browser, "one")) == 1
-                assert browser.execute_async_script(READY)
-    finally:
-        browser.quit()
+        for _ in range(2):  # before and with the service worker
+            browser.get(address)
+            assert len(translate(browser, "one")) == 1
+            assert browser.execute_async_script(READY)
     events = [event.get("params", {}) for event in json.loads(log.read_bytes())["events"]]
     requests = [event for event in events if "url" in event]
     urls = {request["url"] for request in requests if request.get("initiator") == address.rstrip("/")}
@@ -204,16 +200,15 @@ def test_nobody_else_is_asked(site: Path, tmp_path: Path) -> None:
 
 def test_plain_http_does_without_what_browsers_keep_for_https(site: Path, tmp_path: Path) -> None:
     """There is no cache, no hash and no service worker."""
-    browser = start(tmp_path / "profile", "--host-resolver-rules=MAP host.test 127.0.0.1")
-    try:
+    with (
+        start(tmp_path / "profile", "--host-resolver-rules=MAP host.test 127.0.0.1") as browser,
+        serve(site) as address,
+    ):
         browser.set_script_timeout(60)
-        with serve(site) as address:
-            browser.get(address.replace("127.0.0.1", "host.test"))
-            assert not browser.execute_script("return isSecureContext")
-            assert len(translate(browser, "one")) == 1
-            assert complaints(browser, browser.current_url) == []
-    finally:
-        browser.quit()
+        browser.get(address.replace("127.0.0.1", "host.test"))
+        assert not browser.execute_script("return isSecureContext")
+        assert len(translate(browser, "one")) == 1
+        assert complaints(browser, browser.current_url) == []
 
 
 def test_a_browser_that_is_too_old_is_told_so(shown: Chrome) -> None:
@@ -221,6 +216,19 @@ def test_a_browser_that_is_too_old_is_told_so(shown: Chrome) -> None:
     assert translate(shown, "one") == (
         "This browser has no WebAssembly SIMD, which the models need; use a newer browser."
     )
+
+
+def test_a_search_without_memory_says_so_and_the_next_one_is_served(site: Path, tmp_path: Path) -> None:
+    with (
+        start(tmp_path / "profile", "--js-flags=--wasm-max-mem-pages=600") as browser,
+        serve(site) as address,
+    ):  # of 64 KiB
+        browser.set_script_timeout(60)
+        browser.get(address)
+        assert translate(browser, "forty-five dollars " * 30, beam=140) == (
+            "The browser has not enough memory for single; close other tabs, or use a smaller beam or model."
+        )
+        assert len(translate(browser, "one")) == 1
 
 
 def test_nothing_else_can_be_asked(shown: Chrome) -> None:

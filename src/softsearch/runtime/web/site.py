@@ -82,7 +82,7 @@ def model_names(paths: Sequence[Path]) -> list[str]:
     """A name for each bundle: its folder's, made safe for addresses and unique, also where case makes no difference."""
     names: list[str] = []
     for path in paths:
-        stem = _UNSAFE.sub("-", path.resolve().name).strip(".-") or "model"
+        stem = _UNSAFE.sub("-", path.resolve().name).strip("._-") or "model"
         taken = {name.casefold() for name in names}
         tries = (stem, *(f"{stem}-{number}" for number in range(2, len(paths) + 2)))
         names.append(next(name for name in tries if name.casefold() not in taken))
