@@ -26,9 +26,9 @@ await build({ ...options, entryPoints: page, format: 'esm', splitting: true });
 await build({ ...options, entryPoints: ['worker/worker.js'], entryNames: '[name]', format: 'esm' });
 await build({ ...options, entryPoints: ['service-worker.js'], format: 'iife' });
 await cp(join(here, 'index.html'), join(fresh, 'index.html'));
-for (const name of ['ort-wasm-simd-threaded.mjs', 'ort-wasm-simd-threaded.wasm']) {
-  await cp(join(packages, 'onnxruntime-web/dist', name), join(fresh, name));
-}
+const ort = join(packages, 'onnxruntime-web/dist/ort-wasm-simd-threaded');
+await cp(`${ort}.wasm`, join(fresh, 'ort.wasm'));
+await cp(`${ort}.mjs`, join(fresh, 'ort.js')); // not every host knows what .mjs is
 await writeFile(join(fresh, 'LICENSES.txt'), await licenses());
 await rm(target, { recursive: true, force: true });
 await rename(fresh, target);

@@ -219,10 +219,8 @@ def test_a_browser_that_is_too_old_is_told_so(shown: Chrome) -> None:
 
 
 def test_a_search_without_memory_says_so_and_the_next_one_is_served(site: Path, tmp_path: Path) -> None:
-    with (
-        start(tmp_path / "profile", "--js-flags=--wasm-max-mem-pages=600") as browser,
-        serve(site) as address,
-    ):  # of 64 KiB
+    pages = "--js-flags=--wasm-max-mem-pages=600"  # of 64 KiB
+    with start(tmp_path / "profile", pages) as browser, serve(site) as address:
         browser.set_script_timeout(60)
         browser.get(address)
         assert translate(browser, "forty-five dollars " * 30, beam=140) == (

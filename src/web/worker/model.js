@@ -5,7 +5,7 @@ import { readFile, readManifest } from './files.js';
 import { TextTokenizer } from './tokenizer.js';
 
 // In a page that is cross-origin isolated, ONNX Runtime takes a thread for every second core, at most 4.
-ort.env.wasm.wasmPaths = new URL('./', self.location).href;
+ort.env.wasm.wasmPaths = { mjs: new URL('ort.js', self.location).href, wasm: new URL('ort.wasm', self.location).href };
 ort.env.logLevel = 'error';
 
 export class Model {
