@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -165,6 +166,11 @@ def test_the_demo_reaches_its_goal(tmp_path: Path) -> None:
     assert (tmp_path / "logs/demo/alignments.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "exports/demo/manifest.json").is_file()
     assert "held-out sentences exactly right" in done.stdout
+    program, *site = shlex.split(done.stdout.rpartition("\n$ ")[2])
+    assert program.endswith("softsearch")
+    done = subprocess.run([sys.executable, "-m", "softsearch", *site], cwd=tmp_path, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert done.returncode == 0 or "the page is not built" in done.stderr, done.stderr
 
 
 def _base_closure() -> set[str]:

@@ -14,7 +14,7 @@ from softsearch.app.results import read_metrics
 from softsearch.report.heatmap import draw_alignments
 
 RUN = Path("logs/demo")
-BUNDLE = Path("exports/demo")
+BUNDLE, SINGLE = Path("exports/demo"), Path("exports/demo-single")
 LINES = (
     "thursday october the seventh nineteen sixty-five at five seventeen in the morning",
     "twenty-one years ago at ten fifty-one in the morning",
@@ -35,12 +35,15 @@ def demo() -> int:
     """Runs every command as a user would type it, until one fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
     checkpoint, alignments = RUN / "checkpoints" / "best.ckpt", RUN / "alignments.jsonl"
-    heatmap = RUN / "alignments.png"
+    heatmap, examples = RUN / "alignments.png", RUN / "examples.txt"
     _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
     _run("evaluate", f"ckpt={checkpoint}", f"hydra.run.dir={RUN / 'evaluate'}")
     _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
     _run("verify", str(BUNDLE))
-    output = _run("translate", str(BUNDLE), "--alignments", str(alignments), text="".join(f"{x}\n" for x in LINES))
+    _run("export", f"ckpt={checkpoint}", f"out={SINGLE}", "format=single")
+    text = "".join(f"{line}\n" for line in LINES)
+    examples.write_text(text, encoding="utf-8")
+    output = _run("translate", str(BUNDLE), "--alignments", str(alignments), text=text)
     first = json.loads(alignments.read_text(encoding="utf-8").splitlines()[0])
     draw_alignments(np.array(first["matrix"]), first["src_pieces"], first["tgt_pieces"], heatmap)
     print_rows(("source", "translation by the torch-free runtime"), zip(LINES, output.splitlines(), strict=True))
@@ -54,15 +57,18 @@ def demo() -> int:
         RUN / "evaluate" / "report.html": "the evaluation",
         heatmap: "a picture of the attention",
         BUNDLE: "the bundle for deployment",
+        SINGLE: "the same for browsers and other languages",
     }
     print_rows(("written", "what"), ((str(path), what) for path, what in written.items()))
+    program = "softsearch" if shutil.which("softsearch") else str(Path(sys.executable).with_name("softsearch"))
+    console.print("\nThis writes a page that translates in the browser, and says how to open it:")
+    _show(program, "web", str(SINGLE), "--examples", str(examples), "--out", str(RUN / "site"))
     return 0
 
 
 def _run(*arguments: str, text: str | None = None) -> str:
     """Shows and runs a command; with ``text`` as its input, its output is returned instead of shown."""
-    shown = shlex.join(["softsearch", *arguments])
-    console.print(f"\n$ {shown}", style="bold", soft_wrap=True, highlight=False)
+    shown = _show("softsearch", *arguments)
     done = subprocess.run(
         [sys.executable, "-m", "softsearch", *arguments],
         input=text,
@@ -74,3 +80,10 @@ def _run(*arguments: str, text: str | None = None) -> str:
         console.print(f"{shown} failed with exit code {done.returncode}", style="red", soft_wrap=True)
         raise SystemExit(1)
     return done.stdout or ""
+
+
+def _show(*command: str) -> str:
+    """Prints a command as a user would type it, and returns it."""
+    shown = shlex.join(command)
+    console.print(f"\n$ {shown}", style="bold", soft_wrap=True, highlight=False)
+    return shown
