@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
@@ -104,6 +104,12 @@ class Manifest:
     def is_single(self) -> bool:
         """Whether the graph is one for other languages, with the search inside, which softsearch does not run."""
         return "model" in self.graphs
+
+    @property
+    def text_form(self) -> Literal["plain", "lc_tok"]:
+        """The form of the text that the model was trained on; ``lc_tok`` is lower-cased and tokenized."""
+        recorded = (self.trained("config.data.variant"), self.trained("config.data.text_form"))
+        return "lc_tok" if "lc_tok" in recorded else "plain"
 
     def trained(self, key: str) -> str:
         """A fact about the training by its dotted key, as text; "" if there is none."""

@@ -40,6 +40,7 @@ _PARAMETERS = {  # of the strategies, where an option has another name
 }
 _SIGNATURES = {kind: inspect.signature(strategy).parameters for kind, strategy in STRATEGIES.items()}
 _TYPE_NAMES = {bool: "True or False", int: "a whole number", float: "a number", str: "a string"}
+_ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
 # Limits of what a bundle recommends: a stranger's manifest must not make a host do any amount of work.
 _MAX_INTEGER, _MAX_NUMBER = 1 << 20, 100
 _MAX = {  # exceptions
@@ -185,12 +186,26 @@ def output_options(search: Search) -> OutputOptions:
     return search.options if isinstance(search, ExactSearch) else search
 
 
-def rows_of_a_sentence(search: Search) -> int:
-    """The number of hypotheses that a search extends at once."""
+def default_batch_tokens(search: Search) -> int:
+    """The most source tokens of a batch, padding included, unless the caller says another number."""
     options = output_options(search)
     if isinstance(options, Sampling):
-        return options.n_best
-    return options.beam if isinstance(options, SearchOptions) else 1
+        rows = options.n_best
+    else:
+        rows = options.beam if isinstance(options, SearchOptions) else 1
+    return max(1, _ROW_TOKENS // rows)
+
+
+def refuse_misplaced(given: Collection[str]) -> None:
+    """Refuses options of the command line that Python gives in another place.
+
+    Raises:
+        ConfigError: names the option.
+    """
+    if misplaced := {"prefix", "rescore"} & {*given}:
+        raise ConfigError(
+            f"{misplaced.pop()} is not an option here; see translate(prefixes=...), Translator(rescore=...)"
+        )
 
 
 def parameters(kind: str) -> dict[str, Any]:

@@ -67,7 +67,6 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
     manifest = bundle.manifest
     trained = manifest.trained
     parameters = trained("parameters").replace(",", "")
-    lower_cased = "lc_tok" in (trained("config.data.variant"), trained("config.data.text_form"))
     return System(
         name=bundle.path.resolve().name,
         origin=str(bundle.path),
@@ -80,7 +79,7 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
         ),
         parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
         size_bytes=sum(entry.size for entry in manifest.files.values()),
-        text_form="lc_tok" if lower_cased else "plain",
+        text_form=manifest.text_form,
         src_lang=trained("config.data.src_lang"),
         tgt_lang=trained("config.data.tgt_lang"),
         described=str(bundle.path),

@@ -9,7 +9,14 @@ from typing import Any
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.options import Search, check_options, make_search, needs_alignments, rows_of_a_sentence
+from softsearch.runtime.options import (
+    Search,
+    check_options,
+    default_batch_tokens,
+    make_search,
+    needs_alignments,
+    refuse_misplaced,
+)
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
     System,
@@ -30,7 +37,6 @@ from softsearch.text.corpus import is_blank
 from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
-_ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
 _MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
 _LINE_ENDS = re.compile(r"[\r\n]+")
 BundleLike = Bundle | Path | str
@@ -150,7 +156,7 @@ class Translator:
             )
         batch_tokens = self._batch_tokens
         if batch_tokens is None:
-            batch_tokens = max(1, _ROW_TOKENS // rows_of_a_sentence(strategy))
+            batch_tokens = default_batch_tokens(strategy)
         lines_of_parts = [self._encode(line, number) for number, line in enumerate(lines, first_line)]
         parts = [part for line in lines_of_parts for part in line]
         n_best_lists = translate_ids(
@@ -220,10 +226,7 @@ class Translator:
             if given:
                 raise ConfigError(f"search is a strategy with options of its own; leave out {', '.join(given)}")
             return search
-        if misplaced := {"prefix", "rescore"} & given.keys():
-            raise ConfigError(
-                f"{misplaced.pop()} is not an option here; see translate(prefixes=...), Translator(rescore=...)"
-            )
+        refuse_misplaced(given)
         kind = search or ("rerank" if self._rescorers else self.manifest.search_kind)
         rescorers = ["rescore"] if kind == "rerank" and self._rescorers else []
         check_options(kind, [*given, *rescorers])

@@ -1,0 +1,340 @@
+"""Dispatcher: requests in, results out; between them the lines of all clients are translated in common batches.
+
+A batch starts as soon as a worker is idle, so that a lone line never waits and batches form by themselves under load.
+One wait is worth its time: clients that have just got their answers often send the next lines within milliseconds, and
+a worker that took the first of these alone would make the others wait for it. So a worker that has answered N lines
+waits for N lines, or a full batch, but never longer than ``delay``.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import ConfigError, InputError, SoftsearchError
+from softsearch.runtime.facts import ModelFacts
+from softsearch.runtime.server.errors import (
+    DeadlineError,
+    InternalError,
+    LineError,
+    NotReadyError,
+    QueueFullError,
+    WorkerLostError,
+)
+from softsearch.runtime.server.line_queue import Group, Line, LineQueue, Request
+from softsearch.runtime.server.models import Model
+from softsearch.runtime.server.observer import Observer
+from softsearch.runtime.server.pool import Pool
+from softsearch.runtime.server.workers import Failure, Job, Worker, WorkerDiedError
+from softsearch.runtime.translation import Translation
+from softsearch.search.batching import cores
+from softsearch.search.forced_decoding import PairScore
+
+_MAX_TRIES = 2  # of lines whose worker dies
+_SMOOTHING = 0.1  # weight of the last batch in the mean speed
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of a dispatcher.
+
+    Args:
+        workers: processes, each of one thread; by default one for each core that this process may use.
+        queue: lines that may wait.
+        delay: seconds that a worker waits for a fuller batch after it has answered one.
+        deadline: seconds after which a request fails if a line of it has not begun.
+
+    Raises:
+        ConfigError: a limit is out of range.
+    """
+
+    workers: int = 0
+    queue: int = 2000
+    delay: float = 0.005
+    deadline: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 0), ("queue", 1), ("delay", 0.0), ("deadline", 0.0)):
+            value = getattr(self, name)
+            if not least <= value < float("inf"):
+                raise ConfigError(f"{name} is {value}, expected at least {least}; change {name}")
+
+
+class Dispatcher:
+    """Translates for many clients at once; belongs to one event loop.
+
+    Args:
+        bundles: the folder of each model, by the name that clients use.
+        limits: of the queue and the batches.
+        observer: is told what happens.
+    """
+
+    def __init__(
+        self, bundles: Mapping[str, Path], limits: Limits | None = None, observer: Observer | None = None
+    ) -> None:
+        self.limits, self._observer = limits or Limits(), observer or Observer()
+        self._size = self.limits.workers or cores()
+        self._pool = Pool(bundles, self._size, self._wake, self._observer.on_death)
+        self._queue = LineQueue()
+        self._retries: deque[list[Line]] = deque()  # of one request each, whose worker died
+        self._requests: set[Request] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._wakeup: asyncio.Handle | None = None
+        self._seconds_per_line = 0.0  # of all workers together, smoothed
+        self._open = False
+
+    @property
+    def models(self) -> dict[str, ModelFacts]:
+        """The facts of each model as it is served now, by name; empty before the start."""
+        return {name: model.facts for name, model in self._pool.models.items()}
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are taken and a worker is there to do them."""
+        return self._open and bool(self._pool.workers)
+
+    @property
+    def workers(self) -> int:
+        """The number of worker processes that are warm."""
+        return len(self._pool.workers)
+
+    @property
+    def waiting(self) -> int:
+        """The number of lines that wait."""
+        return len(self._queue)
+
+    async def start(self) -> None:
+        """Opens the worker processes and warms them up.
+
+        Raises:
+            BundleError: a bundle cannot be opened.
+            WorkerDiedError: a worker process died at its start, say because memory ran out.
+        """
+        await self._pool.start()
+        self._open = True
+
+    async def reload(self) -> None:
+        """Serves the bundles as they are on disk now; no request is lost.
+
+        New worker processes replace the old ones one after the other, so memory holds one more than usual.
+
+        Raises:
+            BundleError: a bundle cannot be opened; the old ones stay.
+            WorkerDiedError: a new worker process died; likewise.
+        """
+        await self._pool.reload()
+
+    async def stop(self) -> None:
+        """Takes no more requests, waits for those that are there, and ends the worker processes."""
+        self._open = False
+        while self._requests:
+            await asyncio.wait([request.future for request in self._requests])
+        while self._running:  # of clients that have left
+            await asyncio.wait(self._running)
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+        await self._pool.close()
+
+    async def translate(
+        self, model: str, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: Any
+    ) -> list[Translation]:
+        """Translates lines as :meth:`Translator.translate` does, in batches with the lines of other requests.
+
+        Cancelling it frees the lines that have not begun.
+
+        Args:
+            model: its name.
+            lines: the text.
+            prefixes: one for each line; "" for any.
+            options: ``search``, by its name, ``replace_unknown`` and those of the search.
+
+        Raises:
+            ConfigError: there is no such model, or an option is wrong.
+            InputError: ``lines`` is one string, there are more than the queue holds, or not as many prefixes.
+            LineError: a line cannot be translated.
+            QueueFullError: too many lines wait.
+            DeadlineError: a line had not begun at the deadline.
+            WorkerLostError: the request killed two workers.
+            InternalError: a worker raised an unexpected exception.
+            NotReadyError: the dispatcher has not started, or stops.
+        """
+        known = self._model(model)
+        _check_lists(lines=lines, prefixes=prefixes)
+        group = known.translation_group(options, prefixes=prefixes is not None)
+        return await self._run(group, lines, prefixes, known.count_tokens(lines))
+
+    async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
+        """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.
+
+        Raises:
+            SoftsearchError: as :meth:`translate`.
+        """
+        known = self._model(model)
+        _check_lists(src=src, tgt=tgt)
+        return await self._run(known.score_group(), src, tgt, known.count_tokens(src, tgt))
+
+    def _model(self, name: str) -> Model:
+        if not self._open:
+            raise NotReadyError("the server starts or stops; try again later")
+        if name not in self._pool.models:
+            raise ConfigError(f"there is no model {name!r}, expected one of {', '.join(self._pool.models)}")
+        return self._pool.models[name]
+
+    async def _run(
+        self, group: Group, texts: Sequence[str], others: Sequence[str] | None, tokens: Sequence[int]
+    ) -> list[Any]:
+        if not texts:
+            return []
+        self._check_room(len(texts))
+        loop = asyncio.get_running_loop()
+        request = Request(group, texts, others, tokens, loop.create_future(), loop.time())
+        self._queue.push(request.lines)
+        self._requests.add(request)
+        timer = loop.call_later(self.limits.deadline, self._expire, request)
+        self._wake()
+        try:
+            return await request.future
+        finally:
+            timer.cancel()
+            self._requests.discard(request)
+            self._drop(request)
+
+    def _check_room(self, lines: int) -> None:
+        if lines > self.limits.queue:
+            raise InputError(f"the request has {lines} lines, expected at most {self.limits.queue}; split it")
+        waiting = len(self._queue)
+        if waiting + lines > self.limits.queue:
+            raise QueueFullError(
+                f"{waiting} lines wait already, and {lines} more are above the limit of {self.limits.queue}; try again "
+                "later",
+                retry_after=waiting * self._seconds_per_line,
+            )
+
+    def _drop(self, request: Request) -> None:
+        """Takes the lines of a request that has ended out of the queue; a few may still be in a worker."""
+        if request.missing and (waiting := [line for line in request.lines if line in self._queue]):
+            self._queue.remove(waiting)
+            self._observer.on_lines(waiting[0].group.model, "dropped", len(waiting))
+
+    def _expire(self, request: Request) -> None:
+        waiting = sum(not line.begun for line in request.lines)
+        if waiting:
+            request.fail(
+                DeadlineError(
+                    f"{waiting} of {len(request.lines)} lines had not begun after {self.limits.deadline:g} s, because "
+                    "the server is busy; try again later, or send fewer"
+                )
+            )
+
+    def _wake(self) -> None:
+        """Starts batches in the next turn of the event loop, after all requests that arrive in this one."""
+        if self._wakeup is not None:
+            self._wakeup.cancel()
+        self._wakeup = asyncio.get_running_loop().call_soon(self._start_batches)
+
+    def _start_batches(self) -> None:
+        self._wakeup = None
+        loop, idle = asyncio.get_running_loop(), self._pool.idle
+        while idle and (lines := self._next_lines(idle[0], len(idle))):
+            task = loop.create_task(self._translate(idle.pop(0), lines))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    def _next_lines(self, worker: Worker, idle: int) -> list[Line]:
+        """The next batch for a worker, one of so many idle ones; none if it should wait."""
+        while self._retries:
+            if lines := [line for line in self._retries.popleft() if not line.request.future.done()]:
+                return lines
+        if not self._queue:
+            return []
+        batch, loop = self._queue.plan(idle), asyncio.get_running_loop()
+        patience = worker.freed + self.limits.delay - loop.time()
+        if len(self._queue) < worker.answered and not batch.full and patience > 0:
+            self._wakeup = loop.call_later(patience, self._start_batches)
+            return []
+        self._queue.remove(batch.lines)
+        return batch.lines
+
+    async def _translate(self, worker: Worker, lines: list[Line]) -> None:
+        """Lets a worker translate a batch."""
+        loop, group = asyncio.get_running_loop(), lines[0].group
+        began = loop.time()
+        for line in lines:
+            line.begun = True
+        job = Job(
+            group.kind,
+            group.model,
+            group.options,
+            [line.text for line in lines],
+            None if lines[0].other is None else [line.other or "" for line in lines],
+            [line.index + 1 for line in lines],
+        )
+        try:
+            answers = await worker.call(job)
+        except WorkerDiedError:
+            self._try_again(lines)
+            return
+        seconds = loop.time() - began
+        self._observe(lines, [began - line.arrived for line in lines], seconds)
+        worker.freed, worker.answered = loop.time(), len(lines)
+        self._pool.release(worker)
+        self._answer(lines, answers)
+
+    def _observe(self, lines: list[Line], waited: list[float], seconds: float) -> None:
+        own = seconds / len(lines) / self._size
+        self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)
+        self._observer.on_batch(lines[0].group.model, waited, len(lines) * max(line.tokens for line in lines), seconds)
+
+    def _answer(self, lines: list[Line], answers: list[Any]) -> None:
+        failed = 0
+        for line, answer in zip(lines, answers, strict=True):
+            if isinstance(answer, Failure):
+                failed += 1
+                line.request.fail(_error(line, answer))
+            else:
+                line.request.answer(line.index, answer)
+        for outcome, count in (("done", len(lines) - failed), ("failed", failed)):
+            if count:
+                self._observer.on_lines(lines[0].group.model, outcome, count)
+
+    def _try_again(self, lines: list[Line]) -> None:
+        """After the death of their worker lines get another try, each request by itself: one of them may be deadly."""
+        requests: dict[Request, list[Line]] = {}
+        for line in lines:
+            line.begun, line.tries = False, line.tries + 1
+            requests.setdefault(line.request, []).append(line)
+        for request, own in requests.items():
+            if own[0].tries < _MAX_TRIES:
+                self._retries.append(own)
+                continue
+            self._observer.on_lines(own[0].group.model, "lost", len(own))
+            request.fail(
+                WorkerLostError(
+                    f"{own[0].tries} worker processes died of this request, perhaps for want of memory; send fewer or "
+                    "shorter lines"
+                )
+            )
+        self._wake()
+
+
+def _check_lists(**arguments: Sequence[str] | None) -> None:
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise InputError(f"{name} is one string, expected a list of lines; put it into a list")
+    if len({len(value) for value in given.values()}) > 1:
+        numbers = " and ".join(f"{len(value)} {name}" for name, value in given.items())
+        raise InputError(f"{numbers} were given, expected as many of each")
+
+
+def _error(line: Line, failure: Failure) -> SoftsearchError:
+    if failure.cause == "config":
+        return ConfigError(failure.message)
+    if failure.cause == "line":
+        return LineError(line.index, failure.message)
+    _log.error("line %d of a request to model %s failed\n%s", line.index + 1, line.group.model, failure.message)
+    return InternalError(f"line {line.index + 1} failed for a reason that the log of the server holds")

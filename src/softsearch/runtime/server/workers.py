@@ -1,0 +1,227 @@
+"""Worker processes: each translates one batch at a time, with a single-threaded Translator for every model.
+
+Nothing is shared between processes but a pipe, so that one may die at any moment, and its death is the pipe's end.
+"""
+
+import asyncio
+import atexit
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from softsearch.errors import BundleError, ConfigError, InputError, SoftsearchError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.server.line_queue import Kind
+
+if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
+    from softsearch.runtime.translator import Translator
+
+# Not fork: a copy of a process with threads, an event loop and sockets is unsafe.
+_CONTEXT = multiprocessing.get_context("spawn")
+_KILL_AFTER = 30.0  # seconds that an idle worker has to end by itself
+
+
+class Job(NamedTuple):
+    """A batch for a worker."""
+
+    kind: Kind
+    model: str
+    options: dict[str, Any]
+    lines: list[str]
+    others: list[str] | None  # prefixes, or translations to score
+    numbers: list[int]  # of the lines in their requests, from 1
+
+
+class Failure(NamedTuple):
+    """Why a line has no result."""
+
+    cause: Literal["line", "config", "internal"]
+    message: str  # of an internal one, the traceback
+
+
+class WorkerDiedError(SoftsearchError):
+    """A worker process ended before it answered."""
+
+
+class Worker:
+    """A worker process, seen from the main process; belongs to the event loop that it is opened in."""
+
+    def __init__(self, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+        self.freed, self.answered = 0.0, 0  # for the dispatcher: when it was idle again, after how many lines
+        self.retired = False  # ends after its batch
+        self.exitcode: int | None = None  # of the process, after its end
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[Any] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._pipe, there = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_work, args=(there, dict(bundles), dict(sha256)), daemon=True)
+        with _signals_blocked():
+            self._process.start()
+        there.close()  # so that the process has the only copy, and the pipe ends with it
+        atexit.register(self.kill)  # before multiprocessing waits for a process that ignores SIGTERM
+        threading.Thread(target=self._receive, daemon=True, name=f"worker-{self.pid}").start()
+
+    @classmethod
+    async def open(cls, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> "Worker":
+        """Starts a process and waits until it is warm.
+
+        Args:
+            bundles: the folders, by the model's name.
+            sha256: the hashes of the bundles that it must find there.
+
+        Raises:
+            BundleError: a bundle cannot be opened, or is another one.
+            WorkerDiedError: the process died.
+        """
+        worker = cls(bundles, sha256)
+        try:
+            failure: Failure | None = await worker._answer
+        except BaseException:
+            worker.kill()
+            raise
+        if failure is not None:
+            await worker.close()
+            raise BundleError(failure.message)
+        return worker
+
+    @property
+    def pid(self) -> int | None:
+        """The process id."""
+        return self._process.pid
+
+    async def call(self, job: Job) -> list[Any]:
+        """Sends a batch, and returns a Translation, a PairScore or a Failure for each line.
+
+        Raises:
+            WorkerDiedError: the process died.
+        """
+        self._answer = self._loop.create_future()
+        if self.ended.done():
+            raise WorkerDiedError("a worker process died while it was idle")
+        with suppress(OSError):  # it dies: the receiver notices, too
+            self._pipe.send(job)
+        answers: list[Any] = await self._answer
+        return answers
+
+    async def close(self) -> None:
+        """Lets the idle process end."""
+        with suppress(OSError):
+            self._pipe.send(None)
+        done, _ = await asyncio.wait([self.ended], timeout=_KILL_AFTER)
+        if not done:
+            self.kill()
+            await self.ended
+
+    def kill(self) -> None:
+        """Ends the process at once."""
+        with suppress(ValueError):  # it has been closed
+            self._process.kill()
+
+    def _receive(self) -> None:
+        """Runs in a thread of its own until the process ends."""
+        with suppress(RuntimeError):  # the event loop is closed: nobody waits
+            try:
+                while True:
+                    self._loop.call_soon_threadsafe(self._set_answer, self._pipe.recv())
+            except (EOFError, OSError):
+                self._process.join()
+                self._loop.call_soon_threadsafe(self._set_ended, self._process.exitcode)
+
+    def _set_answer(self, answer: Any) -> None:
+        if not self._answer.done():
+            self._answer.set_result(answer)
+
+    def _set_ended(self, exitcode: int | None) -> None:
+        self.exitcode = exitcode
+        atexit.unregister(self.kill)
+        self._pipe.close()
+        self._process.close()
+        self.ended.set_result(None)
+        if not self._answer.done():
+            self._answer.set_exception(WorkerDiedError(f"a worker process died with exit code {exitcode}"))
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Processes that are started meanwhile never see SIGINT and SIGTERM, not even before they ignore them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _work(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
+    """The worker process: answers jobs until the main process sends None, closes the pipe or dies."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to every process: ours is told
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has gone
+        try:
+            translators = {name: _open(path, sha256[name]) for name, path in bundles.items()}
+        except SoftsearchError as error:
+            pipe.send(Failure("internal", str(error)))
+            return
+        pipe.send(None)
+        while (job := pipe.recv()) is not None:
+            pipe.send(_answer(translators[job.model], job))
+
+
+def _die_with_parent() -> None:
+    """Ends this process when the main process dies, even in the middle of a batch."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _open(path: Path, sha256: str) -> "Translator":
+    from softsearch.runtime.translator import Translator  # only here: it imports ONNX Runtime
+
+    bundle = Bundle.open(path)
+    if bundle.sha256 != sha256:
+        raise BundleError(f"bundle {path} was changed while it was opened; reload it")
+    translator = Translator(bundle, threads=1)
+    translator.translate(["."], max_length=2)  # ONNX Runtime allocates at the first call
+    return translator
+
+
+def _answer(translator: "Translator", job: Job) -> list[Any]:
+    """The results of a batch; if it fails, of its lines one by one, so that a bad line fails alone."""
+    try:
+        return list(_run(translator, job))
+    except ConfigError as error:
+        return [Failure("config", str(error))] * len(job.lines)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not reach the other lines
+        if len(job.lines) == 1:
+            return [_failure(error)]
+    answers: list[Any] = []
+    for index, number in enumerate(job.numbers):
+        others = None if job.others is None else [job.others[index]]
+        alone = job._replace(lines=[job.lines[index]], others=others, numbers=[number])
+        answers += _answer(translator, alone)
+    return answers
+
+
+def _run(translator: "Translator", job: Job) -> Sequence[Any]:
+    # The number is right for a line that is alone, and only then does a message with it leave this process.
+    if job.kind == "score":
+        assert job.others is not None
+        return translator.score(job.lines, job.others, names=("source", "target"), first_line=job.numbers[0])
+    return translator.translate(job.lines, prefixes=job.others, first_line=job.numbers[0], **job.options)
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, InputError):
+        return Failure("line", str(error))
+    return Failure("internal", "".join(traceback.format_exception(error)))
