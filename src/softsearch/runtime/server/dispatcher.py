@@ -8,6 +8,7 @@ waits for N lines, or a full batch, but never longer than ``delay``.
 
 import asyncio
 import logging
+import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -278,6 +279,8 @@ class Dispatcher:
         except WorkerDiedError:
             self._try_again(lines)
             return
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
+            answers = [Failure("internal", "".join(traceback.format_exception(error)))] * len(lines)
         seconds = loop.time() - began
         self._observe(lines, [began - line.arrived for line in lines], seconds)
         worker.freed, worker.answered = loop.time(), len(lines)

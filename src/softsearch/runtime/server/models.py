@@ -50,6 +50,8 @@ class Model:
         searched = {name: value for name, value in given.items() if name not in ("search", "replace_unknown")}
         kind = given.get("search", self._manifest.search_kind)
         refuse_misplaced(searched)
+        if not isinstance(given.get("replace_unknown", False), bool):
+            raise ConfigError("replace_unknown is a dictionary, expected true or false from a client")
         check_options(kind, searched)
         search = make_search(self._manifest, self._tgt_tokenizer, kind, searched)
         if (needs_alignments(search) or given.get("replace_unknown")) and not self.facts.has_attention:

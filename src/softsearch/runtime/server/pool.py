@@ -82,6 +82,8 @@ class Pool:
             await asyncio.gather(
                 *self._replacing, *self._ending, *(worker.close() for worker in self.workers), return_exceptions=True
             )
+        self.workers.clear()
+        self.idle.clear()
 
     def release(self, worker: Worker) -> None:
         """Takes a worker back after its batch."""

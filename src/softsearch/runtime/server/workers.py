@@ -65,6 +65,7 @@ class Worker:
         with _signals_blocked():
             self._process.start()
         there.close()  # so that the process has the only copy, and the pipe ends with it
+        self.pid = self._process.pid
         atexit.register(self.kill)  # before multiprocessing waits for a process that ignores SIGTERM
         threading.Thread(target=self._receive, daemon=True, name=f"worker-{self.pid}").start()
 
@@ -90,11 +91,6 @@ class Worker:
             await worker.close()
             raise BundleError(failure.message)
         return worker
-
-    @property
-    def pid(self) -> int | None:
-        """The process id."""
-        return self._process.pid
 
     async def call(self, job: Job) -> list[Any]:
         """Sends a batch, and returns a Translation, a PairScore or a Failure for each line.
@@ -132,20 +128,20 @@ class Worker:
                     self._loop.call_soon_threadsafe(self._set_answer, self._pipe.recv())
             except (EOFError, OSError):
                 self._process.join()
-                self._loop.call_soon_threadsafe(self._set_ended, self._process.exitcode)
+                self._loop.call_soon_threadsafe(self._set_ended)
 
     def _set_answer(self, answer: Any) -> None:
         if not self._answer.done():
             self._answer.set_result(answer)
 
-    def _set_ended(self, exitcode: int | None) -> None:
-        self.exitcode = exitcode
+    def _set_ended(self) -> None:
+        self.exitcode = self._process.exitcode
         atexit.unregister(self.kill)
         self._pipe.close()
         self._process.close()
         self.ended.set_result(None)
         if not self._answer.done():
-            self._answer.set_exception(WorkerDiedError(f"a worker process died with exit code {exitcode}"))
+            self._answer.set_exception(WorkerDiedError(f"a worker process died with exit code {self.exitcode}"))
 
 
 @contextmanager

@@ -1,0 +1,304 @@
+"""Worker processes: replaced when they die, exchanged at a reload, gone after the end."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from softsearch.errors import BundleError
+from softsearch.runtime.server import pool
+from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+from softsearch.runtime.server.errors import DeadlineError, NotReadyError, WorkerLostError
+from softsearch.runtime.translator import Translator
+from tests.unit.runtime.bundles import make_bundle
+from tests.unit.runtime.server.dispatchers import Log, Open, frozen, pids, until
+from tests.unit.runtime.server.worker_faults import DEADLY
+
+LINES = ["one two three", "ten", "two cats", "four five six"]
+
+
+def _exists(pid: int) -> bool:
+    """Whether there is such a process; a zombie is one, too."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def _ask(dispatcher: Dispatcher, line: str) -> str:
+    (found,) = await dispatcher.translate("small", [line])
+    return found.text
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_killed_worker_is_replaced_and_no_line_is_lost(
+    serve: Open, log: Log, bundle_dir: Path, caplog: pytest.LogCaptureFixture, times: int
+) -> None:
+    expected = [found.text for found in Translator(bundle_dir, threads=1).translate(LINES)]
+
+    async def main() -> None:
+        async with serve(workers=2) as dispatcher:
+            for _ in range(times):
+                before = pids(dispatcher)
+                with frozen(dispatcher):
+                    asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES * 5]
+                    await until(lambda: not dispatcher._pool.idle)
+                    os.kill(before[0], signal.SIGKILL)
+                assert await asyncio.gather(*asks) == expected * 5
+                await until(lambda: dispatcher.workers == 2)
+                assert before[1] in pids(dispatcher)
+                assert before[0] not in pids(dispatcher)
+                assert not _exists(before[0])
+
+    asyncio.run(main())
+    assert log.deaths == times
+    assert log.lines == {"done": 20 * times}
+    assert "exit code -9" in caplog.text
+
+
+def test_an_idle_worker_that_dies_is_replaced(serve: Open, log: Log) -> None:
+    async def main() -> None:
+        async with serve() as dispatcher:
+            (before,) = pids(dispatcher)
+            os.kill(before, signal.SIGKILL)
+            await until(lambda: log.deaths)
+            assert not dispatcher.ready
+            assert await _ask(dispatcher, "ten")  # waits for the new one
+            assert dispatcher.ready
+            assert pids(dispatcher) != [before]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_ignore_the_signals_that_a_terminal_or_systemd_sends_to_all(
+    serve: Open, log: Log, number: signal.Signals
+) -> None:
+    async def main() -> None:
+        async with serve() as dispatcher:
+            (before,) = pids(dispatcher)
+            os.kill(before, number)
+            assert await _ask(dispatcher, "ten")
+            assert pids(dispatcher) == [before]
+
+    asyncio.run(main())
+    assert log.deaths == 0
+
+
+def test_a_request_that_kills_two_workers_is_given_up_and_the_others_go_on(serve: Open, log: Log) -> None:
+    async def main() -> list[Any]:
+        async with serve() as dispatcher:
+            with frozen(dispatcher):
+                begun = asyncio.ensure_future(_ask(dispatcher, "ten"))
+                await until(lambda: not dispatcher._pool.idle)
+                asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in [*LINES, DEADLY, *LINES]]
+                await until(lambda: dispatcher.waiting == 9)
+            return await asyncio.gather(begun, *asks, return_exceptions=True)
+
+    found = asyncio.run(main())
+    lost = [answer for answer in found if not isinstance(answer, str)]
+    assert [type(answer) for answer in lost] == [WorkerLostError]
+    assert "2 worker processes died of this request" in str(lost[0])
+    assert found[5] is lost[0]
+    assert log.deaths == 2
+    assert log.lines == {"done": 9, "lost": 1}
+    assert log.batches == [1] * 9  # after the first death each request is tried by itself
+
+
+def test_a_client_that_has_left_is_not_tried_again(serve: Open, log: Log) -> None:
+    async def main() -> None:
+        async with serve() as dispatcher:
+            (before,) = pids(dispatcher)
+            with frozen(dispatcher):
+                ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
+                await until(lambda: not dispatcher._pool.idle)
+                ask.cancel()
+                await asyncio.gather(ask, return_exceptions=True)
+                os.kill(before, signal.SIGKILL)
+            assert await _ask(dispatcher, "two cats")
+
+    asyncio.run(main())
+    assert log.batches == [1]
+
+
+def test_a_worker_that_cannot_be_replaced_is_tried_again_until_it_can(
+    serve: Open, log: Log, victim: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(pool, "_FIRST_PAUSE", 0.05)
+    away = victim.with_name("away")
+
+    async def main() -> None:
+        async with serve(victim, deadline=0.5) as dispatcher:
+            (before,) = pids(dispatcher)
+            victim.rename(away)
+            with frozen(dispatcher):
+                ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
+                await until(lambda: not dispatcher._pool.idle)
+                os.kill(before, signal.SIGKILL)
+            await until(lambda: caplog.text.count("cannot be replaced, next attempt") >= 2)
+            assert not dispatcher.ready
+            with pytest.raises(DeadlineError):  # not for ever, although it had begun once
+                await ask
+            away.rename(victim)
+            await until(lambda: dispatcher.ready)
+            assert await _ask(dispatcher, "ten")
+
+    asyncio.run(main())
+    assert "expected the folder of an exported bundle" in caplog.text
+
+
+def test_reload_under_load_loses_no_request_and_ends_with_the_new_bundle(serve: Open, log: Log, victim: Path) -> None:
+    old = [found.text for found in Translator(victim, threads=1).translate(LINES)]
+
+    async def main() -> list[str]:
+        async with serve(victim, workers=2) as dispatcher:
+            before, facts = pids(dispatcher), dispatcher.models["small"]
+            assert await asyncio.gather(*(_ask(dispatcher, line) for line in LINES)) == old
+            make_bundle(victim, seed=1)
+            done = asyncio.Event()
+
+            async def client() -> set[str]:
+                seen = set()
+                while not done.is_set():
+                    seen.add(await _ask(dispatcher, LINES[0]))
+                return seen
+
+            clients = [asyncio.ensure_future(client()) for _ in range(8)]
+            await dispatcher.reload()
+            done.set()
+            seen = set.union(*await asyncio.gather(*clients))
+            assert not {*before} & {*pids(dispatcher)}
+            assert dispatcher.workers == 2
+            assert dispatcher.models["small"].sha256 != facts.sha256
+            await until(lambda: not any(map(_exists, before)))
+            new = [await _ask(dispatcher, line) for line in LINES]
+            assert seen <= {old[0], new[0]}
+            assert log.lines == {"done": sum(log.batches)}
+        return new
+
+    new = asyncio.run(main())
+    assert new == [found.text for found in Translator(victim, threads=1).translate(LINES)] != old
+    assert log.deaths == 0
+
+
+def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: Path) -> None:
+    async def main() -> None:
+        async with serve(victim, workers=2) as dispatcher:
+            before, text = pids(dispatcher), await _ask(dispatcher, "ten")
+            for name, content in (("src.model", b"damaged"), ("encoder.onnx", b"damaged")):
+                (victim / name).write_bytes(content)
+                with pytest.raises(BundleError, match="copy or export the bundle again"):
+                    await dispatcher.reload()
+            assert pids(dispatcher) == before
+            assert dispatcher.ready
+            assert await _ask(dispatcher, "ten") == text
+
+    asyncio.run(main())
+
+
+def test_a_bundle_that_only_the_worker_finds_bad_leaves_the_old_one(serve: Open, victim: Path) -> None:
+    async def main() -> None:
+        async with serve(victim) as dispatcher:
+            before = pids(dispatcher)
+            make_bundle(victim, graphs={"encoder": {}, "decoder_step": {}})
+            with pytest.raises(BundleError, match="export the bundle again"):
+                await dispatcher.reload()
+            assert pids(dispatcher) == before
+            assert await _ask(dispatcher, "ten")
+
+    asyncio.run(main())
+
+
+def test_a_replacement_that_finds_another_bundle_replaces_all(
+    serve: Open, victim: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with serve(victim, workers=2) as dispatcher:
+            before = pids(dispatcher)
+            make_bundle(victim, seed=1)
+            os.kill(before[0], signal.SIGKILL)
+            await until(lambda: dispatcher.workers == 2 and not {*before} & {*pids(dispatcher)})
+            texts = {await _ask(dispatcher, LINES[0]) for _ in range(6)}
+        assert texts == {Translator(victim, threads=1).translate(LINES[:1])[0].text}
+
+    asyncio.run(main())
+    assert "have changed on disk" in caplog.text
+
+
+def test_stop_answers_all_that_is_there_and_ends_the_processes(serve: Open, log: Log) -> None:
+    async def main() -> list[str]:
+        async with serve(workers=2) as dispatcher:
+            workers = pids(dispatcher)
+            with frozen(dispatcher):
+                asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES * 50]
+                await until(lambda: not dispatcher._pool.idle)
+                stopping = asyncio.ensure_future(dispatcher.stop())
+                await asyncio.sleep(0)
+                with pytest.raises(NotReadyError):
+                    await _ask(dispatcher, "ten")
+            found = await asyncio.gather(*asks)
+            await stopping
+            assert not any(map(_exists, workers))
+            return found
+
+    assert all(asyncio.run(main()))
+    assert log.lines == {"done": 200}
+
+
+@pytest.mark.parametrize("bad", ["missing", "damaged", "single"])
+def test_start_refuses_a_bad_bundle(bad: str, victim: Path, repo_root: Path) -> None:
+    path = {"missing": victim / "nothing", "damaged": victim, "single": repo_root / "tests/golden/single"}[bad]
+    (victim / "tgt.model").write_bytes(b"damaged")
+
+    async def main() -> None:
+        dispatcher = Dispatcher({"small": path}, Limits(workers=2))
+        with pytest.raises(BundleError):
+            await dispatcher.start()
+        await dispatcher.stop()
+
+    asyncio.run(main())
+
+
+SERVER = """
+    import asyncio, sys
+    from pathlib import Path
+    from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+
+    async def main():
+        dispatcher = Dispatcher({"small": Path(sys.argv[1])}, Limits(workers=2))
+        await dispatcher.start()
+        print(*[worker.pid for worker in dispatcher._pool.workers], flush=True)
+        await asyncio.sleep(sys.maxsize if sys.argv[2] == "wait" else 0)
+        raise SystemExit("without stop()")
+
+    if __name__ == "__main__":
+        asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("end", ["kill", "interrupt", "exit"])
+def test_no_worker_outlives_the_main_process(end: str, bundle_dir: Path, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(textwrap.dedent(SERVER))
+    command = [sys.executable, str(script), str(bundle_dir), "leave" if end == "exit" else "wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        workers = [int(pid) for pid in process.stdout.readline().split()]
+        assert len(workers) == 2
+        if end == "interrupt":
+            for pid in (process.pid, *workers):
+                os.kill(pid, signal.SIGINT)
+        elif end == "kill":
+            process.kill()
+        _, errors = process.communicate(timeout=60)
+    asyncio.run(asyncio.wait_for(until(lambda: not any(map(_exists, workers))), 60))
+    expected = {"kill": "", "interrupt": "KeyboardInterrupt", "exit": "without stop()"}[end]
+    assert (errors.splitlines() or [""])[-1] == expected
+    assert "leaked" not in errors
