@@ -239,11 +239,9 @@ class Dispatcher:
 
     def _start_batches(self) -> None:
         self._wakeup = None
-        loop, idle = asyncio.get_running_loop(), self._pool.idle
+        idle = self._pool.idle
         while idle and (lines := self._next_lines(idle[0], len(idle))):
-            task = loop.create_task(self._translate(idle.pop(0), lines))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._start(idle.pop(0), lines)
 
     def _next_lines(self, worker: Worker, idle: int) -> list[Line]:
         """The next batch for a worker, one of so many idle ones; none if it should wait."""
@@ -260,10 +258,9 @@ class Dispatcher:
         self._queue.remove(batch.lines)
         return batch.lines
 
-    async def _translate(self, worker: Worker, lines: list[Line]) -> None:
-        """Lets a worker translate a batch."""
+    def _start(self, worker: Worker, lines: list[Line]) -> None:
+        """Gives a worker a batch."""
         loop, group = asyncio.get_running_loop(), lines[0].group
-        began = loop.time()
         for line in lines:
             line.begun = True
         job = Job(
@@ -274,8 +271,18 @@ class Dispatcher:
             None if lines[0].other is None else [line.other or "" for line in lines],
             [line.index + 1 for line in lines],
         )
+        # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
+        task = loop.create_task(self._finish(worker, lines, worker.call(job), loop.time()))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _finish(
+        self, worker: Worker, lines: list[Line], answer: "asyncio.Future[list[Any]]", began: float
+    ) -> None:
+        """Waits for a worker's answers and passes them on."""
+        loop = asyncio.get_running_loop()
         try:
-            answers = await worker.call(job)
+            answers = await answer
         except WorkerDiedError:
             self._try_again(lines)
             return

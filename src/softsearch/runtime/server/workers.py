@@ -92,19 +92,22 @@ class Worker:
             raise BundleError(failure.message)
         return worker
 
-    async def call(self, job: Job) -> list[Any]:
-        """Sends a batch, and returns a Translation, a PairScore or a Failure for each line.
+    def call(self, job: Job) -> "asyncio.Future[list[Any]]":
+        """Sends a batch at once; the future gets a Translation, a PairScore or a Failure for each line.
 
-        Raises:
-            WorkerDiedError: the process died.
+        The future raises WorkerDiedError if the process dies.
         """
         self._answer = self._loop.create_future()
         if self.ended.done():
-            raise WorkerDiedError("a worker process died while it was idle")
-        with suppress(OSError):  # it dies: the receiver notices, too
+            self._answer.set_exception(WorkerDiedError("a worker process died while it was idle"))
+            return self._answer
+        try:
             self._pipe.send(job)
-        answers: list[Any] = await self._answer
-        return answers
+        except OSError:  # it dies: the receiver notices, too
+            pass
+        except Exception as error:  # noqa: BLE001 - the job cannot be sent; the worker waits for the next one
+            self._answer.set_exception(error)
+        return self._answer
 
     async def close(self) -> None:
         """Lets the idle process end."""
