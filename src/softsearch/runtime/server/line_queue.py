@@ -13,11 +13,11 @@ from softsearch.errors import SoftsearchError
 Kind = Literal["translate", "score"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Group:
     """What lines have in common that may share a batch."""
 
-    key: str  # equal if and only if all but the limit are
+    key: str  # equal if and only if the rest is
     kind: Kind
     model: str
     options: dict[str, Any]  # keywords of Translator.translate

@@ -20,6 +20,7 @@ from softsearch.runtime.server.line_queue import Group
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
+_MAX_GROUPS = 256  # remembered
 
 
 class Model:
@@ -37,6 +38,7 @@ class Model:
             )
         self.facts = model_facts(name, bundle)
         self._manifest = bundle.manifest
+        self._groups: dict[str, Group] = {}  # of options that have been checked
         files = (bundle.manifest.src_tokenizer, bundle.manifest.tgt_tokenizer)
         self._src_tokenizer, self._tgt_tokenizer = (SentencePieceTokenizer(bundle.files[file]) for file in files)
 
@@ -47,6 +49,16 @@ class Model:
             ConfigError: an option is unknown, wrong, or needs attention that the model lacks.
         """
         given = {name: value for name, value in options.items() if value is not None}
+        # By text, because a list has no hash, and 1 == 1.0 == True, of which one may be wrong.
+        key = repr((self.facts.name, prefixes, sorted(given.items())))
+        if key not in self._groups:
+            if len(self._groups) >= _MAX_GROUPS:
+                self._groups.clear()
+            self._groups[key] = Group(key, "translate", self.facts.name, given, self._batch_tokens(given))
+        return self._groups[key]
+
+    def _batch_tokens(self, given: Mapping[str, Any]) -> int:
+        """The token budget of a search with these options, which are checked."""
         searched = {name: value for name, value in given.items() if name not in ("search", "replace_unknown")}
         kind = given.get("search", self._manifest.search_kind)
         refuse_misplaced(searched)
@@ -59,11 +71,11 @@ class Model:
                 f"model {self.facts.name} has no attention, which alignments, a coverage penalty and the replacement "
                 "of unknown words need; leave the option out"
             )
-        return self._group("translate", given, default_batch_tokens(search), prefixes)
+        return default_batch_tokens(search)
 
     def score_group(self) -> Group:
         """The group of pairs to score."""
-        return self._group("score", {}, _SCORE_TOKENS, prefixes=True)
+        return Group(f"score {self.facts.name}", "score", self.facts.name, {}, _SCORE_TOKENS)
 
     def count_tokens(self, src: Sequence[str], tgt: Sequence[str] | None = None) -> list[int]:
         """The tokens of each line, EOS included; of pairs, of the longer side.
@@ -78,11 +90,6 @@ class Model:
             max(count, _count(self._tgt_tokenizer, line, index))
             for index, (count, line) in enumerate(zip(counts, tgt, strict=True))
         ]
-
-    def _group(self, kind: Any, options: dict[str, Any], batch_tokens: int, prefixes: bool) -> Group:
-        # By text, because a dictionary has no hash, and 1 == 1.0 == True, of which one may be wrong.
-        key = repr((kind, self.facts.name, prefixes, sorted(options.items())))
-        return Group(key=key, kind=kind, model=self.facts.name, options=options, batch_tokens=batch_tokens)
 
 
 def open_models(bundles: Mapping[str, Path]) -> dict[str, Model]:

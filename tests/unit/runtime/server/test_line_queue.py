@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 
 from softsearch.runtime.server.line_queue import Group, Line, LineQueue, Request
 
-GROUPS = [
-    Group(key=key, kind="translate", model="m", options={}, batch_tokens=budget)
-    for key, budget in (("wide", 40), ("narrow", 12))
-]
+GROUPS = [Group(key, "translate", "m", {}, budget) for key, budget in (("wide", 40), ("narrow", 12))]
 
 
 def request(group: Group, tokens: Sequence[int]) -> list[Line]:
