@@ -289,15 +289,13 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
             answers = [Failure("internal", "".join(traceback.format_exception(error)))] * len(lines)
         seconds = loop.time() - began
-        self._observe(lines, [began - line.arrived for line in lines], seconds)
+        own = seconds / len(lines) / self._size
+        self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)
         worker.freed, worker.answered = loop.time(), len(lines)
         self._pool.release(worker)
         self._answer(lines, answers)
-
-    def _observe(self, lines: list[Line], waited: list[float], seconds: float) -> None:
-        own = seconds / len(lines) / self._size
-        self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)
-        self._observer.on_batch(lines[0].group.model, waited, len(lines) * max(line.tokens for line in lines), seconds)
+        tokens = len(lines) * max(line.tokens for line in lines)
+        self._observer.on_batch(lines[0].group.model, [began - line.arrived for line in lines], tokens, seconds)
 
     def _answer(self, lines: list[Line], answers: list[Any]) -> None:
         failed = 0
@@ -321,13 +319,13 @@ class Dispatcher:
             if own[0].tries < _MAX_TRIES:
                 self._retries.append(own)
                 continue
-            self._observer.on_lines(own[0].group.model, "lost", len(own))
             request.fail(
                 WorkerLostError(
                     f"{own[0].tries} worker processes died of this request, perhaps for want of memory; send fewer or "
                     "shorter lines"
                 )
             )
+            self._observer.on_lines(own[0].group.model, "lost", len(own))
         self._wake()
 
 

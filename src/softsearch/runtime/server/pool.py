@@ -107,8 +107,8 @@ class Pool:
         if worker in self.idle:
             self.idle.remove(worker)
         _log.warning("worker process died with exit code %s; it is replaced", worker.exitcode)
-        self._on_death()
         _keep(self._replacing, self._replace())
+        self._on_death()
 
     def _retire(self, worker: Worker) -> None:
         """Lets a worker finish its batch and end."""

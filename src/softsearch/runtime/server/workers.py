@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
 
 # Not fork: a copy of a process with threads, an event loop and sockets is unsafe.
 _CONTEXT = multiprocessing.get_context("spawn")
+# A terminal or systemd sends them to every process; the main process tells the workers what to do.
+_IGNORED = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 _KILL_AFTER = 30.0  # seconds that an idle worker has to end by itself
 
 
@@ -149,11 +151,11 @@ class Worker:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Processes that are started meanwhile never see SIGINT and SIGTERM, not even before they ignore them."""
+    """Processes that are started meanwhile never see these signals, not even before they ignore them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _IGNORED)
     try:
         yield
     finally:
@@ -162,7 +164,7 @@ def _signals_blocked() -> Iterator[None]:
 
 def _work(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
     """The worker process: answers jobs until the main process sends None, closes the pipe or dies."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or systemd sends them to every process: ours is told
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the main process has gone

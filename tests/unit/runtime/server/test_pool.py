@@ -77,7 +77,7 @@ def test_an_idle_worker_that_dies_is_replaced(serve: Open, log: Log) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_workers_ignore_the_signals_that_a_terminal_or_systemd_sends_to_all(
     serve: Open, log: Log, number: signal.Signals
 ) -> None:
