@@ -7,7 +7,6 @@ waits for N lines, or a full batch, but never longer than ``delay``.
 """
 
 import asyncio
-import logging
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -15,12 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import ConfigError, InputError, SoftsearchError
+from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.facts import ModelFacts
 from softsearch.runtime.server.errors import (
     DeadlineError,
-    InternalError,
-    LineError,
     NotReadyError,
     QueueFullError,
     WorkerLostError,
@@ -36,7 +33,6 @@ from softsearch.search.forced_decoding import PairScore
 
 _MAX_TRIES = 2  # of lines whose worker dies
 _SMOOTHING = 0.1  # weight of the last batch in the mean speed
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +80,8 @@ class Dispatcher:
         self._retries: deque[list[Line]] = deque()  # of one request each, whose worker died
         self._requests: set[Request] = set()
         self._running: set[asyncio.Task[None]] = set()
-        self._wakeup: asyncio.Handle | None = None
+        self._woken = False  # batches start in the next turn of the event loop
+        self._timer: asyncio.TimerHandle | None = None  # or after the delay
         self._seconds_per_line = 0.0  # of all workers together, smoothed
         self._open = False
 
@@ -136,8 +133,8 @@ class Dispatcher:
             await asyncio.wait([request.future for request in self._requests])
         while self._running:  # of clients that have left
             await asyncio.wait(self._running)
-        if self._wakeup is not None:
-            self._wakeup.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         await self._pool.close()
 
     async def translate(
@@ -233,12 +230,14 @@ class Dispatcher:
 
     def _wake(self) -> None:
         """Starts batches in the next turn of the event loop, after all requests that arrive in this one."""
-        if self._wakeup is not None:
-            self._wakeup.cancel()
-        self._wakeup = asyncio.get_running_loop().call_soon(self._start_batches)
+        if not self._woken:
+            self._woken = True
+            asyncio.get_running_loop().call_soon(self._start_batches)
 
     def _start_batches(self) -> None:
-        self._wakeup = None
+        self._woken = False
+        if self._timer is not None:
+            self._timer.cancel()
         idle = self._pool.idle
         while idle and (lines := self._next_lines(idle[0], len(idle))):
             self._start(idle.pop(0), lines)
@@ -253,7 +252,7 @@ class Dispatcher:
         batch, loop = self._queue.plan(idle), asyncio.get_running_loop()
         patience = worker.freed + self.limits.delay - loop.time()
         if len(self._queue) < worker.answered and not batch.full and patience > 0:
-            self._wakeup = loop.call_later(patience, self._start_batches)
+            self._timer = loop.call_later(patience, self._start_batches)
             return []
         self._queue.remove(batch.lines)
         return batch.lines
@@ -302,7 +301,7 @@ class Dispatcher:
         for line, answer in zip(lines, answers, strict=True):
             if isinstance(answer, Failure):
                 failed += 1
-                line.request.fail(_error(line, answer))
+                line.request.fail(answer.error(line.index))
             else:
                 line.request.answer(line.index, answer)
         for outcome, count in (("done", len(lines) - failed), ("failed", failed)):
@@ -337,12 +336,3 @@ def _check_lists(**arguments: Sequence[str] | None) -> None:
     if len({len(value) for value in given.values()}) > 1:
         numbers = " and ".join(f"{len(value)} {name}" for name, value in given.items())
         raise InputError(f"{numbers} were given, expected as many of each")
-
-
-def _error(line: Line, failure: Failure) -> SoftsearchError:
-    if failure.cause == "config":
-        return ConfigError(failure.message)
-    if failure.cause == "line":
-        return LineError(line.index, failure.message)
-    _log.error("line %d of a request to model %s failed\n%s", line.index + 1, line.group.model, failure.message)
-    return InternalError(f"line {line.index + 1} failed for a reason that the log of the server holds")

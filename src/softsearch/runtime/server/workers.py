@@ -5,6 +5,7 @@ Nothing is shared between processes but a pipe, so that one may die at any momen
 
 import asyncio
 import atexit
+import logging
 import multiprocessing
 import os
 import signal
@@ -16,8 +17,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from softsearch.errors import BundleError, ConfigError, InputError, SoftsearchError
+from softsearch.errors import BundleError, ConfigError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.server.errors import InternalError, LineError
 from softsearch.runtime.server.line_queue import Kind
 
 if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
@@ -28,6 +30,7 @@ _CONTEXT = multiprocessing.get_context("spawn")
 # A terminal or systemd sends them to every process; the main process tells the workers what to do.
 _IGNORED = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 _KILL_AFTER = 30.0  # seconds that an idle worker has to end by itself
+_log = logging.getLogger(__name__)
 
 
 class Job(NamedTuple):
@@ -46,6 +49,15 @@ class Failure(NamedTuple):
 
     cause: Literal["line", "config", "internal"]
     message: str  # of an internal one, the traceback
+
+    def error(self, index: int) -> SoftsearchError:
+        """The error for the client whose request has the line at this index; the log gets the traceback."""
+        if self.cause == "config":
+            return ConfigError(self.message)
+        if self.cause == "line":
+            return LineError(index, self.message)
+        _log.error("line %d of a request failed\n%s", index + 1, printable(self.message, keep="\n"))
+        return InternalError(f"line {index + 1} failed for a reason that the log of the server holds")
 
 
 class WorkerDiedError(SoftsearchError):

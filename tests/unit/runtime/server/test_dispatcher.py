@@ -107,6 +107,18 @@ def test_idle_workers_share_a_request(serve: Open, log: Log) -> None:
     assert log.batches == [10, 10]
 
 
+def test_a_stream_of_requests_does_not_hold_up_the_first(serve: Open) -> None:
+    async def main() -> None:
+        async with serve(queue=500) as dispatcher:
+            asks = []
+            while dispatcher._pool.idle:  # a request in every turn of the event loop
+                asks.append(asyncio.ensure_future(dispatcher.translate("small", ["ten"])))
+                await asyncio.sleep(0)
+            assert all(found.text for (found,) in await asyncio.gather(*asks))
+
+    asyncio.run(main())
+
+
 def test_prefixes_begin_translations(serve: Open) -> None:
     async def main() -> list[Translation]:
         async with serve() as dispatcher:
