@@ -6,6 +6,7 @@
 >>> best, score = translations[0].text, translations[0].score
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from softsearch.runtime.bundle import Bundle
     from softsearch.runtime.translation import Translation
     from softsearch.runtime.translator import Translator
+
+# ONNX Runtime's wheels report versions, hashes of graphs and times to Microsoft from 1.29 on, unless this is set when
+# they are imported. Who wants that sets it to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 __all__ = [

@@ -2,7 +2,10 @@
 
 import doctest
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +49,15 @@ def test_the_python_of_the_documentation_runs(repo_root: Path, page: str, capsys
     for block in code:
         exec(block, {})
     assert bool(capsys.readouterr().out) == bool(code)
+
+
+def test_onnx_runtime_does_not_report_to_anyone(tmp_path: Path, repo_root: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    lines = (
+        f"from softsearch import Translator; Translator({str(repo_root / 'tests/golden/bundle')!r}).translate(['one'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", lines], env=environment | {"HOME": str(tmp_path)}, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.rglob("*")) == []  # it keeps what it will send in ~/.cache/Microsoft
