@@ -14,6 +14,7 @@ ALLOWED_IMPORTS = {
     "text": {"numpy", "sentencepiece"},
     "search": {"numpy"},
     "runtime": {"numpy", "onnxruntime"},
+    "runtime/server": {"fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},
     "models": {"torch"},
 }
 BANNED_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "joblib"}

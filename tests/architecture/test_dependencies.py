@@ -16,6 +16,23 @@ OPTIONAL = {
     "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
+    "serve": tuple(
+        f"runtime/server/{name}"
+        for name in (
+            "access",
+            "answers",
+            "app",
+            "connections",
+            "limits",
+            "metrics",
+            "middleware",
+            "partial",
+            "routes",
+            "running",
+            "schema",
+            "service",
+        )
+    ),
 }
 NEEDS = {  # what src uses: the last release without it
     "lightning.pytorch.callbacks.WeightAveraging": "2.5.6",

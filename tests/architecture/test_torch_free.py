@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.test_dependencies import OPTIONAL
+
 # Stands in for a host with the base install alone: the lab's libraries cannot be found by the interpreter.
 BLOCKER = """
 import importlib, sys
 
 LAB = set("torch lightning pytorch_lightning torchmetrics hydra omegaconf onnx onnxscript sacrebleu matplotlib rich "
-          "pooch num2words babel wandb tensorboard yaml fastapi uvicorn".split())
+          "pooch num2words babel wandb tensorboard yaml fastapi uvicorn starlette pydantic h11 "
+          "prometheus_client".split())
 
 class Blocker:
     def find_spec(self, name, path=None, target=None):
@@ -42,7 +45,8 @@ def _modules(repo_root: Path, layer: str) -> list[str]:
     names = [
         ".".join(path.relative_to(src).with_suffix("").parts) for path in (src / "softsearch" / layer).rglob("*.py")
     ]
-    return sorted(name.removesuffix(".__init__") for name in names)
+    served = {f"softsearch.{place.replace('/', '.')}" for place in OPTIONAL["serve"]}  # has an extra of its own
+    return sorted({name.removesuffix(".__init__") for name in names} - served)
 
 
 @pytest.mark.parametrize("layer", ["text", "search", "runtime"])

@@ -1,4 +1,4 @@
-"""Command line of the runtime, without torch: translate lines, score translations, verify bundles and write a site.
+"""Command line of the runtime, without torch: translate, score and serve, verify bundles and write a site.
 
 Exit codes: 0 success, 1 an error with its message on standard error, 2 wrong usage, 130 interrupted, 143 terminated.
 """
@@ -24,6 +24,7 @@ from softsearch.runtime.arguments import (
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names
+from softsearch.runtime.server.command import add_serve_options, serve
 
 _LAB = (
     "The lab's commands (pip install 'softsearch[lab]') take key=value options: train, prepare, evaluate, score, "
@@ -209,6 +210,14 @@ def _parser() -> argparse.ArgumentParser:
     web.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the site; an older one is replaced")
     web.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one a line")
     web.set_defaults(run=_web)
+
+    server = commands.add_parser(
+        "serve",
+        help="answer requests over HTTP",
+        description="Translate for clients over HTTP, and in the browser page at /. SIGHUP opens the bundles again.",
+    )
+    add_serve_options(server)
+    server.set_defaults(run=serve)
     return parser
 
 

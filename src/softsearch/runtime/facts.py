@@ -17,6 +17,8 @@ class ModelFacts:
     has_attention: bool  # it can return alignments
     search: str  # that it recommends, as beam
     beam: int  # hypotheses of a sentence in that search
+    max_length_factor: float  # a translation has at most this times the source's tokens,
+    max_length_offset: int  # and this many more
     max_src_tokens: int  # of a sentence, EOS included; longer lines are split
     parameters: str  # their number, as 811,408; "" if it is not recorded
     sha256: str  # of the manifest: identifies the bundle
@@ -35,6 +37,8 @@ def model_facts(name: str, bundle: Bundle) -> ModelFacts:
         has_attention="alignments" in outputs,
         search=manifest.search_kind,
         beam=manifest.search.get("beam", 1),
+        max_length_factor=manifest.search["max_length_factor"],
+        max_length_offset=manifest.search["max_length_offset"],
         max_src_tokens=manifest.max_src_tokens,
         parameters=manifest.trained("parameters"),
         sha256=bundle.sha256,

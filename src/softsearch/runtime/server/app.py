@@ -1,0 +1,47 @@
+"""The HTTP server as an ASGI application."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.staticfiles import StaticFiles
+
+import softsearch
+from softsearch.runtime.server.answers import add_answers
+from softsearch.runtime.server.middleware import Gate
+from softsearch.runtime.server.routes import router
+from softsearch.runtime.server.service import Service
+
+
+def make_app(service: Service, *, origins: Sequence[str] = (), page: Path | None = None) -> FastAPI:
+    """The routes, and what every request passes.
+
+    Args:
+        service: the server behind the routes; :attr:`app.state.service` holds it.
+        origins: of pages that browsers may let use this server (CORS).
+        page: the folder of the browser page, if it is built.
+    """
+    app = FastAPI(
+        title="softsearch",
+        version=softsearch.__version__,
+        description="Translates with exported models.",
+        docs_url=None,  # these pages load their scripts from another host
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.service = service
+    add_answers(app)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
+            expose_headers=["Retry-After", "X-Request-ID"],
+        )
+    app.add_middleware(Gate, metrics=service.metrics, max_body=service.limits.body)
+    app.include_router(router)
+    if page is not None:
+        app.mount("/", StaticFiles(directory=page, html=True), name="page")
+    return app

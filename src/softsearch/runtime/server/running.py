@@ -1,0 +1,97 @@
+"""The running server: its start, its reload on SIGHUP, and its graceful stop."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Sequence
+from types import FrameType
+
+import uvicorn
+
+from softsearch.errors import SoftsearchError
+from softsearch.runtime.server.app import make_app
+from softsearch.runtime.server.connections import Connection
+from softsearch.runtime.server.logs import log_event
+from softsearch.runtime.server.service import Service
+
+_GRACE = 10  # s that requests which have begun may take on top of the deadline
+_SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which tells the service when it begins to stop."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """See :class:`uvicorn.Server`."""
+        self._service.draining = True
+        super().handle_exit(sig, frame)
+
+
+async def run(service: Service, listener: socket.socket, origins: Sequence[str] = ()) -> None:
+    """Serves until SIGINT or SIGTERM, which is raised again when all requests have been answered.
+
+    Args:
+        service: the server behind the routes.
+        listener: a socket that listens.
+        origins: of pages that may use the server (CORS).
+
+    Raises:
+        SoftsearchError: the models cannot be opened.
+    """
+    dispatcher = service.dispatcher
+    config = uvicorn.Config(
+        make_app(service, origins=origins),
+        http=Connection,
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(dispatcher.limits.deadline) + _GRACE,
+    )
+    server = Server(config, service)
+    host, port = listener.getsockname()[:2]
+    log_event("listening", host=host, port=port)
+    loading = asyncio.create_task(_load(server, service))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        log_event("stopping")
+        loading.cancel()
+        await dispatcher.stop()
+        log_event("stopped")
+    if loading.done() and not loading.cancelled():
+        loading.result()  # raises what ended the server
+
+
+async def _load(server: Server, service: Service) -> None:
+    """Opens the models; then they are opened again at every SIGHUP."""
+    hangup = asyncio.Event()
+    if _SIGHUP is not None:
+        asyncio.get_running_loop().add_signal_handler(_SIGHUP, hangup.set)
+    try:
+        await service.dispatcher.start()
+    except BaseException:
+        service.draining = server.should_exit = True
+        raise
+    _log_models("ready", service)
+    while await hangup.wait():
+        hangup.clear()
+        try:
+            await service.dispatcher.reload()
+        except (SoftsearchError, OSError) as error:
+            log_event("reload failed, the old models stay", level=logging.ERROR, reason=str(error))
+        else:
+            _log_models("reloaded", service)
+
+
+def _log_models(event: str, service: Service) -> None:
+    dispatcher = service.dispatcher
+    models = {name: facts.sha256[:16] for name, facts in dispatcher.models.items()}
+    log_event(event, models=models, workers=dispatcher.workers)

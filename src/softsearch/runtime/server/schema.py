@@ -1,0 +1,204 @@
+"""Shapes of requests and responses, as they stand in the server's OpenAPI document."""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+
+from softsearch.runtime.server.forms import read_form
+from softsearch.runtime.translation import Translation
+from softsearch.search.options import MAX_BEAM, MAX_LENGTH_OFFSET, MAX_LENGTH_PENALTY
+
+ALIGNMENT_DIGITS = 4  # after the point
+
+
+def _whole_characters(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair; send valid Unicode") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole_characters)]
+Texts = Annotated[list[Text], Field(min_length=1, max_length=10_000)]
+ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names of alternatives in pydantic's errors
+TextOrTexts = Annotated[
+    Annotated[Text, Tag(ONE)] | Annotated[Texts, Tag(MANY)],
+    Discriminator(lambda value: MANY if isinstance(value, list) else ONE),
+]
+_NotNegative = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Options(_Request):
+    """Options of a translation; those left out, or null, are as the bundle recommends."""
+
+    model: Text | None = Field(None, description="a name of GET /models; may be left out where there is one model")
+    search: Literal["greedy", "beam", "sample"] | None = None
+    beam: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = None
+    n_best: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = Field(None, description="translations of each sentence")
+    alignments: bool | None = Field(None, description="with attention weights [tgt_pieces][src_pieces]")
+    max_length: Annotated[int, Field(ge=1, le=MAX_LENGTH_OFFSET)] | None = Field(None, description="most target tokens")
+    min_length: Annotated[int, Field(ge=0, le=MAX_LENGTH_OFFSET)] | None = None
+    length_penalty: Annotated[float, Field(ge=0, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] | None = None
+    length_norm: Literal["power", "gnmt"] | None = None
+    coverage_penalty: _NotNegative | None = None
+    exact_stop: bool | None = None
+    diverse_groups: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = None
+    diverse_strength: _NotNegative | None = None
+    temperature: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] | None = None
+
+    def search_options(self) -> dict[str, Any]:
+        """Those that are given, as keywords of :meth:`~softsearch.Translator.translate`."""
+        return self.model_dump(exclude={"model", "text", "prefix"}, exclude_none=True)
+
+
+class TranslateRequest(Options):
+    """One sentence or many."""
+
+    text: TextOrTexts
+    prefix: TextOrTexts | None = Field(None, description="with which each translation must begin; as many as of text")
+
+
+class StreamRequest(Options):
+    """One sentence."""
+
+    text: Text
+    prefix: Text | None = None
+
+
+class LibreRequest(_Request):
+    """LibreTranslate's request."""
+
+    q: TextOrTexts
+    source: Text = Field(description='a code of GET /languages, or "auto" where there is one')
+    target: Text
+    format: Literal["text"] | None = None
+    alternatives: Annotated[int, Field(strict=False, ge=0, lt=MAX_BEAM)] | None = None
+    api_key: Text | None = None
+
+
+AnyTranslateRequest = Annotated[
+    Annotated[TranslateRequest, Tag(NATIVE)] | Annotated[LibreRequest, Tag(LIBRE)],
+    Discriminator(lambda body: LIBRE if isinstance(body, dict) and "q" in body else NATIVE),
+    BeforeValidator(read_form),
+]
+
+
+class ScoreRequest(_Request):
+    """Translations to score, as many as sources."""
+
+    model: Text | None = None
+    src: Texts
+    tgt: Texts
+
+
+class Hypothesis(BaseModel):
+    """A translation."""
+
+    text: str
+    score: float = Field(description="log_prob after the length penalty; higher is better")
+    log_prob: float = Field(description="natural log")
+    truncated: bool = Field(description="the length limit was reached before the model ended the sentence")
+    src_pieces: list[str]
+    tgt_pieces: list[str]
+    alignments: list[list[float]] | None
+
+
+class Result(BaseModel):
+    """The translations of one sentence, best first."""
+
+    n_best: list[Hypothesis]
+
+
+class TranslateResponse(BaseModel):
+    """A result for each sentence, in their order."""
+
+    model: str
+    translations: list[Result]
+
+
+class LibreResponse(BaseModel):
+    """LibreTranslate's response: lists where ``q`` is one."""
+
+    translatedText: str | list[str]  # noqa: N815 - its name
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class PairScore(BaseModel):
+    """log p(tgt, end | src), natural log, and that of each token, the end counted."""
+
+    log_prob: float
+    token_log_probs: list[float]
+
+
+class ScoreResponse(BaseModel):
+    """A score for each pair, in their order."""
+
+    model: str
+    scores: list[PairScore]
+
+
+class Model(BaseModel):
+    """What is known of a model."""
+
+    name: str
+    architecture: str
+    src_lang: str
+    tgt_lang: str
+    text_form: str
+    has_attention: bool
+    beam: int
+    max_src_tokens: int
+
+
+class ModelsResponse(BaseModel):
+    """The models, the first one being the default of LibreTranslate's language pairs."""
+
+    models: list[Model]
+
+
+class Language(BaseModel):
+    """A source language of LibreTranslate's ``GET /languages``."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Status(BaseModel):
+    """Of the server."""
+
+    status: str
+
+
+class Error(BaseModel):
+    """What went wrong, where, what was found, what was expected and what to do."""
+
+    error: str
+
+
+def result(translation: Translation, most: int | None = None) -> dict[str, Any]:
+    """A :class:`Result` of at most ``most`` hypotheses."""
+    return {"n_best": [_hypothesis(hypothesis) for hypothesis in translation.n_best[:most]]}
+
+
+def _hypothesis(translation: Translation) -> dict[str, Any]:
+    weights = translation.alignments
+    return {
+        "text": translation.text,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "truncated": translation.truncated,
+        "src_pieces": translation.src_pieces,
+        "tgt_pieces": translation.tgt_pieces,
+        "alignments": None if weights is None else weights.astype(np.float64).round(ALIGNMENT_DIGITS).tolist(),
+    }
