@@ -111,6 +111,7 @@ def serve(arguments: argparse.Namespace) -> None:
         length=arguments.max_length,
     )
     keys = [] if arguments.api_keys is None else read_keys(arguments.api_keys)
+    metrics.watch(queue=lambda: dispatcher.waiting, workers=lambda: dispatcher.workers)
     listener = _listen(arguments.host, arguments.port)
     log_to_stderr()
     asyncio.run(run(Service(dispatcher, request_limits, metrics, keys), listener, arguments.cors))

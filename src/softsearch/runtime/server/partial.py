@@ -29,7 +29,7 @@ async def partial_results(
     most = options.get("n_best", 1)
     wide = dict(options)
     if options.get("search", facts.search) == "beam":
-        wide["n_best"] = options.get("beam", facts.beam)
+        wide["n_best"] = max(most, options.get("beam", facts.beam))
 
     async def translate(options: dict[str, Any]) -> Translation:
         prefixes = None if prefix is None else [prefix]

@@ -1,15 +1,18 @@
-"""Fixtures: dispatchers with real worker processes."""
+"""Fixtures: dispatchers with real worker processes, and the golden bundle served over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from softsearch import Translator
 from softsearch.runtime.server import workers
 from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+from tests.serving import BUNDLE, Served, serving
 from tests.unit.runtime.server.dispatchers import Log, Open
 from tests.unit.runtime.server.worker_faults import work_with_faults
 
@@ -34,3 +37,23 @@ def serve(bundle_dir: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> Open:
             await asyncio.wait_for(dispatcher.stop(), 60)
 
     return open_dispatcher
+
+
+@pytest.fixture(scope="session")
+def served() -> Iterator[Served]:
+    """A server of the golden bundle, whose model is named golden; with one worker and default limits."""
+    with serving(f"golden={BUNDLE}", "--workers", 1) as server:
+        yield server
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    """A client of it."""
+    with httpx.Client(base_url=served.url, timeout=60, trust_env=False) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def translator() -> Translator:
+    """The same model without a server."""
+    return Translator(BUNDLE, threads=1)

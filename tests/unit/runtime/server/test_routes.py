@@ -1,0 +1,163 @@
+"""The routes answer as the runtime translates."""
+
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from softsearch import Translator
+from tests.serving import GOLDEN
+
+SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()
+SENTENCE = SOURCES[1]
+
+
+def _translate(client: httpx.Client, **body: Any) -> list[Any]:
+    answer = client.post("/translate", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["model"] == "golden"
+    return answer.json()["translations"]
+
+
+def _events(client: httpx.Client, **body: Any) -> list[tuple[str, dict[str, Any]]]:
+    answer = client.post("/translate/stream", json=body)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = []
+    for block in answer.text.removesuffix("\n\n").split("\n\n"):
+        name, data = block.split("\n")
+        events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return events
+
+
+def test_many_sentences_are_those_of_the_runtime(client: httpx.Client) -> None:
+    lines = SOURCES[:100]
+    found = _translate(client, text=lines)
+    wanted = (GOLDEN / "translations.txt").read_text().splitlines()[:100]
+    assert [each["n_best"][0]["text"] for each in found] == wanted
+
+
+def test_all_options_reach_the_search(client: httpx.Client, translator: Translator) -> None:
+    options = {
+        "search": "beam",
+        "beam": 6,
+        "n_best": 3,
+        "alignments": True,
+        "min_length": 3,
+        "max_length": 12,
+        "length_penalty": 0.5,
+        "length_norm": "gnmt",
+        "coverage_penalty": 0.1,
+        "no_repeat_ngram": 2,
+        "diverse_groups": 2,
+        "diverse_strength": 0.3,
+        "exact_stop": True,
+    }
+    (found,) = _translate(client, text=SENTENCE, prefix="neun", model="golden", **options)
+    (wanted,) = translator.translate([SENTENCE], prefixes=["neun"], **options)
+    assert len(found["n_best"]) == 3
+    for got, hypothesis in zip(found["n_best"], wanted.n_best, strict=True):
+        assert got["text"] == hypothesis.text
+        assert got["score"] == pytest.approx(hypothesis.score, abs=1e-5)
+        assert got["truncated"] == hypothesis.truncated
+        assert got["src_pieces"] == list(hypothesis.src_pieces)
+        assert got["tgt_pieces"] == list(hypothesis.tgt_pieces)
+        assert hypothesis.alignments is not None
+        np.testing.assert_allclose(got["alignments"], hypothesis.alignments, atol=1e-4)
+
+
+def test_samples_are_those_of_the_seed(client: httpx.Client, translator: Translator) -> None:
+    options = {"search": "sample", "seed": 7, "temperature": 1.5, "top_k": 20, "top_p": 0.9, "n_best": 2}
+    (found,) = _translate(client, text=SENTENCE, **options)
+    (wanted,) = translator.translate([SENTENCE], **options)
+    assert [each["text"] for each in found["n_best"]] == [each.text for each in wanted.n_best]
+
+
+def test_a_stream_grows_to_the_translation(client: httpx.Client) -> None:
+    text = max(SOURCES, key=len)
+    events = _events(client, text=text, n_best=2, alignments=True)
+    assert [name for name, _ in events] == ["partial"] * (len(events) - 1) + ["done"]
+    assert len(events) > 2
+    lengths = [len(data["n_best"][0]["tgt_pieces"]) for _, data in events]
+    assert lengths == sorted(lengths)
+    assert lengths[0] == 4
+    assert [data.pop("final") for _, data in events] == [False] * (len(events) - 1) + [True]
+    assert events[-1][1] == _translate(client, text=text, n_best=2, alignments=True)[0]
+
+
+@pytest.mark.parametrize("options", [{"max_length": 2}, {"max_length": 6}, {"search": "greedy"}, {"search": "sample"}])
+def test_a_stream_ends_with_the_translation_of_any_options(client: httpx.Client, options: dict[str, Any]) -> None:
+    name, data = _events(client, text=SENTENCE, **options)[-1]
+    assert (name, data.pop("final")) == ("done", True)
+    assert data == _translate(client, text=SENTENCE, **options)[0]
+
+
+def test_a_blank_sentence_is_done_at_once(client: httpx.Client) -> None:
+    ((name, data),) = _events(client, text=" ")
+    assert (name, data["n_best"][0]["text"]) == ("done", "")
+
+
+def test_scores_are_those_of_the_runtime(client: httpx.Client, translator: Translator) -> None:
+    src, tgt = ["four", "nine"], ["vier", "acht"]
+    answer = client.post("/score", json={"src": src, "tgt": tgt}).json()
+    for got, wanted in zip(answer["scores"], translator.score(src, tgt), strict=True):
+        assert got["log_prob"] == pytest.approx(wanted.log_prob, abs=1e-5)
+        assert got["token_log_probs"] == pytest.approx(wanted.token_log_probs, abs=1e-5)
+
+
+def test_libretranslate_takes_one_text(client: httpx.Client) -> None:
+    body = {"q": f"{SENTENCE}\n\nten", "source": "en", "target": "de", "format": "text", "alternatives": 2}
+    found = client.post("/translate", json=body).json()
+    (first, ten) = _translate(client, text=[SENTENCE, "ten"], n_best=3)
+    texts = [f"{a['text']}\n\n{b['text']}" for a, b in zip(first["n_best"], ten["n_best"], strict=True)]
+    assert found == {"translatedText": texts[0], "alternatives": texts[1:]}
+
+
+def test_libretranslate_takes_lists_and_forms(client: httpx.Client) -> None:
+    body = {"q": ["four", "nine"], "source": "auto", "target": "de"}
+    found = client.post("/translate", json=body).json()
+    texts = [each["n_best"][0]["text"] for each in _translate(client, text=["four", "nine"])]
+    assert found == {"translatedText": texts}
+    assert client.post("/translate", data=body).json() == found
+    one = client.post("/translate", data=body | {"q": "four", "alternatives": "1"}).json()
+    assert one["translatedText"] == texts[0]
+    assert len(one["alternatives"]) == 1
+
+
+def test_what_there_is(client: httpx.Client) -> None:
+    assert client.get("/languages").json() == [{"code": "en", "name": "en", "targets": ["de"]}]
+    (model,) = client.get("/models").json()["models"]
+    assert model.items() >= {"name": "golden", "src_lang": "en", "tgt_lang": "de", "beam": 5}.items()
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ready"}
+
+
+def test_metrics_count_requests_lines_and_batches(client: httpx.Client) -> None:
+    def read() -> dict[tuple[str, ...], float]:
+        families = text_string_to_metric_families(client.get("/metrics").text)
+        return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+    before = read()
+    _translate(client, text=["four", "nine"])
+    client.post("/translate", json={})
+    client.get("/nobody/is/here")
+    after = read()
+
+    def grown(*name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert grown("softsearch_requests_total", "/translate", "200") == 1
+    assert grown("softsearch_requests_total", "/translate", "422") == 1
+    assert grown("softsearch_requests_total", "other", "404") == 1
+    assert grown("softsearch_request_seconds_count", "/translate") == 2
+    assert grown("softsearch_lines_total", "golden", "done") == 2
+    assert grown("softsearch_characters_total", "golden") == 8
+    assert grown("softsearch_batch_lines_sum", "golden") == 2
+    assert grown("softsearch_waiting_seconds_count", "golden") == 2
+    assert grown("softsearch_batch_seconds_count", "golden") >= 1
+    assert after["softsearch_queue_lines",] == 0
+    assert after["softsearch_workers",] == 1
+    assert after["softsearch_worker_restarts_total",] == 0
