@@ -20,8 +20,8 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HEADERS = {  # the page runs threads, for which browsers ask COOP and COEP, and asks nobody but this server
     "content-security-policy": (
-        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
+        "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
     "cross-origin-embedder-policy": "require-corp",

@@ -7,15 +7,24 @@ from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
+import softsearch
 from softsearch.runtime.server import schema
 from softsearch.runtime.server.answers import FAILURES
 from softsearch.runtime.server.partial import events, partial_results, unless_gone
 from softsearch.runtime.server.service import Service
 
+_EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"enum": ["partial", "done", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "events `partial` and `done` with a result and `final`, or `error` with an error",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"itemSchema": _EVENT}},
     }
 }
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
@@ -108,6 +117,14 @@ async def score(request: Request, body: schema.ScoreRequest, service: _Service) 
 async def models(service: _Service) -> dict[str, Any]:
     """The models and what is known of them."""
     return {"models": [asdict(facts) for facts in service.dispatcher.models.values()]}
+
+
+@router.get("/site.json", include_in_schema=False)
+async def site(service: _Service) -> dict[str, Any]:
+    """What the browser page reads first."""
+    facts = await models(service)
+    listed = schema.ModelsResponse.model_validate(facts).model_dump()["models"]
+    return {"version": softsearch.__version__, "backend": "server", "models": listed, "examples": [], "files": []}
 
 
 @router.get("/languages", response_model=list[schema.Language])

@@ -5,6 +5,7 @@ import logging
 import signal
 import socket
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -16,6 +17,7 @@ from softsearch.runtime.server.logs import log_event
 from softsearch.runtime.server.service import Service
 
 _GRACE = 10  # s that requests which have begun may take on top of the deadline
+_PAGE = Path(__file__).parents[1] / "web" / "assets"  # where it is built; a clone may lack it
 _SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
@@ -45,7 +47,7 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
     """
     dispatcher = service.dispatcher
     config = uvicorn.Config(
-        make_app(service, origins=origins),
+        make_app(service, origins=origins, page=_PAGE if (_PAGE / "index.html").is_file() else None),
         http=Connection,
         loop="asyncio",
         ws="none",

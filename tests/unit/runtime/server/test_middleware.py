@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -96,6 +97,17 @@ def test_the_log_has_the_template_of_the_route_and_the_work(client: httpx.Client
     assert line["ms"] > 0
     client.get("/some%1bthing", headers={"x-request-id": "other"})
     assert served.wait("request", request_id="other")["route"] == "other"
+
+
+def test_the_page_is_beside_the_routes(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("<title>softsearch</title>")
+    (tmp_path / "main.js").write_text("1")
+    paths = ("/", "/main.js", "/site.json", "/healthz", "/../conftest.py", "/no.js")
+    answers = ask(make_service(), *(httpx.Request("GET", f"http://test{path}") for path in paths), page=tmp_path)
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 404, 404]
+    assert answers[0].text == "<title>softsearch</title>"
+    assert answers[2].json()["backend"] == "server"
+    assert "error" in answers[5].json()
 
 
 def test_answers_ask_browsers_for_isolation(client: httpx.Client) -> None:

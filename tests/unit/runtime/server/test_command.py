@@ -1,0 +1,67 @@
+"""softsearch serve: its options, and what ends it before it serves."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from softsearch.runtime import cli
+from tests.serving import BUNDLE
+
+BLOCKED = """
+import sys
+sys.modules["uvicorn"] = None
+from softsearch.runtime.cli import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([str(BUNDLE), str(BUNDLE)], "are both named bundle; give one another name: NAME="),
+        ([f"a b={BUNDLE}"], "'a b' cannot be a model's name"),
+        ([f"../a={BUNDLE}"], "'../a' cannot be a model's name"),
+        ([str(BUNDLE), "--queue", "64"], "--max-sentences is 128, expected at most --queue (64)"),
+        ([str(BUNDLE), "--host", "203.0.113.1", "--port", "0"], "cannot listen on 203.0.113.1 port 0: "),
+        ([str(BUNDLE), "--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid port 8000: "),
+        ([str(BUNDLE), "--api-keys", "no/such/file"], "no/such/file cannot be read"),
+    ],
+)
+def test_what_cannot_be_served_is_an_error(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["serve", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("softsearch: error: ")
+    assert complaint in error
+
+
+@pytest.mark.parametrize("arguments", [["--port", "65536"], ["--deadline", "nan"], ["--queue", "0"], []])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["serve", *([str(BUNDLE), *arguments] if arguments else [])])
+    assert caught.value.code == 2
+    assert "usage: softsearch serve" in capsys.readouterr().err
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, timeout=120, check=False, env=os.environ
+    )
+
+
+def test_a_bundle_that_cannot_be_opened_ends_the_server(victim: Path) -> None:
+    (victim / "encoder.onnx").unlink()
+    done = _run("-m", "softsearch", "serve", str(victim), "--port", "0")
+    assert done.returncode == 1
+    assert "encoder.onnx" in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].startswith("softsearch: error: ")
+
+
+def test_without_the_extra_the_error_names_it() -> None:
+    done = _run("-c", BLOCKED, "serve", str(BUNDLE))
+    assert done.returncode == 1
+    assert done.stderr == "softsearch: error: softsearch serve needs uvicorn; run: pip install 'softsearch[serve]'\n"

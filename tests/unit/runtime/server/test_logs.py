@@ -1,0 +1,24 @@
+"""Log lines are JSON objects without control characters."""
+
+import json
+import logging
+import sys
+
+from softsearch.runtime.server.logs import JsonLines
+
+
+def test_a_line_is_one_object_of_printable_ascii() -> None:
+    hostile = "\x1b[2J\r\n\x00\x7f\x9b\u2028\u202eü\ud800"
+    try:
+        raise ValueError(hostile)
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "x", 1, "%s", (hostile,), sys.exc_info())
+    record.facts = {hostile: hostile, "path": object}
+    line = JsonLines().format(record)
+    assert line.isascii()
+    assert line.isprintable()
+    read = json.loads(line)
+    assert read["event"] == read[hostile] == hostile
+    assert read["level"] == "error"
+    assert "ValueError" in read["traceback"]
+    assert read["time"].endswith("+00:00")

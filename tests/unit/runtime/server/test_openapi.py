@@ -1,0 +1,58 @@
+"""The server keeps what its own OpenAPI document promises, whatever a client sends."""
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case, checks
+
+from tests.serving import Served
+
+pytestmark = pytest.mark.slow
+
+OPERATIONS = {  # and how many requests are tried
+    ("POST", "/translate"): 150,
+    ("POST", "/translate/stream"): 80,
+    ("POST", "/score"): 60,
+    ("GET", "/models"): 1,
+    ("GET", "/languages"): 1,
+    ("GET", "/healthz"): 1,
+    ("GET", "/readyz"): 1,
+    ("GET", "/metrics"): 1,
+}
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def api(served: Served) -> Any:
+    return schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+
+
+def test_the_document_has_all_operations(api: Any) -> None:
+    found = {(result.ok().method.upper(), result.ok().path) for result in api.get_all_operations()}
+    assert found == OPERATIONS.keys()
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_no_request_breaks_the_server(method: str, path: str, api: Any) -> None:
+    operation, statuses = api[path][method], set()
+    valid, invalid = (
+        operation.as_strategy(),
+        operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE),
+    )
+
+    @settings(max_examples=OPERATIONS[method, path], suppress_health_check=list(HealthCheck))
+    @given(case=valid | invalid if method == "POST" else valid)
+    def ask(case: Case) -> None:
+        statuses.add(case.call_and_validate(checks=CHECKS).status_code)
+
+    ask()
+    assert 200 in statuses
+    if method == "POST":
+        assert 422 in statuses
