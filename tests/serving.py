@@ -31,10 +31,14 @@ class Served:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:
-            self.url = "http://127.0.0.1:{port}".format(**self.wait("listening"))
+            self.address = ("127.0.0.1", int(self.wait("listening")["port"]))
         except BaseException:
             self.stop(signal.SIGKILL)
             raise
+
+    @property
+    def url(self) -> str:
+        return "http://{}:{}".format(*self.address)
 
     def wait(self, event: str, count: int = 1, **facts: object) -> dict[str, Any]:
         """The log line of an event with these facts, of the ``count``-th one, when there is one."""

@@ -17,6 +17,7 @@ from softsearch.runtime.server.logs import log_event
 from softsearch.runtime.server.service import Service
 
 _GRACE = 10  # s that requests which have begun may take on top of the deadline
+_KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
 _PAGE = Path(__file__).parents[1] / "web" / "assets"  # where it is built; a clone may lack it
 _SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none
 
@@ -32,6 +33,11 @@ class Server(uvicorn.Server):
         """See :class:`uvicorn.Server`."""
         self._service.draining = True
         super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See :class:`uvicorn.Server`."""
+        log_event("stopping")
+        await super().shutdown(sockets)
 
 
 async def run(service: Service, listener: socket.socket, origins: Sequence[str] = ()) -> None:
@@ -55,6 +61,7 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=int(dispatcher.limits.deadline) + _GRACE,
     )
     server = Server(config, service)
@@ -64,7 +71,6 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
     try:
         await server.serve(sockets=[listener])
     finally:
-        log_event("stopping")
         loading.cancel()
         await dispatcher.stop()
         log_event("stopped")

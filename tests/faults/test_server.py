@@ -1,0 +1,229 @@
+"""The server under overload, deadlines, clients that leave, signals, and workers that die, over real sockets.
+
+Bad requests are in tests/unit/runtime/server/test_answers.py, slow clients in test_connections.py there.
+"""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.serving import BUNDLE, GOLDEN, Served, eventually, serving
+from tests.unit.runtime.bundles import edit_manifest
+
+pytestmark = pytest.mark.slow
+
+SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()
+TRANSLATIONS = (GOLDEN / "translations.txt").read_text().splitlines()
+LONG = " ".join(SOURCES)  # with SLOW a batch of its own, which takes some tenths of a second
+SLOW: dict[str, Any] = {"beam": 20, "min_length": 300, "max_length": 300}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A server with one worker, a short queue and a short deadline."""
+    limits = ("--workers", 1, "--queue", 32, "--max-sentences", 32, "--deadline", 2.5)
+    with serving(f"golden={BUNDLE}", *limits) as server:
+        yield server
+
+
+@pytest.fixture
+def client(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.url, timeout=60, trust_env=False) as session:
+        yield session
+
+
+def _metrics(client: httpx.Client) -> dict[tuple[str, ...], float]:
+    families = text_string_to_metric_families(client.get("/metrics").text)
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+def _queue(client: httpx.Client) -> float:
+    return _metrics(client)["softsearch_queue_lines",]
+
+
+def _translate(client: httpx.Client, lines: list[str], **options: Any) -> httpx.Response:
+    return client.post("/translate", json={"text": lines, **options})
+
+
+def _check_that_it_works(client: httpx.Client) -> None:
+    answer = _translate(client, SOURCES)
+    assert answer.status_code == 200, answer.text
+    assert [each["n_best"][0]["text"] for each in answer.json()["translations"]] == TRANSLATIONS
+
+
+def _request(path: str, body: dict[str, Any]) -> bytes:
+    content = json.dumps(body)
+    head = f"POST {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n{content}".encode()
+
+
+def _post(served: Served, path: str, body: dict[str, Any]) -> socket.socket:
+    """A connection that has asked and does not read."""
+    connection = socket.create_connection(served.address, timeout=60)
+    connection.sendall(_request(path, body))
+    return connection
+
+
+def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.Client) -> None:
+    _check_that_it_works(client)
+
+    async def ask(number: int) -> tuple[int, dict[str, Any]]:
+        """The status and the body; of a refusal, which must have a Retry-After, too."""
+        body = {"text": SOURCES[number % len(SOURCES)], "n_best": 5, "min_length": 40}
+        reader, writer = await asyncio.open_connection(*served.address)
+        writer.write(_request("/translate", body))
+        head, _, content = (await reader.read()).partition(b"\r\n\r\n")
+        writer.close()
+        status = int(head.split()[1])
+        assert (status == 503) == (re.search(rb"retry-after: [1-9]", head) is not None)
+        return status, json.loads(content)
+
+    async def overload() -> list[tuple[int, dict[str, Any]]]:
+        return await asyncio.gather(*map(ask, range(200)))
+
+    asyncio.run(overload())
+    before = _metrics(client)["process_resident_memory_bytes",]
+    answers = [answer for _ in range(3) for answer in asyncio.run(overload())]
+    grown = _metrics(client)["process_resident_memory_bytes",] - before
+    assert {status for status, _ in answers} == {200, 503}
+    for status, answer in answers:
+        if status == 503:
+            assert "lines wait already" in answer["error"]
+        else:
+            assert len(answer["translations"][0]["n_best"]) == 5
+    assert grown < 20e6, "600 more requests take no more memory"
+    _check_that_it_works(client)
+
+
+def test_a_deadline_cancels_what_has_not_begun(client: httpx.Client) -> None:
+    answer = _translate(client, [LONG] * 32, **SLOW)
+    assert answer.status_code == 504, answer.text
+    assert "lines had not begun after 2.5 s" in answer.json()["error"]
+    assert _queue(client) == 0
+    _check_that_it_works(client)
+
+
+def test_a_client_that_leaves_frees_its_lines(served: Served, client: httpx.Client) -> None:
+    connection = _post(served, "/translate", {"text": [LONG] * 30, **SLOW})
+    eventually(lambda: _queue(client) > 20)
+    connection.close()
+    eventually(lambda: _queue(client) == 0)
+    served.wait("request", status=499, sentences=30)
+    _check_that_it_works(client)
+
+
+def test_a_client_that_leaves_a_stream_ends_its_searches(served: Served, client: httpx.Client) -> None:
+    def batches() -> float:
+        return _metrics(client)["softsearch_batch_lines_count", "golden"]
+
+    body = {"text": LONG, **SLOW}
+    began = batches()
+    whole = client.post("/translate/stream", json=body).text.count("event: ")
+    assert batches() - began == whole
+    assert whole > 6
+    began = batches()
+    connection = _post(served, "/translate/stream", body)
+    received = b""
+    while b"event: partial" not in received:
+        received += connection.recv(1 << 16)
+    connection.close()
+    eventually(lambda: sum(line.get("route") == "/translate/stream" for line in served.events) == 2)
+    _check_that_it_works(client)  # after what may still have been in the worker
+    assert batches() - began < whole
+
+
+def test_a_bad_line_fails_alone(client: httpx.Client) -> None:
+    def ask(number: int) -> httpx.Response:
+        prefix = "Ж" if number == 10 else ""
+        return _translate(client, [SOURCES[number]], prefix=[prefix])
+
+    with ThreadPoolExecutor(len(SOURCES)) as pool:
+        answers = list(pool.map(ask, range(len(SOURCES))))
+    assert answers.pop(10).status_code == 422
+    texts = [answer.json()["translations"][0]["n_best"][0]["text"] for answer in answers]
+    assert texts == TRANSLATIONS[:10] + TRANSLATIONS[11:]
+
+
+def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) -> None:
+    pid = served.process.pid
+    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    workers = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    assert len(workers) == 1
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(_translate, client, [LONG], **SLOW)
+        eventually(lambda: Path(f"/proc/{workers[0]}/stat").read_text().split()[2] == "R")
+        os.kill(workers[0], signal.SIGKILL)
+        assert answer.result().status_code == 200
+    assert _metrics(client)["softsearch_worker_restarts_total",] == 1
+    _check_that_it_works(client)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int) -> None:
+    with serving(f"golden={BUNDLE}", "--workers", 1) as served:
+        url = served.url
+        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client, ThreadPoolExecutor(2) as pool:
+            assert client.get("/readyz").status_code == 200
+            with client.stream("POST", "/translate/stream", json={"text": LONG, **SLOW}) as stream:
+                events = stream.iter_lines()
+                assert next(events) == "event: partial"
+                answer = pool.submit(_translate, client, [LONG] * 6, **SLOW)
+                eventually(lambda: _queue(client) > 3)
+                assert served.stop(number) == code
+                assert "event: done" in events
+            assert answer.result().status_code == 200
+            assert len(answer.result().json()["translations"]) == 6
+            with pytest.raises(httpx.ConnectError):
+                httpx.get(f"{url}/healthz", trust_env=False)
+        assert [line["event"] for line in served.events if line["event"] != "request"][-2:] == ["stopping", "stopped"]
+        assert not any("Traceback" in str(line) for line in served.events)
+
+
+def test_a_stop_while_it_loads() -> None:
+    served = Served(BUNDLE, "--workers", 2)
+    assert served.stop() == 143
+    assert not any("Traceback" in str(line) for line in served.events)
+
+
+def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
+    with (
+        serving(bundle, "--workers", 1) as served,
+        httpx.Client(base_url=served.url, timeout=60, trust_env=False) as client,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        stop = time.monotonic() + 60
+        done = False
+
+        def ask() -> list[int]:
+            statuses = []
+            while not done and time.monotonic() < stop:
+                statuses.append(_translate(client, SOURCES[:4]).status_code)
+            return statuses
+
+        asking = [pool.submit(ask) for _ in range(8)]
+        edit_manifest(bundle, lambda tree: tree["search"].update(beam=2))
+        served.process.send_signal(signal.SIGHUP)
+        served.wait("reloaded")
+        assert client.get("/models").json()["models"][0]["beam"] == 2
+        (bundle / "encoder.onnx").write_bytes(b"")
+        served.process.send_signal(signal.SIGHUP)
+        assert "encoder.onnx" in served.wait("reload failed, the old models stay")["reason"]
+        done = True
+        statuses = [status for future in asking for status in future.result()]
+        assert len(statuses) > 50
+        assert set(statuses) == {200}
+        assert served.stop() == 143

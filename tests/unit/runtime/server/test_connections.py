@@ -1,0 +1,124 @@
+"""Slow clients, and too many of them, over real sockets."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import uvicorn
+
+from softsearch.runtime.server import connections
+from softsearch.runtime.server.app import make_app
+from tests.serving import eventually
+from tests.unit.runtime.server.test_middleware import make_service
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
+POST = b"POST /translate HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+Connect = Callable[[], socket.socket]
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect]:
+    """Connects to a server that is impatient with slow clients, and takes 3 connections, and 3 more to refuse."""
+    monkeypatch.setattr(connections, "RECEIVE_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
+    listener = socket.create_server(("127.0.0.1", 0))
+    settings = {"ws": "none", "lifespan": "off", "log_config": None}
+    server = uvicorn.Server(uvicorn.Config(make_app(make_service()), http=connections.Connection, **settings))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    opened: list[socket.socket] = []
+
+    def connect() -> socket.socket:
+        opened.append(socket.create_connection(listener.getsockname(), timeout=30))
+        return opened[-1]
+
+    eventually(lambda: server.started)
+    yield connect
+    for client in opened:
+        client.close()
+    server.should_exit = True
+    thread.join()
+
+
+def _read_all(client: socket.socket) -> bytes:
+    """What the server sends until it closes the connection."""
+    received = b""
+    try:
+        while data := client.recv(1 << 16):
+            received += data
+    except ConnectionResetError:
+        pass
+    return received
+
+
+def _ask(client: socket.socket) -> bytes:
+    client.sendall(GET)
+    return client.recv(1 << 16)
+
+
+@pytest.mark.parametrize("start", [b"", b"GET", GET[:-2], POST, POST + b'{"text": '])
+def test_a_request_that_does_not_arrive_is_given_up(start: bytes, connect: Connect) -> None:
+    client = connect()
+    client.sendall(start)
+    assert _read_all(client) == b""
+
+
+def test_bytes_that_trickle_gain_no_time(connect: Connect) -> None:
+    client, closed = connect(), threading.Event()
+
+    def trickle() -> None:
+        try:
+            while not closed.wait(0.1):
+                client.sendall(b"x")
+        except OSError:
+            pass
+
+    thread = threading.Thread(target=trickle)
+    client.sendall(GET[:-2] + b"X-Slow: ")
+    thread.start()
+    try:
+        assert _read_all(client) == b""
+    finally:
+        closed.set()
+        thread.join()
+
+
+def test_each_request_of_a_connection_has_the_whole_time(connect: Connect) -> None:
+    client = connect()
+    for _ in range(4):
+        assert _ask(client).startswith(b"HTTP/1.1 200")
+        threading.Event().wait(0.3)  # of the 0.5 s that a request may take
+    client.sendall(GET[:-2])
+    assert _read_all(client) == b""
+
+
+def test_a_client_that_does_not_read_is_given_up(connect: Connect) -> None:
+    client = connect()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.settimeout(10)
+
+    def ask_for_ever() -> None:
+        while True:  # the server reads no more while its answers are not taken, and then closes
+            client.sendall(GET.replace(b"healthz", b"openapi.json"))
+
+    with pytest.raises(OSError, match=r"reset|Broken pipe"):
+        ask_for_ever()
+
+
+def test_beyond_the_connections_requests_are_refused_and_then_not_accepted(connect: Connect) -> None:
+    taken = [connect() for _ in range(3)]
+    assert all(_ask(client).startswith(b"HTTP/1.1 200") for client in taken)
+    refused = [connect() for _ in range(3)]
+    refused[0].sendall(GET)
+    head, _, body = _read_all(refused[0]).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503")
+    assert b"retry-after: 5" in head
+    assert "more than 3 connections" in json.loads(body)["error"]
+    connect()
+    assert _read_all(connect()) == b""
+    for client in (*taken, *refused):
+        client.close()
+    eventually(lambda: _ask(connect()).startswith(b"HTTP/1.1 200"))
