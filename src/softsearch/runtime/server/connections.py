@@ -1,22 +1,16 @@
 """Connections: uvicorn's protocol, which closes them when the client is slow, and refuses requests over too many."""
 
 import asyncio
-from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from softsearch.runtime.server.answers import RETRY_AFTER, error_response
+from softsearch.runtime.server.answers import error_response
+from softsearch.runtime.server.middleware import OVERLOADED
 
 RECEIVE_SECONDS = 20.0  # from the first byte of a request, or from the start of a connection, to the request's end
 SEND_SECONDS = 30.0  # to take what has been sent
 MAX_CONNECTIONS = 1000  # beyond them requests are answered with 503; twice as many are not accepted
-
-
-async def _overloaded(scope: Any, receive: Any, send: Any) -> None:
-    message = f"more than {MAX_CONNECTIONS} connections are open; try again later"
-    response = error_response(503, message, {"Retry-After": str(RETRY_AFTER), "Connection": "close"})
-    await response(scope, receive, send)
 
 
 class Connection(H11Protocol):
@@ -35,7 +29,7 @@ class Connection(H11Protocol):
         if len(self.connections) > 2 * MAX_CONNECTIONS:
             transport.abort()
         elif len(self.connections) > MAX_CONNECTIONS:
-            self.app = _overloaded
+            self.app_state = {**self.app_state, OVERLOADED: True}
         self._receiving = self.loop.call_later(RECEIVE_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
@@ -46,6 +40,17 @@ class Connection(H11Protocol):
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) and self._receiving is not None:
             self._receiving.cancel()
             self._receiving = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP; see :class:`H11Protocol`."""
+        response = error_response(400, "this is no valid HTTP request; correct the client", {"Connection": "close"})
+        for event in (
+            h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def pause_writing(self) -> None:
         """See :class:`asyncio.Protocol`."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from fastapi import HTTPException
 
-from softsearch.runtime.server.answers import CLIENT_GONE, error_response
+from softsearch.runtime.server.answers import CLIENT_GONE, RETRY_AFTER, error_response
 from softsearch.runtime.server.logs import log_event
 from softsearch.runtime.server.metrics import Metrics
 
@@ -29,6 +29,14 @@ _HEADERS = {  # the page runs threads, for which browsers ask COOP and COEP, and
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+
+
+OVERLOADED = "overloaded"  # in the state of a request: there are too many connections
+
+
+async def _refuse(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    headers = {"Retry-After": str(RETRY_AFTER), "Connection": "close"}
+    await error_response(503, "too many connections are open; try again later", headers)(scope, receive, send)
 
 
 class Gate:
@@ -63,7 +71,8 @@ class Gate:
             await send(message)
 
         try:
-            await self.app(scope, self._limited(scope["headers"], receive), send_with_headers)
+            app = _refuse if scope["state"].get(OVERLOADED) else self.app
+            await app(scope, self._limited(scope["headers"], receive), send_with_headers)
         except Exception as error:
             log_event("error", level=40, exc_info=error, request_id=request_id)
             if status:  # the response has begun; uvicorn closes the connection

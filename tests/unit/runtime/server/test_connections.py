@@ -95,6 +95,15 @@ def test_each_request_of_a_connection_has_the_whole_time(connect: Connect) -> No
     assert _read_all(client) == b""
 
 
+@pytest.mark.parametrize("nonsense", [b"\x16\x03\x01\x02\x00\r\n\r\n", GET.replace(b"Host", b"Ho st"), b"x" * 100_000])
+def test_what_is_no_http_gets_the_same_shape_of_error(nonsense: bytes, connect: Connect) -> None:
+    client = connect()
+    client.sendall(nonsense)
+    head, _, body = _read_all(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert json.loads(body) == {"error": "this is no valid HTTP request; correct the client"}
+
+
 def test_a_client_that_does_not_read_is_given_up(connect: Connect) -> None:
     client = connect()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -116,7 +125,7 @@ def test_beyond_the_connections_requests_are_refused_and_then_not_accepted(conne
     head, _, body = _read_all(refused[0]).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503")
     assert b"retry-after: 5" in head
-    assert "more than 3 connections" in json.loads(body)["error"]
+    assert "too many connections" in json.loads(body)["error"]
     connect()
     assert _read_all(connect()) == b""
     for client in (*taken, *refused):
