@@ -10,15 +10,15 @@ from types import FrameType
 
 import uvicorn
 
-from softsearch.errors import SoftsearchError
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.runtime.server.app import make_app
 from softsearch.runtime.server.connections import Connection
 from softsearch.runtime.server.logs import log_event
 from softsearch.runtime.server.service import Service
+from softsearch.runtime.web.site import assets
 
 _GRACE = 10  # s that requests which have begun may take on top of the deadline
 _KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
-_PAGE = Path(__file__).parents[1] / "web" / "assets"  # where it is built; a clone may lack it
 _SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none
 
 
@@ -53,7 +53,7 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
     """
     dispatcher = service.dispatcher
     config = uvicorn.Config(
-        make_app(service, origins=origins, page=_PAGE if (_PAGE / "index.html").is_file() else None),
+        make_app(service, origins=origins, page=_page()),
         http=Connection,
         loop="asyncio",
         ws="none",
@@ -76,6 +76,15 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
         log_event("stopped")
     if loading.done() and not loading.cancelled():
         loading.result()  # raises what ended the server
+
+
+def _page() -> Path | None:
+    """The folder of the browser page; a clone may lack it."""
+    try:
+        return assets()
+    except ConfigError as error:
+        log_event("no page", level=logging.WARNING, reason=str(error))
+        return None
 
 
 async def _load(server: Server, service: Service) -> None:

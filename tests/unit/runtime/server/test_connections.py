@@ -13,6 +13,8 @@ from softsearch.runtime.server.app import make_app
 from tests.serving import eventually
 from tests.unit.runtime.server.test_middleware import make_service
 
+pytestmark = pytest.mark.slow
+
 GET = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
 POST = b"POST /translate HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
 Connect = Callable[[], socket.socket]
