@@ -12,6 +12,7 @@ from softsearch.runtime.server import schema
 from softsearch.runtime.server.answers import FAILURES
 from softsearch.runtime.server.partial import events, partial_results, unless_gone
 from softsearch.runtime.server.service import Service
+from softsearch.runtime.web.site import site_json
 
 _EVENT = {
     "type": "object",
@@ -122,9 +123,8 @@ async def models(service: _Service) -> dict[str, Any]:
 @router.get("/site.json", include_in_schema=False)
 async def site(service: _Service) -> dict[str, Any]:
     """What the browser page reads first."""
-    facts = await models(service)
-    listed = schema.ModelsResponse.model_validate(facts).model_dump()["models"]
-    return {"version": softsearch.__version__, "backend": "server", "models": listed, "examples": [], "files": []}
+    models = service.dispatcher.models.values()
+    return site_json(models, backend="server", version=softsearch.__version__)
 
 
 @router.get("/languages", response_model=list[schema.Language])
