@@ -66,8 +66,11 @@ class Round(NamedTuple):
     answered: float  # requests/s with status 200
     translated: float  # sentences/s, those of requests that the end cut off included
     per_cpu: float  # sentences for each second of CPU that the server used
+    overhead: float  # CPU seconds of the HTTP process for each request
+    busy: float  # share of the time in which a worker has a batch
     latency: dict[str, float]  # seconds, of all answers
     statuses: dict[str, int]
+    retry_after: str  # seconds, of one 503 in the middle of the load; empty if there was none
     broken: int  # connections
     cpu: dict[str, float]  # cores in use
     rss: list[int]  # bytes, of all processes of the server, every RSS_EVERY seconds
@@ -117,8 +120,8 @@ class Server:
         lines = self.get("/metrics")[2].splitlines()
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 
-    def load(self, folder: Path, bodies: Sequence[str], clients: int, seconds: int) -> Round:
-        """Sends bodies, again and again, and measures."""
+    def load(self, folder: Path, bodies: Sequence[str], clients: int, seconds: int, *, overload: bool) -> Round:
+        """Sends bodies, again and again, and measures; with an overload also asks what a 503 says."""
         (folder / "script.lua").write_text(SCRIPT)
         (folder / "bodies").write_text("\n".join(bodies) + "\n")
         command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "120s", "-s", str(folder / "script.lua")]
@@ -126,7 +129,16 @@ class Server:
         workers = [pid for pid in processes(main) if pid != main]
         clocks = [cpu_seconds([main]), cpu_seconds(workers), _own_cpu_seconds()]
         memory: list[int] = []
-        with _every(RSS_EVERY, lambda: memory.append(rss([main, *workers]))):
+        retry_after = ""
+
+        def sample() -> None:
+            nonlocal retry_after
+            memory.append(rss([main, *workers]))
+            if overload:
+                status, headers, _ = self.get("/translate", bodies[0])
+                retry_after = headers["retry-after"] if status == 503 else retry_after
+
+        with _every(RSS_EVERY, sample):
             done = subprocess.run(
                 [*command, f"http://127.0.0.1:{self.port}", "--", str(folder / "bodies")],
                 capture_output=True,
@@ -141,13 +153,17 @@ class Server:
         batches = sum(value for name, value in growth.items() if name.startswith("softsearch_batch_lines_count"))
         lines = sum(value for name, value in growth.items() if name.startswith("softsearch_batch_lines_sum"))
         waited = sum(value for name, value in growth.items() if name.startswith("softsearch_waiting_seconds_sum"))
+        worked = sum(value for name, value in growth.items() if name.startswith("softsearch_batch_seconds_sum"))
         spent = [now - then for then, now in zip(clocks, used, strict=True)]
         return Round(
             answered=(found["requests"] - found["refused"]) / found["seconds"],
             translated=lines / found["seconds"],
             per_cpu=lines / (spent[0] + spent[1]),
+            overhead=spent[0] / found["requests"],
+            busy=worked / found["seconds"] / after["softsearch_workers"],
             latency={name: found[name] for name in ("p50", "p95", "p99", "max")},
             statuses={m[1]: int(value) for name, value in growth.items() if value and (m := status.fullmatch(name))},
+            retry_after=retry_after,
             broken=found["broken"],
             cpu={
                 name: seconds / found["seconds"]
@@ -260,7 +276,7 @@ def measure(
     offline()
     speeds, rounds = [offline()], []
     for _ in range(options.rounds):
-        rounds.append(server.load(folder, bodies, options.clients, options.seconds))
+        rounds.append(server.load(folder, bodies, options.clients, options.seconds, overload=options.queue is not None))
         speeds.append(offline())
     beside = [((before[0] + after[0]) / 2, (before[1] + after[1]) / 2) for before, after in pairwise(speeds)]
     sentences = f"{size} sentence{'s' * (size > 1)} a request"
@@ -275,14 +291,20 @@ def measure(
         _row(f"latency {name}, ms", [1000 * found.latency[name] for found in rounds], "{:,.0f}")
     _row("in the queue, mean, ms", [1000 * found.waited for found in rounds], "{:,.0f}")
     _row("sentences of a batch, mean", [found.batch for found in rounds], "{:.1f}")
+    _row("workers have a batch", [found.busy for found in rounds], "{:.2f}")
+    _row("HTTP, CPU ms for a request", [1000 * found.overhead for found in rounds], "{:.2f}")
     for name in rounds[0].cpu:
         _row(f"cores in use, {name}", [found.cpu[name] for found in rounds], "{:.2f}")
     statuses = sorted({status for found in rounds for status in found.statuses})
-    counts = (f"{status}: {sum(found.statuses.get(status, 0) for found in rounds):,}" for status in statuses)
-    print(f"    statuses, 499 being clients that left at the end: {', '.join(counts)}; broken connections: "
-          f"{sum(found.broken for found in rounds)}")  # fmt: skip
+    counts = ", ".join(f"{status}: {sum(found.statuses.get(status, 0) for found in rounds):,}" for status in statuses)
+    print(f"    statuses, 499 being clients that left at the end: {counts}")
+    if retry := {found.retry_after for found in rounds} - {""}:
+        print(f"    Retry-After of 503: {', '.join(sorted(retry))} s")
     memory = [f"{value / 1e6:,.0f}" for found in rounds for value in found.rss]
     print(f"    RSS of all processes every {RSS_EVERY} s, MB: {' '.join(memory)}", flush=True)
+    broken = sum(found.broken for found in rounds)
+    if broken or not {*statuses} <= {"200", "499", "503"}:
+        raise SystemExit(f"{broken} connections broke, statuses {counts}; expected none, and nothing but 200 and 503")
 
 
 def _row(name: str, values: Sequence[float], form: str) -> None:
