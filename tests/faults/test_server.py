@@ -128,7 +128,7 @@ def test_a_client_that_leaves_frees_its_lines(served: Served, client: httpx.Clie
 
 def test_a_client_that_leaves_a_stream_ends_its_searches(served: Served, client: httpx.Client) -> None:
     def batches() -> float:
-        return _metrics(client)["softsearch_batch_lines_count", "golden"]
+        return _metrics(client).get(("softsearch_batch_lines_count", "golden"), 0.0)
 
     body = {"text": LONG, **SLOW}
     began = batches()
@@ -226,6 +226,6 @@ def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
         assert "encoder.onnx" in served.wait("reload failed, the old models stay")["reason"]
         done = True
         statuses = [status for future in asking for status in future.result()]
-        assert len(statuses) > 50
+        assert len(statuses) >= len(asking)
         assert set(statuses) == {200}
         assert served.stop() == 143

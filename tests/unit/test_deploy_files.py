@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
@@ -158,13 +157,6 @@ def test_the_unit_serves_reloads_and_stops_as_the_server_does(unit: RawConfigPar
     assert "ProcSubset" not in service
 
 
-@pytest.mark.parametrize("version", ["1.30", "1.37"])
-def test_kubernetes_takes_the_manifest(resources: dict[str, Any], version: str) -> None:
-    assert set(resources) == {"Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget"}
-    for document in resources.values():
-        kubernetes_validate.validate(document, version, strict=True)
-
-
 def test_the_pod_runs_the_image(pod: Any, dockerfile: dict[str, str]) -> None:
     (container,) = pod["containers"]
     options = serve([*json.loads(dockerfile["ENTRYPOINT"]), *container["args"]])
@@ -194,6 +186,7 @@ def test_the_probes_and_metrics_are_routes_of_the_server(resources: dict[str, An
 
 
 def test_the_resources_of_the_manifest_find_each_other(resources: dict[str, Any]) -> None:
+    assert set(resources) == {"Deployment", "Service", "HorizontalPodAutoscaler", "PodDisruptionBudget"}
     deployment = resources["Deployment"]
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert deployment["spec"]["selector"]["matchLabels"] == labels
@@ -204,6 +197,5 @@ def test_the_resources_of_the_manifest_find_each_other(resources: dict[str, Any]
     assert "replicas" not in deployment["spec"]  # they would undo the autoscaler's at every `kubectl apply`
 
 
-def test_all_three_switch_off_the_telemetry_of_onnx_runtime(dockerfile: dict[str, str], unit: RawConfigParser) -> None:
-    wanted = {"ORT_DISABLE_TELEMETRY=1", "OMP_NUM_THREADS=1"}
-    assert wanted == set(dockerfile["ENV"].split()) == set(unit["Service"]["Environment"].split())
+def test_workers_have_one_thread_each(dockerfile: dict[str, str], unit: RawConfigParser) -> None:
+    assert dockerfile["ENV"] == unit["Service"]["Environment"] == "OMP_NUM_THREADS=1"

@@ -6,6 +6,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import Route
 
 import softsearch
 from softsearch.runtime.server.answers import add_answers
@@ -43,5 +44,8 @@ def make_app(service: Service, *, origins: Sequence[str] = (), page: Path | None
     app.add_middleware(Gate, metrics=service.metrics, max_body=service.limits.body)
     app.include_router(router)
     if page is not None:
-        app.mount("/", StaticFiles(directory=page, html=True), name="page")
+        # A route for each file, because one for all of them would answer for every other route's wrong methods.
+        files = StaticFiles(directory=page, html=True)
+        for name in ("", *sorted(path.name for path in page.iterdir())):
+            app.router.routes.append(Route(f"/{name}", files))
     return app

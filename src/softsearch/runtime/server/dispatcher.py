@@ -7,7 +7,6 @@ waits for N lines, or a full batch, but never longer than ``delay``.
 """
 
 import asyncio
-import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from softsearch.runtime.server.errors import (
     NotReadyError,
     QueueFullError,
     WorkerLostError,
+    traceback_of,
 )
 from softsearch.runtime.server.line_queue import Group, Line, LineQueue, Request
 from softsearch.runtime.server.models import Model
@@ -286,7 +286,7 @@ class Dispatcher:
             self._try_again(lines)
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
-            answers = [Failure("internal", "".join(traceback.format_exception(error)))] * len(lines)
+            answers = [Failure("internal", traceback_of(error))] * len(lines)
         seconds = loop.time() - began
         own = seconds / len(lines) / self._size
         self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)

@@ -1,5 +1,7 @@
 """Errors of the server, besides the ConfigError of options that do not fit."""
 
+import traceback
+
 from softsearch.errors import SoftsearchError
 
 
@@ -43,3 +45,8 @@ class WorkerLostError(SoftsearchError):
 
 class InternalError(SoftsearchError):
     """A worker process raised an unexpected exception; the log holds its traceback."""
+
+
+def traceback_of(error: BaseException) -> str:
+    """Where an unexpected error was raised, and its type; without its message, which may quote a request."""
+    return "".join([*traceback.format_tb(error.__traceback__), type(error).__qualname__])

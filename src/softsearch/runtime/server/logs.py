@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+from softsearch.runtime.server.errors import traceback_of
+
 LOGGER = logging.getLogger("softsearch.server")
 
 
@@ -20,8 +22,8 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             **getattr(record, "facts", {}),
         }
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+        if record.exc_info and record.exc_info[1]:
+            line["traceback"] = traceback_of(record.exc_info[1])
         # JSON escapes all but ASCII, and of ASCII all control characters but DEL.
         return json.dumps(line, default=str).replace("\x7f", "\\u007f")
 

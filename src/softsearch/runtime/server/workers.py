@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from softsearch.errors import BundleError, ConfigError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.server.errors import InternalError, LineError
+from softsearch.runtime.server.errors import InternalError, LineError, traceback_of
 from softsearch.runtime.server.line_queue import Kind
 
 if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
@@ -237,4 +236,4 @@ def _run(translator: "Translator", job: Job) -> Sequence[Any]:
 def _failure(error: Exception) -> Failure:
     if isinstance(error, InputError):
         return Failure("line", str(error))
-    return Failure("internal", "".join(traceback.format_exception(error)))
+    return Failure("internal", traceback_of(error))
