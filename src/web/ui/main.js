@@ -1,4 +1,69 @@
-import { open } from '../backends/local.js';
+import * as local from '../backends/local.js';
+import * as server from '../backends/server.js';
+import { Card } from './card.js';
+import { element } from './element.js';
+import { langAttribute } from './format.js';
+import { Request } from './request.js';
 
-const site = await (await fetch('site.json')).json();
-window.backend = await open(site, () => {});
+const PRIVACY = {
+  local: 'Your text stays on this machine: the models run in this page.',
+  server: `Your text goes to ${location.host}, which runs the models.`,
+};
+const OFFLINE = {
+  local: 'Offline: the models that are loaded still translate.',
+  server: 'Offline: translations need the server.',
+};
+
+/** Reads what the site offers, and shows it. */
+async function start() {
+  const site = await description();
+  const cards = new Map(); // model name -> Card
+  const card = (model) => {
+    if (!cards.has(model.name)) cards.set(model.name, new Card(model));
+    return cards.get(model.name);
+  };
+  const progress = ({ model, loaded, total }) => cards.get(model)?.progress(loaded, total);
+  const backend = (site.backend === 'server' ? server : local).open(site, progress);
+  backend.catch(() => {}); // each card reports it
+  const chosen = () => site.models.filter((model) => request.chosen.has(model.name)).map(card);
+  const translate = () => chosen().forEach((each) => each.translate(backend, request.text, request.beam));
+  const choose = () => {
+    const now = chosen();
+    for (const each of cards.values()) if (!now.includes(each)) each.stop();
+    show(now);
+    translate();
+  };
+  const request = new Request(site, translate, choose);
+  introduce(site, request);
+  choose();
+}
+
+async function description() {
+  const response = await fetch('site.json').catch(() => null);
+  if (!response?.ok) throw new Error('The description of this site (site.json) cannot be read. Reload the page.');
+  const site = await response.json();
+  if (!site.models.length) throw new Error('This site has no models. Write it again with at least one.');
+  return site;
+}
+
+function introduce(site, request) {
+  const [{ src_lang: lang }] = site.models;
+  if (langAttribute(lang)) request.source.lang = langAttribute(lang);
+  document.getElementById('privacy').textContent = PRIVACY[site.backend];
+  document.getElementById('version').textContent = `softsearch ${site.version}`;
+  const badge = document.getElementById('offline');
+  const connection = () => (badge.textContent = navigator.onLine ? '' : OFFLINE[site.backend]);
+  for (const event of ['online', 'offline']) addEventListener(event, connection);
+  connection();
+}
+
+function show(cards) {
+  const none = element('p', { class: 'note' }, 'No model is chosen.');
+  const place = document.getElementById('cards');
+  place.classList.toggle('single', cards.length === 1);
+  place.replaceChildren(...(cards.length ? cards.map((card) => card.element) : [none]));
+}
+
+start().catch((error) => {
+  document.getElementById('problem').replaceChildren(element('p', { class: 'problem', role: 'alert' }, error.message));
+});

@@ -1,0 +1,57 @@
+// The search on the server that sent the page: one request for each translation, answered by server-sent events.
+
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+
+/**
+ * Opens the backend.
+ *
+ * @returns {Promise<{load: Function, translate: Function}>} as of local.js
+ */
+export async function open() {
+  return { load: async () => {}, translate };
+}
+
+async function* translate({ model, text, beam, nBest, signal }) {
+  try {
+    const response = await fetch('translate/stream', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      body: JSON.stringify({ text, model, beam, n_best: nBest, alignments: true }),
+      signal,
+    });
+    if (!response.ok) throw new Error(await reason(response));
+    for await (const { event, data } of events(response)) {
+      const answer = JSON.parse(data);
+      if (event === 'error') throw new Error(answer.error);
+      yield answer;
+      if (event === 'done') return;
+    }
+    throw new Error('The server ended its answer too early. Try again.');
+  } catch (error) {
+    if (signal?.aborted) return;
+    // fetch and its streams tell a lost connection by a TypeError, whose message differs between browsers.
+    throw error instanceof TypeError ? new Error('The server cannot be reached. Try again when it can.') : error;
+  }
+}
+
+/** The events of a response. Not every browser can iterate over a stream. */
+async function* events(response) {
+  const reader = response.body
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream())
+    .getReader();
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** Why a server refused a request: its own words if it sent some. */
+async function reason(response) {
+  const answer = await response.json().catch(() => ({}));
+  const why = [answer.error, answer.detail].find((text) => typeof text === 'string');
+  const wait = Number(response.headers.get('Retry-After'));
+  const when = wait ? ` Try again in ${wait} s.` : '';
+  return `${why ?? `The server answered ${response.status}.`}${when}`;
+}

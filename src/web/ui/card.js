@@ -1,0 +1,151 @@
+import { element } from './element.js';
+import { duration, langAttribute, language, megabytes, weight } from './format.js';
+import { Heatmap } from './heatmap.js';
+import { NBest } from './n-best.js';
+import { WordLine } from './word-line.js';
+import { describe, joinPieces, wordWeights } from './words.js';
+
+const WIDE = '(min-width: 800px)';
+const HINT = 'Point at a word, or use Tab and the arrow keys, to see its attention.';
+let cards = 0;
+
+/** A model: its translation as words, its n best translations and its attention. */
+export class Card {
+  /** @param model an entry of site.json's `models` */
+  constructor(model) {
+    const id = `card-${++cards}`;
+    this.model = model;
+    this.langs = { srcLang: langAttribute(model.src_lang), tgtLang: langAttribute(model.tgt_lang) };
+    this.running = null;
+    this.source = new WordLine('source', `Source as ${model.name} reads it`, (index) => this.point('src', index));
+    this.target = new WordLine('target', `Translation by ${model.name}`, (index) => this.point('tgt', index === null ? null : this.shown.rows[index]));
+    if (this.langs.srcLang) this.source.element.lang = this.langs.srcLang;
+    if (this.langs.tgtLang) this.target.element.lang = this.langs.tgtLang;
+    this.nBest = new NBest(`${id}-n-best`, (index) => this.showCandidate(this.result.n_best[index], true));
+    this.heatmap = model.has_attention ? new Heatmap((side, index) => this.point(side, index)) : null;
+    this.status = element('p', { class: 'status' });
+    this.weights = element('p', { class: 'weights' });
+    this.problem = element('div', { role: 'alert' });
+    this.announcement = element('p', { class: 'unseen', role: 'status' });
+    this.element = this.layOut(id);
+    this.clear();
+  }
+
+  layOut(id) {
+    const { name, architecture, src_lang, tgt_lang, text_form } = this.model;
+    const facts = [architecture !== name && architecture, src_lang && tgt_lang && `${language(src_lang)} to ${language(tgt_lang)}`].filter(Boolean);
+    const lowerCased = text_form === 'lc_tok' && element('p', { class: 'note' }, 'Reads lower-cased, tokenised text, such as ', element('q', { lang: 'en' }, 'a man sleeps .'));
+    const attention = this.heatmap
+      ? element('details', { class: 'attention', open: matchMedia(WIDE).matches }, element('summary', {}, 'Attention'), this.heatmap.element)
+      : element('p', { class: 'note' }, 'This model has no attention: no weights connect its words with those of the source.');
+    return element(
+      'article',
+      { class: 'card', 'aria-labelledby': id },
+      element('header', {}, element('h2', { id }, name), this.status, element('p', { class: 'facts' }, facts.join(' \u00b7 ')), lowerCased || ''),
+      element('div', { class: 'words' }, this.source.element, this.target.element, this.weights, this.problem),
+      this.nBest.element,
+      attention,
+      this.announcement,
+    );
+  }
+
+  /** Translates a text and shows what comes; an earlier text that is still searched is given up. */
+  async translate(backend, text, beam) {
+    this.running?.abort();
+    const running = (this.running = new AbortController());
+    this.problem.replaceChildren();
+    if (!text.trim()) return this.clear();
+    this.nBest.expect(beam);
+    this.busy(true);
+    const begun = performance.now();
+    try {
+      const opened = await backend;
+      const results = opened.translate({ model: this.model.name, text, beam, nBest: beam, signal: running.signal });
+      for await (const result of results) {
+        if (running.signal.aborted) return;
+        this.result = result;
+        this.showCandidate(result.n_best[0], result.final);
+        if (result.final) this.finish(performance.now() - begun);
+      }
+    } catch (error) {
+      if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam));
+    }
+  }
+
+  /** Gives up what is searched, as the card is no longer shown. */
+  stop() {
+    this.running?.abort();
+  }
+
+  /** Shows how much of the model has come. */
+  progress(loaded, total) {
+    const bar = element('progress', { 'aria-label': `Loading ${this.model.name}`, max: total ? String(total) : null, value: total ? String(loaded) : null });
+    this.status.replaceChildren(bar, total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : `${megabytes(loaded)} MB`);
+  }
+
+  showCandidate(candidate, final) {
+    const src = joinPieces(candidate.src_pieces);
+    const tgt = joinPieces(candidate.tgt_pieces);
+    const weights = candidate.alignments && wordWeights(candidate.alignments, tgt, src);
+    const rows = tgt.flatMap((word, row) => (word.end ? [] : [row])); // the translation is shown without its end mark
+    this.shown = weights && { src, tgt, weights, rows };
+    this.source.show(src, weights && src.map((_, column) => this.describe('src', column)));
+    this.target.show(rows.map((row) => tgt[row]), weights && rows.map((row) => this.describe('tgt', row)));
+    this.target.element.classList.toggle('unfinished', !final || candidate.truncated);
+    this.heatmap?.show(tgt, src, weights ?? [], this.langs);
+    this.point('tgt', this.shown?.rows[this.target.focused()] ?? null);
+    const cut = final && candidate.truncated;
+    this.problem.replaceChildren(cut ? 'The translation is cut off: it reached the model\u2019s length limit.' : '');
+  }
+
+  /** Marks what a word is connected to. @param index of a word of `shown`, or null */
+  point(side, index) {
+    if (!this.shown) return;
+    const { weights, rows } = this.shown;
+    const on = index !== null;
+    const row = on && side === 'tgt' ? weights[index] : null;
+    const column = on && side === 'src' ? weights.map((each) => each[index]) : null;
+    this.source.mark(row, column ? index : -1);
+    this.target.mark(column && rows.map((each) => column[each]), row ? rows.indexOf(index) : -1);
+    this.heatmap.mark(side, index);
+    this.weights.textContent = on ? this.describe(side, index) : HINT;
+    this.weights.classList.toggle('hint', !on);
+  }
+
+  describe(side, index) {
+    const { src, tgt, weights } = this.shown;
+    if (side === 'tgt') return describe(tgt[index], src, weights[index], weight);
+    return describe(src[index], tgt, weights.map((row) => row[index]), weight);
+  }
+
+  finish(ms) {
+    const [best] = this.result.n_best;
+    this.busy(false);
+    this.status.textContent = duration(ms);
+    this.nBest.show(this.result.n_best, this.langs.tgtLang);
+    this.announcement.textContent = `${this.model.name}: ${best.text}`;
+  }
+
+  fail(error, again) {
+    this.clear();
+    const button = element('button', { type: 'button' }, 'Try again');
+    button.addEventListener('click', again);
+    this.problem.replaceChildren(element('p', {}, error.message), button);
+  }
+
+  clear() {
+    this.busy(false);
+    this.shown = null;
+    this.status.textContent = '';
+    this.announcement.textContent = '';
+    this.weights.textContent = '';
+    for (const line of [this.source, this.target]) line.show([], null);
+    this.nBest.clear();
+    this.heatmap?.show([], [], [], this.langs);
+  }
+
+  busy(busy) {
+    this.target.element.setAttribute('aria-busy', String(busy));
+    this.element.classList.toggle('busy', busy);
+  }
+}

@@ -1,0 +1,16 @@
+/**
+ * Makes an element. Texts become text nodes, so that no text of a model or a visitor is ever read as HTML.
+ *
+ * @param {string} tag
+ * @param {Object<string, string | boolean | null>} [attributes] null and false leave one out; true sets it empty
+ * @param {...(Node | string)} children
+ */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) made.setAttribute(name, '');
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}

@@ -1,0 +1,55 @@
+import { element } from './element.js';
+
+const MOST_CELLS = 10_000; // a larger table is slow to draw, and nobody can read it
+
+/** The attention as a table: a row for each target word, a column for each source word. */
+export class Heatmap {
+  /** @param {(side: 'tgt', index: number | null) => void} onPoint told which row the pointer is on */
+  constructor(onPoint) {
+    this.table = element('table');
+    this.scroll = element('div', { class: 'scroll', role: 'region', 'aria-label': 'Attention table' }, this.table);
+    this.element = this.scroll;
+    this.table.addEventListener('pointerover', (event) => {
+      const row = event.target.closest('tbody tr');
+      onPoint('tgt', row ? row.sectionRowIndex : null);
+    });
+    this.table.addEventListener('pointerleave', () => onPoint('tgt', null));
+    // Only what scrolls needs a tab stop of its own.
+    new ResizeObserver(() => this.scrollable()).observe(this.scroll);
+  }
+
+  /** @param {number[][]} weights [target words][source words] */
+  show(tgtWords, srcWords, weights, { srcLang, tgtLang }) {
+    const large = tgtWords.length * srcWords.length > MOST_CELLS;
+    this.table.replaceChildren(
+      element('caption', {}, large ? 'Too large to draw. Point at a word to see its weights.' : 'In per cent; each row adds up to 100.'),
+    );
+    if (large || !tgtWords.length) return;
+    const label = (word, lang) => element('span', { dir: 'auto', lang: word.end ? null : lang, class: word.end ? 'end' : null, title: word.text }, word.text);
+    this.table.append(
+      element('thead', {}, element('tr', {}, element('td'), ...srcWords.map((word) => element('th', { scope: 'col' }, label(word, srcLang))))),
+      element('tbody', {}, ...tgtWords.map((word, row) => element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map(cell)))),
+    );
+    this.scrollable();
+  }
+
+  /** Marks a row, a column, or nothing. */
+  mark(side, active) {
+    const rows = this.table.tBodies[0]?.rows ?? [];
+    for (const row of rows) row.classList.toggle('active', side === 'tgt' && row.sectionRowIndex === active);
+    const heads = this.table.tHead?.rows[0].querySelectorAll('th') ?? [];
+    heads.forEach((head, column) => head.classList.toggle('active', side === 'src' && column === active));
+  }
+
+  scrollable() {
+    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = this.scroll;
+    this.scroll.toggleAttribute('tabindex', scrollWidth > clientWidth || scrollHeight > clientHeight);
+    if (this.scroll.hasAttribute('tabindex')) this.scroll.tabIndex = 0;
+  }
+}
+
+function cell(weight) {
+  const made = element('td', {}, weight < 0.005 ? '' : String(Math.round(100 * weight)));
+  made.style.setProperty('--weight', weight.toFixed(4));
+  return made;
+}

@@ -1,0 +1,72 @@
+import { element } from './element.js';
+
+const PAUSE = 150; // milliseconds without typing before a search begins
+
+/** What the visitor asks for: the text, an example, the beam size, the models. */
+export class Request {
+  /**
+   * @param site site.json
+   * @param {() => void} onChange told when anything but the models has changed
+   * @param {() => void} onModels told when other models are chosen
+   */
+  constructor(site, onChange, onModels) {
+    this.source = document.getElementById('source');
+    this.range = document.getElementById('beam');
+    this.chosen = new Set(site.models.slice(0, 2).map((model) => model.name));
+    let timer;
+    const soon = () => {
+      clearTimeout(timer);
+      timer = setTimeout(onChange, PAUSE);
+    };
+    this.source.addEventListener('input', soon);
+    this.range.addEventListener('input', () => {
+      this.showBeam();
+      soon();
+    });
+    document.getElementById('request').addEventListener('submit', (event) => event.preventDefault());
+    this.range.value = String(site.models[0]?.beam ?? 5);
+    this.showBeam();
+    this.offerExamples(site.examples, onChange);
+    if (site.models.length > 1) this.offerModels(site.models, onModels);
+  }
+
+  get text() {
+    return this.source.value;
+  }
+
+  get beam() {
+    return Number(this.range.value);
+  }
+
+  showBeam() {
+    document.getElementById('beam-value').textContent = this.range.value;
+  }
+
+  offerExamples(examples, onChange) {
+    const group = document.getElementById('examples');
+    group.hidden = !examples.length;
+    for (const example of examples) {
+      const button = element('button', { type: 'button', dir: 'auto' }, example);
+      button.addEventListener('click', () => {
+        this.source.value = example;
+        onChange();
+      });
+      group.append(button);
+    }
+    if (!this.text) this.source.value = examples[0] ?? '';
+  }
+
+  offerModels(models, onModels) {
+    const group = document.getElementById('models');
+    group.hidden = false;
+    for (const { name } of models) {
+      const box = element('input', { type: 'checkbox', name: 'model', value: name, checked: this.chosen.has(name) });
+      box.addEventListener('change', () => {
+        if (box.checked) this.chosen.add(name);
+        else this.chosen.delete(name);
+        onModels();
+      });
+      group.append(element('label', {}, box, name));
+    }
+  }
+}

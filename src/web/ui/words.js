@@ -1,0 +1,55 @@
+// Attention is between pieces; people read words. This joins the ones to the others.
+
+const END = '</s>';
+// Scripts without spaces: a word would be a whole sentence, so that each piece is shown as a word.
+const UNSPACED = /^[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+const NAMED = 0.05; // the least weight that a description names
+const MOST_NAMED = 4;
+
+/**
+ * Joins pieces to words.
+ *
+ * @param {string[]} pieces as SentencePiece writes them: U+2581 begins a word
+ * @returns {{text: string, spaced: boolean, end: boolean, pieces: number[]}[]} `spaced`: a space is before it; `end`:
+ *   it is the end mark; `pieces`: indices of its pieces
+ */
+export function joinPieces(pieces) {
+  const words = [];
+  pieces.forEach((piece, index) => {
+    const end = piece === END;
+    const spaced = piece.startsWith('\u2581');
+    const text = end ? 'end' : spaced ? piece.slice(1) : piece;
+    const last = words.at(-1);
+    // A lone U+2581 is a space whose word follows in pieces of its own.
+    const joins = last && !last.end && !end && !spaced && (last.text === '' || !UNSPACED.test(text));
+    if (joins) {
+      last.text += text;
+      last.pieces.push(index);
+    } else {
+      words.push({ text, spaced: spaced || end || Boolean(last?.end), end, pieces: [index] });
+    }
+  });
+  return words;
+}
+
+/**
+ * Attention between words: summed over the pieces of a source word, averaged over those of a target word.
+ *
+ * @param {number[][]} alignments [target pieces][source pieces]
+ * @returns {number[][]} [target words][source words]
+ */
+export function wordWeights(alignments, tgtWords, srcWords) {
+  return tgtWords.map((tgt) =>
+    srcWords.map((src) => {
+      const sums = tgt.pieces.map((row) => src.pieces.reduce((sum, column) => sum + alignments[row][column], 0));
+      return Math.min(1, sums.reduce((total, sum) => total + sum, 0) / sums.length);
+    }),
+  );
+}
+
+/** The words that a word is connected to, heaviest first: `Haus: house 0.91, the 0.06`. */
+export function describe(word, others, weights, format) {
+  const order = others.map((_, index) => index).sort((a, b) => weights[b] - weights[a]);
+  const named = order.filter((index, rank) => rank === 0 || (rank < MOST_NAMED && weights[index] >= NAMED));
+  return `${word.text}: ${named.map((index) => `${others[index].text} ${format(weights[index])}`).join(', ')}`;
+}
