@@ -22,7 +22,7 @@ export class Card {
     if (this.langs.srcLang) this.source.element.lang = this.langs.srcLang;
     if (this.langs.tgtLang) this.target.element.lang = this.langs.tgtLang;
     this.nBest = new NBest(`${id}-n-best`, (index) => this.showCandidate(this.result.n_best[index], true));
-    this.heatmap = model.has_attention ? new Heatmap((side, index) => this.point(side, index)) : null;
+    this.heatmap = model.has_attention ? new Heatmap(`Attention of ${model.name}`, (side, index) => this.point(side, index)) : null;
     this.status = element('p', { class: 'status' });
     this.weights = element('p', { class: 'weights' });
     this.problem = element('div', { role: 'alert' });

@@ -4,10 +4,13 @@ const MOST_CELLS = 10_000; // a larger table is slow to draw, and nobody can rea
 
 /** The attention as a table: a row for each target word, a column for each source word. */
 export class Heatmap {
-  /** @param {(side: 'tgt', index: number | null) => void} onPoint told which row the pointer is on */
-  constructor(onPoint) {
+  /**
+   * @param {string} label its accessible name
+   * @param {(side: 'tgt', index: number | null) => void} onPoint told which row the pointer is on
+   */
+  constructor(label, onPoint) {
     this.table = element('table');
-    this.scroll = element('div', { class: 'scroll', role: 'region', 'aria-label': 'Attention table' }, this.table);
+    this.scroll = element('div', { class: 'scroll', role: 'region', 'aria-label': label }, this.table);
     this.element = this.scroll;
     this.table.addEventListener('pointerover', (event) => {
       const row = event.target.closest('tbody tr');

@@ -43,8 +43,8 @@ export class NBest {
       { class: 'candidate' },
       element('input', { type: 'radio', name: this.name, value: String(index), checked: index === 0 }),
       element('span', { class: 'text', dir: 'auto', lang }, candidate.text || '(empty)'),
-      element('span', { class: 'probability' }, element('span', { class: 'unseen' }, ', probability '), percent(probability)),
-      element('span', { class: 'score' }, element('span', { class: 'unseen' }, ', score '), score(candidate.score)),
+      element('span', { class: 'probability' }, element('span', { class: 'unseen' }, ' probability '), percent(probability)),
+      element('span', { class: 'score' }, element('span', { class: 'unseen' }, ' score '), score(candidate.score)),
     );
   }
 
