@@ -69,7 +69,9 @@ def done(browser: Chrome, text: str, beam: int = 5) -> None:
     def shows(_: Chrome) -> bool:
         cards = len(browser.find_elements(By.CSS_SELECTOR, ".card"))
         same = texts(browser, ".target[aria-busy=false]") == [best.text] * cards
-        return same and texts(browser, f"{FIRST} .candidate .text") == [other.text or "(empty)" for other in best.n_best]
+        return same and texts(browser, f"{FIRST} .candidate .text") == [
+            other.text or "(empty)" for other in best.n_best
+        ]
 
     WebDriverWait(browser, 15).until(shows)
 
@@ -94,7 +96,9 @@ def test_the_first_example_is_there_and_typing_translates(shown: Chrome) -> None
     assert value(shown, "document.getElementById('source').lang") == "en"
     replace(shown, OTHER)
     done(shown, OTHER)
-    assert texts(shown, "#cards [role=status]") == [f"{name}: {expected(OTHER).text}" for name in ("single", "single-2")]
+    assert texts(shown, "#cards [role=status]") == [
+        f"{name}: {expected(OTHER).text}" for name in ("single", "single-2")
+    ]
     shown.find_elements(By.CSS_SELECTOR, "#examples button")[0].click()
     done(shown, TEXT)
     replace(shown, Keys.DELETE)
