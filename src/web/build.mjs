@@ -1,4 +1,5 @@
-// Writes the page to src/softsearch/runtime/web/assets, which `softsearch web` copies: npm run build.
+// Writes the page to src/softsearch/runtime/web/assets, which `softsearch web` copies, and to docs/ in it what only the
+// server sends, the description of its requests: npm run build.
 
 import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -29,6 +30,10 @@ await cp(join(here, 'index.html'), join(fresh, 'index.html'));
 const ort = join(packages, 'onnxruntime-web/dist/ort-wasm-simd-threaded');
 await cp(`${ort}.wasm`, join(fresh, 'ort.wasm'));
 await cp(`${ort}.mjs`, join(fresh, 'ort.js')); // not every host knows what .mjs is
+await cp(join(here, 'docs'), join(fresh, 'docs'), { recursive: true });
+for (const file of ['swagger-ui.css', 'swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt']) {
+  await cp(join(packages, 'swagger-ui-dist', file), join(fresh, 'docs', file));
+}
 await writeFile(join(fresh, 'LICENSES.txt'), await licenses());
 await rm(target, { recursive: true, force: true });
 await rename(fresh, target);

@@ -5,18 +5,21 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 /**
  * Opens the backend.
  *
+ * @param {object} site site.json
  * @returns {Promise<{load: Function, translate: Function}>} as of local.js
  */
-export async function open() {
+export async function open(site) {
+  const attentive = new Set(site.models.filter((model) => model.has_attention).map((model) => model.name));
+  const translate = (request) => search({ ...request, alignments: attentive.has(request.model) });
   return { load: async () => {}, translate };
 }
 
-async function* translate({ model, text, beam, nBest, signal }) {
+async function* search({ model, text, beam, nBest, alignments, signal }) {
   try {
     const response = await fetch('translate/stream', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-      body: JSON.stringify({ text, model, beam, n_best: nBest, alignments: true }),
+      body: JSON.stringify({ text, model, beam, n_best: nBest, alignments }),
       signal,
     });
     if (!response.ok) throw new Error(await reason(response));

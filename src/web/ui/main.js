@@ -39,7 +39,7 @@ async function start() {
 }
 
 async function description() {
-  const response = await fetch('site.json').catch(() => null);
+  const response = await fetch('site.json', { cache: 'no-cache' }).catch(() => null);
   if (!response?.ok) throw new Error('The description of this site (site.json) cannot be read. Reload the page.');
   const site = await response.json();
   if (!site.models.length) throw new Error('This site has no models. Write it again with at least one.');

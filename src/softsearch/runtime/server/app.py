@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.staticfiles import StaticFiles
-from starlette.routing import Route
 
 import softsearch
 from softsearch.runtime.server.answers import add_answers
@@ -44,8 +43,18 @@ def make_app(service: Service, *, origins: Sequence[str] = (), page: Path | None
     app.add_middleware(Gate, metrics=service.metrics, max_body=service.limits.body)
     app.include_router(router)
     if page is not None:
-        # A route for each file, because one for all of them would answer for every other route's wrong methods.
-        files = StaticFiles(directory=page, html=True)
-        for name in ("", *sorted(path.name for path in page.iterdir())):
-            app.router.routes.append(Route(f"/{name}", files))
+        _add_page(app, page)
     return app
+
+
+def _add_page(app: FastAPI, page: Path) -> None:
+    """A route for each file: one for all of them would answer for every other route's wrong methods."""
+    files = StaticFiles(directory=page)
+    paths = {"/": "index.html", "/docs": "docs/index.html"}
+    paths |= {f"/{name}": name for path in page.rglob("*.*") if (name := path.relative_to(page).as_posix())}
+
+    async def send(request: Request) -> Response:
+        return await files.get_response(paths[request.scope["route"].path], request.scope)
+
+    for path in paths:
+        app.add_api_route(path, send, methods=["GET", "HEAD"], include_in_schema=False)

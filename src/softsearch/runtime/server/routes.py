@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request
+from fastapi.openapi.models import Example
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -28,6 +29,11 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
         "content": {"text/event-stream": {"itemSchema": _EVENT}},
     }
 }
+_EXAMPLES: dict[str, Example] = {
+    "one sentence": {"value": {"text": "one two three"}},
+    "several, with alternatives": {"value": {"text": ["one two three", "ten"], "beam": 5, "n_best": 3}},
+    "LibreTranslate": {"value": {"q": "one two three", "source": "auto", "target": "de"}},
+}
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
 router = APIRouter()
 
@@ -43,7 +49,7 @@ _Service = Annotated[Service, Depends(_service)]
 
 @router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=FAILURES)
 async def translate(
-    request: Request, body: Annotated[schema.AnyTranslateRequest, Body()], service: _Service
+    request: Request, body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)], service: _Service
 ) -> JSONResponse:
     """Translates one sentence or many; takes LibreTranslate's requests too."""
     if isinstance(body, schema.LibreRequest):

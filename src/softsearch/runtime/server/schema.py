@@ -71,7 +71,7 @@ class TranslateRequest(Options):
 class StreamRequest(Options):
     """One sentence."""
 
-    text: Text
+    text: Text = Field(examples=["one two three"])
     prefix: Text | None = None
 
 
@@ -97,8 +97,8 @@ class ScoreRequest(_Request):
     """Translations to score, as many as sources."""
 
     model: Text | None = None
-    src: Texts
-    tgt: Texts
+    src: Texts = Field(examples=[["ten"]])
+    tgt: Texts = Field(examples=[["zehn"]])
 
 
 class Hypothesis(BaseModel):

@@ -22,6 +22,7 @@ SERVICE_WORKER = "service-worker.js"
 TOKENIZER = "tokenizer.json"
 MAX_GRAPH_BYTES = 1 << 30  # WebAssembly has 4 GiB for the file, the weights and the search
 _MAX_EXAMPLES = 100
+_DOCS = "docs"  # in the assets: what a server alone needs
 _ASSETS = Path(__file__).parent / "assets"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -98,7 +99,9 @@ def write_site(bundles: Sequence[Path], folder: Path, examples: Path | None = No
     opened = dict(zip(model_names(bundles), map(_open_single, bundles), strict=True))
     sentences = _read_examples(examples)
     with new_folder(folder, "site") as fresh:
-        shutil.copytree(page, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        shutil.copytree(
+            page, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns(_DOCS)
+        )
         for name, bundle in opened.items():
             model = fresh / "models" / name
             model.mkdir(parents=True)

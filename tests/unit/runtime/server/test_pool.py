@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -321,7 +322,8 @@ def test_no_worker_outlives_the_main_process(
         assert len(workers) == 2
         if end == "interrupt":
             for pid in (process.pid, *workers):  # as a terminal does
-                os.kill(pid, signal.SIGINT)
+                with suppress(ProcessLookupError):  # a worker that has ended with the main process
+                    os.kill(pid, signal.SIGINT)
         elif end == "kill":
             process.kill()
         _, errors = process.communicate(timeout=60)

@@ -1,0 +1,96 @@
+"""The page when its models run on a server, and when something fails: what visitors see and can do."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from softsearch.runtime.translator import Translator
+from softsearch.runtime.web.site import write_site
+from tests.browser import complaints, serve, view
+from tests.integration.commands import ROOT
+from tests.serving import Served, serving
+
+pytestmark = pytest.mark.slow
+GOLDEN = ROOT / "tests" / "golden"
+TEXT = "four euro eighty-three cents"
+
+
+@pytest.fixture
+def served(page: Path) -> Iterator[Served]:
+    del page
+    with serving(GOLDEN / "bundle", "--workers", 1) as served:
+        yield served
+
+
+def ask(browser: Chrome, text: str) -> None:
+    """Types a text, in place of the one that is there."""
+    script = "const source = document.getElementById('source'); source.value = arguments[0]; "
+    browser.execute_script(script + "source.dispatchEvent(new Event('input'))", text)
+
+
+def wait_for(browser: Chrome, selector: str, text: str) -> None:
+    """Waits until an element holds a text."""
+
+    def holds(_: Chrome) -> bool:
+        return any(text in found.text for found in browser.find_elements(By.CSS_SELECTOR, selector))
+
+    WebDriverWait(browser, 60).until(holds)
+
+
+def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, served: Served) -> None:
+    complaints(browser, "")  # of the test before
+    view(browser, 1280)
+    browser.get(served.url)
+    wait_for(browser, "#privacy", f"Your text goes to 127.0.0.1:{served.address[1]}")
+    ask(browser, TEXT)
+    (best,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT], beam=5, n_best=5)
+    wait_for(browser, ".target[aria-busy=false]", best.text)
+    found = browser.find_elements(By.CSS_SELECTOR, ".candidate .text")
+    candidates = [candidate.get_attribute("textContent") for candidate in found]
+    assert candidates == [other.text or "(empty)" for other in best.n_best]
+    assert browser.find_elements(By.CSS_SELECTOR, ".attention tbody td")
+    asked = browser.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert not [address for address in asked if address.endswith((".wasm", "worker.js"))]
+    assert complaints(browser, served.url) == []
+    served.stop(signal.SIGKILL)
+    ask(browser, "ten")
+    wait_for(browser, ".card [role=alert]", "The server cannot be reached.")
+    complaints(browser, "")  # the browser's own line about the connection
+
+
+def test_its_requests_are_described_without_another_host(browser: Chrome, served: Served) -> None:
+    complaints(browser, "")
+    browser.get(f"{served.url}/docs")
+    wait_for(browser, ".opblock-summary", "/translate/stream")
+    assert complaints(browser, served.url) == []
+
+
+def test_a_model_that_cannot_be_loaded_can_be_tried_again(browser: Chrome, page: Path, tmp_path: Path) -> None:
+    del page
+    (tmp_path / "examples").write_text(f"{TEXT}\n")
+    single = Path(shutil.copytree(GOLDEN / "single", tmp_path / "other"))  # a name that the browser has not kept
+    write_site([single], tmp_path / "site", tmp_path / "examples")
+    model = tmp_path / "site" / "models" / "other" / "model.onnx"
+    whole = model.read_bytes()
+    model.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with serve(tmp_path / "site") as address:
+        browser.get(address)
+        wait_for(browser, ".card [role=alert]", "the site must be written again")
+        model.write_bytes(whole)
+        browser.find_element(By.CSS_SELECTOR, ".card [role=alert] button").click()
+        (best,) = Translator(GOLDEN / "bundle", threads=1).translate([TEXT])
+        wait_for(browser, ".target[aria-busy=false]", best.text)
+        network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": True, **network})
+        wait_for(browser, "#offline", "Offline: the models that are loaded still translate.")
+        ask(browser, "ten")
+        (best,) = Translator(GOLDEN / "bundle", threads=1).translate(["ten"])
+        wait_for(browser, ".target[aria-busy=false]", best.text)
+        browser.execute_cdp_cmd("Network.emulateNetworkConditions", {"offline": False, **network})
+    complaints(browser, "")
