@@ -18,11 +18,15 @@ export class Card {
     this.langs = { srcLang: langAttribute(model.src_lang), tgtLang: langAttribute(model.tgt_lang) };
     this.running = null;
     this.source = new WordLine('source', `Source as ${model.name} reads it`, (index) => this.point('src', index));
-    this.target = new WordLine('target', `Translation by ${model.name}`, (index) => this.point('tgt', index === null ? null : this.shown.rows[index]));
+    this.target = new WordLine('target', `Translation by ${model.name}`, (index) =>
+      this.point('tgt', index === null ? null : this.shown.rows[index]),
+    );
     if (this.langs.srcLang) this.source.element.lang = this.langs.srcLang;
     if (this.langs.tgtLang) this.target.element.lang = this.langs.tgtLang;
     this.nBest = new NBest(`${id}-n-best`, (index) => this.showCandidate(this.result.n_best[index], true));
-    this.heatmap = model.has_attention ? new Heatmap(`Attention of ${model.name}`, (side, index) => this.point(side, index)) : null;
+    this.heatmap = model.has_attention
+      ? new Heatmap(`Attention of ${model.name}`, (side, index) => this.point(side, index))
+      : null;
     this.status = element('p', { class: 'status' });
     this.weights = element('p', { class: 'weights' });
     this.problem = element('div', { role: 'alert' });
@@ -33,15 +37,41 @@ export class Card {
 
   layOut(id) {
     const { name, architecture, src_lang, tgt_lang, text_form } = this.model;
-    const facts = [architecture !== name && architecture, src_lang && tgt_lang && `${language(src_lang)} to ${language(tgt_lang)}`].filter(Boolean);
-    const lowerCased = text_form === 'lc_tok' && element('p', { class: 'note' }, 'Reads lower-cased, tokenised text, such as ', element('q', { lang: 'en' }, 'a man sleeps .'));
+    const facts = [
+      architecture !== name && architecture,
+      src_lang && tgt_lang && `${language(src_lang)} to ${language(tgt_lang)}`,
+    ].filter(Boolean);
+    const lowerCased =
+      text_form === 'lc_tok' &&
+      element(
+        'p',
+        { class: 'note' },
+        'Reads lower-cased, tokenised text, such as ',
+        element('q', { lang: 'en' }, 'a man sleeps .'),
+      );
     const attention = this.heatmap
-      ? element('details', { class: 'attention', open: matchMedia(WIDE).matches }, element('summary', {}, 'Attention'), this.heatmap.element)
-      : element('p', { class: 'note' }, 'This model has no attention: no weights connect its words with those of the source.');
+      ? element(
+          'details',
+          { class: 'attention', open: matchMedia(WIDE).matches },
+          element('summary', {}, 'Attention'),
+          this.heatmap.element,
+        )
+      : element(
+          'p',
+          { class: 'note' },
+          'This model has no attention: no weights connect its words with those of the source.',
+        );
     return element(
       'article',
       { class: 'card', 'aria-labelledby': id },
-      element('header', {}, element('h2', { id }, name), this.status, element('p', { class: 'facts' }, facts.join(' \u00b7 ')), lowerCased || ''),
+      element(
+        'header',
+        {},
+        element('h2', { id }, name),
+        this.status,
+        element('p', { class: 'facts' }, facts.join(' \u00b7 ')),
+        lowerCased || '',
+      ),
       element('div', { class: 'words' }, this.source.element, this.target.element, this.weights, this.problem),
       this.nBest.element,
       attention,
@@ -54,6 +84,7 @@ export class Card {
     this.running?.abort();
     const running = (this.running = new AbortController());
     this.problem.replaceChildren();
+    this.element.classList.remove('failed');
     if (!text.trim()) return this.clear();
     this.nBest.expect(beam);
     this.busy(true);
@@ -79,8 +110,15 @@ export class Card {
 
   /** Shows how much of the model has come. */
   progress(loaded, total) {
-    const bar = element('progress', { 'aria-label': `Loading ${this.model.name}`, max: total ? String(total) : null, value: total ? String(loaded) : null });
-    this.status.replaceChildren(bar, total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : `${megabytes(loaded)} MB`);
+    const bar = element('progress', {
+      'aria-label': `Loading ${this.model.name}`,
+      max: total ? String(total) : null,
+      value: total ? String(loaded) : null,
+    });
+    this.status.replaceChildren(
+      bar,
+      total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : `${megabytes(loaded)} MB`,
+    );
   }
 
   showCandidate(candidate, final) {
@@ -89,8 +127,20 @@ export class Card {
     const weights = candidate.alignments && wordWeights(candidate.alignments, tgt, src);
     const rows = tgt.flatMap((word, row) => (word.end ? [] : [row])); // the translation is shown without its end mark
     this.shown = weights && { src, tgt, weights, rows };
-    this.source.show(src, weights && src.map((_, column) => this.describe('src', column)));
-    this.target.show(rows.map((row) => tgt[row]), weights && rows.map((row) => this.describe('tgt', row)));
+    if (weights)
+      this.source.show(
+        src,
+        src.map((_, column) => this.describe('src', column)),
+      );
+    else
+      this.source.show(
+        src.filter((word) => !word.end),
+        null,
+      );
+    this.target.show(
+      rows.map((row) => tgt[row]),
+      weights && rows.map((row) => this.describe('tgt', row)),
+    );
     this.target.element.classList.toggle('unfinished', !final || candidate.truncated);
     this.heatmap?.show(tgt, src, weights ?? [], this.langs);
     this.point('tgt', this.shown?.rows[this.target.focused()] ?? null);
@@ -115,7 +165,12 @@ export class Card {
   describe(side, index) {
     const { src, tgt, weights } = this.shown;
     if (side === 'tgt') return describe(tgt[index], src, weights[index], weight);
-    return describe(src[index], tgt, weights.map((row) => row[index]), weight);
+    return describe(
+      src[index],
+      tgt,
+      weights.map((row) => row[index]),
+      weight,
+    );
   }
 
   finish(ms) {
@@ -128,6 +183,7 @@ export class Card {
 
   fail(error, again) {
     this.clear();
+    this.element.classList.add('failed');
     const button = element('button', { type: 'button' }, 'Try again');
     button.addEventListener('click', again);
     this.problem.replaceChildren(element('p', {}, error.message), button);

@@ -23,15 +23,41 @@ export class Heatmap {
 
   /** @param {number[][]} weights [target words][source words] */
   show(tgtWords, srcWords, weights, { srcLang, tgtLang }) {
+    this.table.replaceChildren();
+    if (!tgtWords.length) return;
     const large = tgtWords.length * srcWords.length > MOST_CELLS;
-    this.table.replaceChildren(
-      element('caption', {}, large ? 'Too large to draw. Point at a word to see its weights.' : 'In per cent; each row adds up to 100.'),
-    );
-    if (large || !tgtWords.length) return;
-    const label = (word, lang) => element('span', { dir: 'auto', lang: word.end ? null : lang, class: word.end ? 'end' : null, title: word.text }, word.text);
     this.table.append(
-      element('thead', {}, element('tr', {}, element('td'), ...srcWords.map((word) => element('th', { scope: 'col' }, label(word, srcLang))))),
-      element('tbody', {}, ...tgtWords.map((word, row) => element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map(cell)))),
+      element(
+        'caption',
+        {},
+        large ? 'Too large to draw. Point at a word to see its weights.' : 'In per cent; each row adds up to 100.',
+      ),
+    );
+    if (large) return;
+    const label = (word, lang) =>
+      element(
+        'span',
+        { dir: 'auto', lang: word.end ? null : lang, class: word.end ? 'end' : null, title: word.text },
+        word.text,
+      );
+    this.table.append(
+      element(
+        'thead',
+        {},
+        element(
+          'tr',
+          {},
+          element('td'),
+          ...srcWords.map((word) => element('th', { scope: 'col' }, label(word, srcLang))),
+        ),
+      ),
+      element(
+        'tbody',
+        {},
+        ...tgtWords.map((word, row) =>
+          element('tr', {}, element('th', { scope: 'row' }, label(word, tgtLang)), ...weights[row].map(cell)),
+        ),
+      ),
     );
     this.scrollable();
   }

@@ -26,7 +26,14 @@ export class NBest {
     this.element.disabled = false;
     this.title(nBest.length);
     this.list.replaceChildren(
-      element('div', { class: 'columns', 'aria-hidden': 'true' }, element('span'), element('span'), element('span', {}, 'probability'), element('span', {}, 'score')),
+      element(
+        'div',
+        { class: 'columns', 'aria-hidden': 'true' },
+        element('span'),
+        element('span'),
+        element('span', {}, 'probability'),
+        element('span', {}, 'score'),
+      ),
       ...nBest.map((candidate, index) => this.row(candidate, index, lang)),
     );
   }
@@ -43,7 +50,12 @@ export class NBest {
       { class: 'candidate' },
       element('input', { type: 'radio', name: this.name, value: String(index), checked: index === 0 }),
       element('span', { class: 'text', dir: 'auto', lang }, candidate.text || '(empty)'),
-      element('span', { class: 'probability' }, element('span', { class: 'unseen' }, ' probability '), percent(probability)),
+      element(
+        'span',
+        { class: 'probability' },
+        element('span', { class: 'unseen' }, ' probability '),
+        percent(probability),
+      ),
       element('span', { class: 'score' }, element('span', { class: 'unseen' }, ' score '), score(candidate.score)),
     );
   }

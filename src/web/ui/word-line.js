@@ -37,13 +37,19 @@ export class WordLine {
     if (!descriptions) {
       this.options = [];
       this.element.removeAttribute('role');
-      this.element.replaceChildren(words.map((word, index) => (word.spaced && index ? ` ${word.text}` : word.text)).join(''));
+      this.element.replaceChildren(
+        words.map((word, index) => (word.spaced && index ? ` ${word.text}` : word.text)).join(''),
+      );
       return;
     }
-    const roving = Math.max(0, this.options.findIndex((option) => option.tabIndex === 0));
+    const roving = Math.max(
+      0,
+      this.options.findIndex((option) => option.tabIndex === 0),
+    );
     const lost = this.focused() !== null && this.focused() >= words.length;
     this.options = words.map((word, index) => {
-      const option = this.options[index] ?? element('span', { role: 'option', class: 'word', 'aria-selected': 'false' });
+      const option =
+        this.options[index] ?? element('span', { role: 'option', class: 'word', 'aria-selected': 'false' });
       option.textContent = word.text;
       option.classList.toggle('end', word.end);
       option.setAttribute('aria-description', descriptions[index]);

@@ -64,7 +64,7 @@ async function download(path, mode, bytes, onProgress = () => {}) {
   const content = new Uint8Array(bytes);
   let loaded = 0;
   try {
-    for (const reader = response.body.getReader(); ; ) {
+    for (const reader = response.body.getReader(); ;) {
       const { done, value } = await reader.read();
       if (done) break;
       if (loaded + value.length > bytes) return new Uint8Array(0); // longer than it should be

@@ -19,7 +19,15 @@ export async function* translate(model, text, beam) {
   const line = text.replace(/[\r\n]+/g, ' ');
   if (SURROGATE.test(line)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
   if (BLANK.test(line)) {
-    const empty = { text: '', score: 0, log_prob: 0, truncated: false, src_pieces: [], tgt_pieces: [], alignments: null };
+    const empty = {
+      text: '',
+      score: 0,
+      log_prob: 0,
+      truncated: false,
+      src_pieces: [],
+      tgt_pieces: [],
+      alignments: null,
+    };
     yield { final: true, n_best: [empty] };
     return;
   }
