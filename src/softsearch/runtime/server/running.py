@@ -68,7 +68,8 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
     )
     server = Server(config, service)
     host, port = listener.getsockname()[:2]
-    log_event("listening", host=host, port=port)
+    shown = f"[{host}]" if ":" in host else host
+    log_event("listening", host=host, port=port, url=f"http://{shown}:{port}/")
     loading = asyncio.create_task(_load(server, service))
     try:
         await server.serve(sockets=[listener])
