@@ -22,7 +22,8 @@ const options = {
   conditions: ['onnxruntime-web-use-extern-wasm'], // ONNX Runtime loads its wasm as a file of the site
   logLevel: 'warning',
 };
-const page = { main: 'ui/main.js', local: 'backends/local.js', style: 'style.css' }; // local.js is imported by tests too
+// The page loads the backend that its site names; tests load local.js by this name.
+const page = { main: 'ui/main.js', local: 'backends/local.js', server: 'backends/server.js', style: 'style.css' };
 await build({ ...options, entryPoints: page, format: 'esm', splitting: true });
 await build({ ...options, entryPoints: ['worker/worker.js'], entryNames: '[name]', format: 'esm' });
 await build({ ...options, entryPoints: ['service-worker.js'], format: 'iife' });

@@ -1,10 +1,13 @@
-import * as local from '../backends/local.js';
-import * as server from '../backends/server.js';
 import { Card } from './card.js';
 import { element } from './element.js';
 import { langAttribute } from './format.js';
 import { Request } from './request.js';
 
+// Loaded when it is known which, so that the page of a server has nothing of the other.
+const BACKENDS = {
+  local: () => import('../backends/local.js'),
+  server: () => import('../backends/server.js'),
+};
 const PRIVACY = {
   local: 'Your text stays on this machine: the models run in this page.',
   server: `Your text goes to ${location.host}, which runs the models.`,
@@ -23,7 +26,7 @@ async function start() {
     return cards.get(model.name);
   };
   const progress = ({ model, loaded, total }) => cards.get(model)?.progress(loaded, total);
-  const backend = (site.backend === 'server' ? server : local).open(site, progress);
+  const backend = BACKENDS[site.backend]().then(({ open }) => open(site, progress));
   backend.catch(() => {}); // each card reports it
   const chosen = () => site.models.filter((model) => request.chosen.has(model.name)).map(card);
   const translate = () => chosen().forEach((each) => each.translate(backend, request.text, request.beam));
