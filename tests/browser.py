@@ -63,7 +63,8 @@ def view(browser: Chrome, width: int, *, scheme: str = "light", media: str = "sc
     """Sets the window's width in CSS pixels, the colour scheme and the medium."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    still = {"name": "prefers-reduced-motion", "value": "reduce"}  # colours are those that they will be, at once
+    features = [{"name": "prefers-color-scheme", "value": scheme}, still]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
 
 

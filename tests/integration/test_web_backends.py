@@ -56,7 +56,7 @@ def test_a_server_translates_and_says_so_and_its_end_is_told(browser: Chrome, se
     assert candidates == [other.text or "(empty)" for other in best.n_best]
     assert browser.find_elements(By.CSS_SELECTOR, ".attention tbody td")
     asked = browser.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
-    assert not [address for address in asked if address.endswith((".wasm", "worker.js"))]
+    assert not [address for address in asked if address.endswith((".wasm", "worker.js", "local.js"))]
     assert complaints(browser, served.url) == []
     served.stop(signal.SIGKILL)
     ask(browser, "ten")

@@ -103,6 +103,10 @@ def test_the_first_example_is_there_and_typing_translates(shown: Chrome) -> None
     done(shown, TEXT)
     replace(shown, Keys.DELETE)
     WebDriverWait(shown, 60).until(lambda _: texts(shown, ".target") == ["", ""])
+    assert [found.text for found in shown.find_elements(By.CSS_SELECTOR, ".weights")] == [
+        "The translation appears here as you type."
+    ] * 2
+    assert not any(found.is_displayed() for found in shown.find_elements(By.CSS_SELECTOR, ".n-best, .attention"))
     assert complaints(shown, shown.current_url) == []
 
 

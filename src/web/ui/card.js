@@ -6,6 +6,7 @@ import { WordLine } from './word-line.js';
 import { describe, joinPieces, wordWeights } from './words.js';
 
 const WIDE = '(min-width: 800px)';
+const EMPTY = 'The translation appears here as you type.';
 const HINT = 'Point at a word, or use Tab and the arrow keys, to see its attention.';
 let cards = 0;
 
@@ -58,7 +59,7 @@ export class Card {
         )
       : element(
           'p',
-          { class: 'note' },
+          { class: 'note attention' },
           'This model has no attention: no weights connect its words with those of the source.',
         );
     return element(
@@ -86,6 +87,8 @@ export class Card {
     this.problem.replaceChildren();
     this.element.classList.remove('failed');
     if (!text.trim()) return this.clear();
+    this.element.classList.remove('empty');
+    if (!this.shown) this.weights.textContent = '';
     this.nBest.expect(beam);
     this.busy(true);
     const begun = performance.now();
@@ -194,7 +197,9 @@ export class Card {
     this.shown = null;
     this.status.textContent = '';
     this.announcement.textContent = '';
-    this.weights.textContent = '';
+    this.weights.textContent = EMPTY;
+    this.weights.classList.add('hint');
+    this.element.classList.add('empty');
     for (const line of [this.source, this.target]) line.show([], null);
     this.nBest.clear();
     this.heatmap?.show([], [], [], this.langs);

@@ -58,6 +58,9 @@ function introduce(site, request) {
   const connection = () => (badge.textContent = navigator.onLine ? '' : OFFLINE[site.backend]);
   for (const event of ['online', 'offline']) addEventListener(event, connection);
   connection();
+  // All at once when everything is known, so that nothing moves.
+  document.getElementById('request').hidden = false;
+  request.source.focus({ preventScroll: true });
 }
 
 function show(cards) {

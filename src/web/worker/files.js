@@ -59,7 +59,11 @@ async function download(path, mode, bytes, onProgress = () => {}) {
   } catch {
     throw new UserError(`${path} cannot be fetched; check the network, a model is kept once it was loaded.`);
   }
-  if (!response.ok) throw new UserError(`${path} cannot be fetched: the server answers ${response.status}.`);
+  if (!response.ok) {
+    throw new UserError(
+      `${path} cannot be fetched: the server answers ${response.status}. Try again; if that does not help, the site must be written again.`,
+    );
+  }
   if (bytes === undefined) return new Uint8Array(await response.arrayBuffer());
   const content = new Uint8Array(bytes);
   let loaded = 0;
