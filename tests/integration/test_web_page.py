@@ -73,7 +73,7 @@ def done(browser: Chrome, text: str, beam: int = 5) -> None:
             other.text or "(empty)" for other in best.n_best
         ]
 
-    WebDriverWait(browser, 15).until(shows)
+    WebDriverWait(browser, 60).until(shows)
 
 
 def replace(browser: Chrome, text: str) -> None:
@@ -194,8 +194,8 @@ def test_no_text_does_harm(shown: Chrome, text: str) -> None:
     before = texts(shown, f"{FIRST} .source")
     script = "const source = document.getElementById('source'); source.value = arguments[0]; "
     shown.execute_script(script + "source.dispatchEvent(new Event('input'))", text)
-    WebDriverWait(shown, 30).until(lambda _: texts(shown, f"{FIRST} .source") != before)
-    WebDriverWait(shown, 30).until(lambda _: not texts(shown, ".target[aria-busy=true]"))
+    WebDriverWait(shown, 60).until(lambda _: texts(shown, f"{FIRST} .source") != before)
+    WebDriverWait(shown, 60).until(lambda _: not texts(shown, ".target[aria-busy=true]"))
     assert shown.title == "softsearch"
     assert value(shown, "document.querySelectorAll('main img').length") == 0
     view(shown, 400)
