@@ -6,12 +6,11 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
  * Opens the backend.
  *
  * @param {object} site site.json
- * @returns {Promise<{load: Function, translate: Function}>} as of local.js
+ * @returns {Promise<{translate: Function}>} as of local.js
  */
 export async function open(site) {
   const attentive = new Set(site.models.filter((model) => model.has_attention).map((model) => model.name));
-  const translate = (request) => search({ ...request, alignments: attentive.has(request.model) });
-  return { load: async () => {}, translate };
+  return { translate: (request) => search({ ...request, alignments: attentive.has(request.model) }) };
 }
 
 async function* search({ model, text, beam, nBest, alignments, signal }) {

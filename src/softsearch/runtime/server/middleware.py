@@ -1,5 +1,6 @@
 """What every request passes: its id, the limit of its body, security headers, its log line and its metrics."""
 
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -74,7 +75,7 @@ class Gate:
             app = _refuse if scope["state"].get(OVERLOADED) else self.app
             await app(scope, self._limited(scope["headers"], receive), send_with_headers)
         except Exception as error:
-            log_event("error", level=40, exc_info=error, request_id=request_id)
+            log_event("error", level=logging.ERROR, exc_info=error, request_id=request_id)
             if status:  # the response has begun; uvicorn closes the connection
                 raise
             await error_response(500, f"internal error; the server's log has the details of request {request_id}")(

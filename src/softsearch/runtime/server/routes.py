@@ -39,7 +39,7 @@ router = APIRouter()
 
 
 def _service(request: Request) -> Service:
-    # FastAPI's Depends would take a tenth of the time of a request.
+    # Not by FastAPI's Depends, which takes some 5 % of the time of a request.
     service = request.app.state.service
     assert isinstance(service, Service)
     return service

@@ -101,7 +101,7 @@ async def _load(server: Server, service: Service) -> None:
         service.draining = server.should_exit = True
         raise
     _log_models("ready", service)
-    # What is here now stays. Searching it for garbage, again and again, would take a sixth of the time of a request.
+    # What is here now stays: it need not be searched for garbage again and again.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
