@@ -10,15 +10,13 @@ export class Heatmap {
    */
   constructor(label, onPoint) {
     this.table = element('table');
-    this.scroll = element('div', { class: 'scroll', role: 'region', 'aria-label': label }, this.table);
-    this.element = this.scroll;
+    // It scrolls where it is too wide; the tab stop lets the arrow keys scroll it.
+    this.element = element('div', { class: 'scroll', role: 'region', 'aria-label': label, tabindex: 0 }, this.table);
     this.table.addEventListener('pointerover', (event) => {
       const row = event.target.closest('tbody tr');
       onPoint('tgt', row ? row.sectionRowIndex : null);
     });
     this.table.addEventListener('pointerleave', () => onPoint('tgt', null));
-    // Only what scrolls needs a tab stop of its own.
-    new ResizeObserver(() => this.scrollable()).observe(this.scroll);
   }
 
   /** @param {number[][]} weights [target words][source words] */
@@ -59,7 +57,6 @@ export class Heatmap {
         ),
       ),
     );
-    this.scrollable();
   }
 
   /** Marks a row, a column, or nothing. */
@@ -68,12 +65,6 @@ export class Heatmap {
     for (const row of rows) row.classList.toggle('active', side === 'tgt' && row.sectionRowIndex === active);
     const heads = this.table.tHead?.rows[0].querySelectorAll('th') ?? [];
     heads.forEach((head, column) => head.classList.toggle('active', side === 'src' && column === active));
-  }
-
-  scrollable() {
-    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = this.scroll;
-    this.scroll.toggleAttribute('tabindex', scrollWidth > clientWidth || scrollHeight > clientHeight);
-    if (this.scroll.hasAttribute('tabindex')) this.scroll.tabIndex = 0;
   }
 }
 
