@@ -79,7 +79,11 @@ def every_model() -> list[Any]:
     cases, seen = [], set()
     for path in sorted((CONFIGS / "model").glob("*.yaml")):
         model = OmegaConf.load(path)
-        variants = {"luong2015": [[], *LUONG], "rnnencdec": [[], RANK]}
+        variants = {
+            "luong2015": [[], *LUONG],
+            "rnnencdec": [[], RANK, ["decoder.cell=lstm"]],
+            "rnnsearch": [[], ["decoder.cell=lstm"]],
+        }
         for options in variants.get(path.stem) or _norms(model):
             variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))
             _shrink(variant)

@@ -27,6 +27,8 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.cell=rnn"],
         ["encoder.bidirectional=true"],
         ["encoder.cell=lstm", "encoder.bidirectional=true", "+encoder.num_layers=2"],
+        ["decoder.cell=lstm"],
+        ["decoder.cell=rnn"],
     ],
     "rnnsearch": [
         [*UNEQUAL, *DECODER, "decoder.maxout_dim=7"],
@@ -35,6 +37,13 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.cell=lstm"],
         ["encoder.cell=lstm", "encoder.bidirectional=false"],
         ["encoder.cell=rnn"],
+        ["decoder.cell=lstm"],
+        ["decoder.cell=rnn"],
+    ],
+    "sennrich_lecture": [
+        [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
+        ["encoder.cell=gru", "decoder.cell=gru", "+decoder.reset=after"],
+        ["encoder.cell=lstm", "decoder.cell=lstm", "encoder.bidirectional=false"],
     ],
     "nematus": [
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],

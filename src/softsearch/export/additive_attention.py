@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from softsearch.models.attention import AdditiveAttention, masked_softmax
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.interface import Decoder, Memory
-from softsearch.models.rnnsearch import AttentionalGRUDecoder
+from softsearch.models.rnnsearch import AttentionalDecoder
 
 _CELL = {True: "context_cell.input_projection", False: "cell_context_projection"}
 
 
 def project_annotations(decoder: Decoder) -> None:
-    """Rewrites RNNsearch's and Nematus' decoders in place, so that they still compute the same; leaves others alone."""
-    if not isinstance(decoder, AttentionalGRUDecoder):
+    """Rewrites an :class:`AttentionalDecoder` in place, so that it still computes the same; leaves others alone."""
+    if not isinstance(decoder, AttentionalDecoder):
         return
     names = (_CELL[isinstance(decoder, ConditionalGRUDecoder)], "readout_projections.context")
     layers = [cast(nn.Linear, decoder.get_submodule(name)) for name in names]

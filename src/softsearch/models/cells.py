@@ -34,6 +34,10 @@ class Cell(nn.Module):
         """``x`` is :attr:`input_projection` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
         raise NotImplementedError
 
+    def start_from(self, h: Tensor) -> State:
+        """The state before the first step with this ``h``; all else in it is zero."""
+        return (h,) + (torch.zeros_like(h),) * (self.num_states - 1)
+
     def weights(self) -> tuple[Tensor, ...]:
         """Weights of input and state, ``[blocks * hidden_dim, ...]``, and the biases of both."""
         bias = self.input_projection.bias

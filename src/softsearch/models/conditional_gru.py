@@ -4,15 +4,15 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
-from softsearch.models.cells import GRUCell, Reset
+from softsearch.models.cells import GRUCell, Reset, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, EncoderOutput, Memory
 from softsearch.models.layers import Projections, xavier
-from softsearch.models.rnnsearch import AttentionalGRUDecoder
+from softsearch.models.rnnsearch import AttentionalDecoder
 from softsearch.ranges import Rate, Size
 
 
-class ConditionalGRUDecoder(AttentionalGRUDecoder):
+class ConditionalGRUDecoder(AttentionalDecoder):
     """The conditional GRU of section 2: Look, Update, Generate.
 
     s_0 = tanh(W_init mean_i h_i); for each j: s'_j = GRU_1(E y_{j-1}, s_{j-1}), c_j by additive attention from s'_j,
@@ -50,8 +50,8 @@ class ConditionalGRUDecoder(AttentionalGRUDecoder):
         real = encoded.mask[..., None].to(encoded.states.dtype)
         return (encoded.states * real).sum(1) / real.sum(1)
 
-    def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        (s,) = self.cell(cell_input, (s,))
-        context, alignments = self.attention(s, memory)
-        (s,) = self.context_cell(self.context_cell.input_projection(context), (s,))
-        return s, context, alignments, s
+    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
+        cache = self.cell(cell_input, cache)
+        context, alignments = self.attention(cache[0], memory)
+        cache = self.context_cell(self.context_cell.input_projection(context), cache)
+        return cache[0], context, alignments, cache

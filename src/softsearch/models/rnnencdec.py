@@ -5,7 +5,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.cells import GRUCell, gru
+from softsearch.models.cells import GRUCell, Kind, State, gru, make_cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
@@ -19,7 +19,7 @@ class RNNencdecDecoder(Decoder):
     h~_t = tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) =
     softmax(G s_t). y_0 is BOS, with an embedding like any other, where the paper has zeros. With ``output_rank`` G is a
     product G_l G_r, and ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its
-    directions side by side.
+    directions side by side. Another ``cell`` than the GRU reads W E y_{t-1} + C c, and an LSTM's memory starts from 0.
 
     h and c have ``hidden_dim`` units, s ``maxout_dim``. Dropout is on the embeddings, on c and on s.
 
@@ -35,21 +35,23 @@ class RNNencdecDecoder(Decoder):
         hidden_dim: Size,
         maxout_dim: Size,
         output_rank: Size | None = None,
+        cell: Kind = "gru",
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__(embeddings, dropout)
         dim = embeddings.dim
         self.summary_projection = nn.Linear(encoder.top_layer().joined_dim, hidden_dim)  # V
         self.initial_state_projection = nn.Linear(hidden_dim, hidden_dim)  # V'
-        self.cell = GRUCell(dim, hidden_dim, reset="after")
-        self.cell_summary_projection = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)  # C_z, C_r, C
+        self.cell = make_cell(cell, dim, hidden_dim, reset="after")
+        width = self.cell.input_projection.out_features
+        self.cell_summary_projection = nn.Linear(hidden_dim, width, bias=False)  # of a GRU C_z, C_r, C
         self.readout_projections = Projections(2 * maxout_dim, embedding=dim, state=hidden_dim, summary=hidden_dim)
         self.output_factor = None if output_rank is None else nn.Linear(maxout_dim, output_rank, bias=False)  # G_r
-        width = (maxout_dim, "maxout_dim") if output_rank is None else (output_rank, "output_rank")
-        self.output_projection = embeddings.make_output(*width)
+        features = (maxout_dim, "maxout_dim") if output_rank is None else (output_rank, "output_rank")
+        self.output_projection = embeddings.make_output(*features)
         for layer in (self.summary_projection, self.initial_state_projection, *self.readout_projections.layers()):
             xavier(layer)
-        xavier(self.cell_summary_projection, blocks=3)
+        xavier(self.cell_summary_projection, blocks=width // hidden_dim)
         if self.output_factor is not None:
             xavier(self.output_factor)
 
@@ -58,16 +60,16 @@ class RNNencdecDecoder(Decoder):
         c = self.dropout(torch.tanh(self.summary_projection(encoded.final[-1].joined()[0])))
         h = torch.tanh(self.initial_state_projection(c)).to(self.initial_state_projection.weight.dtype)
         projected = self.cell_summary_projection(c), self.readout_projections(summary=c)
-        return DecoderState.initial(encoded, (h,), projected)
+        return DecoderState.initial(encoded, self.cell.start_from(h), projected)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the loop holds the GRU alone."""
+        """See :class:`Decoder`: the loop holds the cell alone."""
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         for_cell, for_maxout = state.memory.projected
-        h, states = state.cache[0], []
+        cache, states = state.cache, []
         for cell_input in self.cell.input_projection(embedded).unbind(1):
-            h = self._update(cell_input, h, for_cell)
-            states.append(h)
+            cache = self._update(cell_input, cache, for_cell)
+            states.append(cache[0])
         return self._readout(embedded, torch.stack(states, dim=1), for_maxout[:, None])
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
@@ -76,17 +78,21 @@ class RNNencdecDecoder(Decoder):
         # A sentence's beams lie on an axis of their own, [sentences, beams, ...].
         sentences = state.memory.mask.shape[0]
         embedded = self.dropout(self.embedding(tokens)).unflatten(0, (sentences, -1))
-        h = self._update(self.cell.input_projection(embedded), state.cache[0].unflatten(0, (sentences, -1)), for_cell)
-        features = self._readout(embedded, h, for_maxout).flatten(0, 1)
-        return StepOutput(self.output_projection(features), None, state.next((h.flatten(0, 1),)))
+        cache = tuple(tensor.unflatten(0, (sentences, -1)) for tensor in state.cache)
+        cache = self._update(self.cell.input_projection(embedded), cache, for_cell)
+        features = self._readout(embedded, cache[0], for_maxout).flatten(0, 1)
+        after = state.next(tuple(tensor.flatten(0, 1) for tensor in cache))
+        return StepOutput(self.output_projection(features), None, after)
 
-    def _update(self, cell_input: Tensor, h: Tensor, summary: Tensor) -> Tensor:
-        """h_t."""
+    def _update(self, cell_input: Tensor, cache: State, summary: Tensor) -> State:
+        """h_t, and an LSTM's c_t."""
         cell, hidden = self.cell, self.cell.hidden_dim
+        if not isinstance(cell, GRUCell):
+            return cell(cell_input + summary, cache)
         gates, inside = summary.split((2 * hidden, hidden), dim=-1)
         x = torch.cat((cell_input[..., : 2 * hidden] + gates, cell_input[..., 2 * hidden :]), dim=-1)
         bias = cast(Tensor, cell.recurrent_candidate_bias) + inside
-        return gru(x, h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight, bias)
+        return (gru(x, cache[0], cell.recurrent_gate_weight, cell.recurrent_candidate_weight, bias),)
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""

@@ -1,4 +1,4 @@
-"""The decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473), and what Nematus' decoder shares with it."""
+"""The decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473), and what other decoders share with it."""
 
 from collections.abc import Callable
 
@@ -6,19 +6,22 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
-from softsearch.models.cells import GRUCell, Reset
+from softsearch.models.cells import Cell, Kind, Reset, State, make_cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
 from softsearch.ranges import Rate, Size
 
 
-class AttentionalGRUDecoder(Decoder):
-    """A decoder whose state s is a GRU's, with additive attention; subclasses define its parts, start and step."""
+class AttentionalDecoder(Decoder):
+    """A recurrent decoder with additive attention; subclasses define its parts, start and step.
+
+    Its state s is that of one cell. Of an LSTM, s is h; its c starts from zeros.
+    """
 
     initial_state_projection: nn.Linear
     attention: AdditiveAttention
-    cell: GRUCell  # reads the embeddings
+    cell: Cell  # reads the embeddings
     readout_projections: Projections  # of embedding, state and context
     readout_activation: Callable[[Tensor], Tensor]
 
@@ -30,15 +33,15 @@ class AttentionalGRUDecoder(Decoder):
         """s_0, and the attention's product with the annotations once for all steps."""
         project = self.initial_state_projection
         s = torch.tanh(project(self._start_from(encoded))).to(project.weight.dtype)
-        return DecoderState.initial(encoded, (s,), self.attention.project(encoded.states))
+        start = self.cell.start_from(s)
+        return DecoderState.initial(encoded, start, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
-        s = state.cache[0]
-        read, contexts = [], []
+        cache, read, contexts = state.cache, [], []
         for cell_input in self.cell.input_projection(embedded).unbind(1):
-            state_read, context, _, s = self._advance(cell_input, s, state.memory)
+            state_read, context, _, cache = self._advance(cell_input, cache, state.memory)
             read.append(state_read)
             contexts.append(context)
         return self._readout(embedded, torch.stack(read, dim=1), torch.stack(contexts, dim=1))
@@ -46,16 +49,17 @@ class AttentionalGRUDecoder(Decoder):
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         embedded = self.dropout(self.embedding(tokens))
-        read, context, alignments, s = self._advance(self.cell.input_projection(embedded), state.cache[0], state.memory)
+        cell_input = self.cell.input_projection(embedded)
+        read, context, alignments, cache = self._advance(cell_input, state.cache, state.memory)
         logits = self.output_projection(self._readout(embedded, read, context))
-        return StepOutput(logits, alignments, state.next((s,)))
+        return StepOutput(logits, alignments, state.next(cache))
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
         """What s_0 is computed from, ``[batch, dim]``."""
         raise NotImplementedError
 
-    def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """One step: the state that :meth:`_readout` reads, the context, the alignments and the next state."""
+    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
+        """One step: the state that :meth:`_readout` reads, the context, the alignments and the next cache."""
         raise NotImplementedError
 
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
@@ -64,13 +68,56 @@ class AttentionalGRUDecoder(Decoder):
         return self.dropout(self.readout_activation(pre))
 
 
-class RNNsearchDecoder(AttentionalGRUDecoder):
+class LookFirstDecoder(AttentionalDecoder):
+    """An :class:`AttentionalDecoder` that starts from <-h_1 and attends from s_{i-1}; subclasses define the readout.
+
+    s_0 = tanh(W_s <-h_1); c_i by additive attention from s_{i-1}; s_i = cell(s_{i-1}; W E y_{i-1} + C c_i).
+    <-h_1 is the final state of the encoder's last layer, of its only direction if it is not bidirectional.
+
+    Raises:
+        ConfigError: the encoder has no final state.
+    """
+
+    def __init__(
+        self,
+        *,
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
+        cell: Kind,
+        hidden_dim: Size,
+        attention_dim: Size,
+        readout_dim: Size,
+        reset: Reset,
+        dropout: Rate,
+    ) -> None:
+        super().__init__(embeddings, dropout)
+        dim, memory_dim = embeddings.dim, encoder.output_dim
+        self.initial_state_projection = nn.Linear(encoder.top_layer().dim, hidden_dim)
+        self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
+        self.cell = make_cell(cell, dim, hidden_dim, reset=reset)
+        width = self.cell.input_projection.out_features
+        self.cell_context_projection = nn.Linear(memory_dim, width, bias=False)  # C
+        self.readout_projections = Projections(readout_dim, embedding=dim, state=hidden_dim, context=memory_dim)
+        for layer in (self.initial_state_projection, *self.readout_projections.layers()):
+            xavier(layer)
+        xavier(self.cell_context_projection, blocks=width // hidden_dim)
+
+    def _start_from(self, encoded: EncoderOutput) -> Tensor:
+        forward, backward = encoded.final[-1]
+        return (forward if backward is None else backward)[0]
+
+    def _look(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, State]:
+        """The context c_i, the alignments and the next state."""
+        context, alignments = self.attention(cache[0], memory)
+        return context, alignments, self.cell(cell_input + self.cell_context_projection(context), cache)
+
+
+class RNNsearchDecoder(LookFirstDecoder):
     """The attentional decoder of appendix A.2.2: Look, Generate, Update.
 
     s_0 = tanh(W_s <-h_1); for each i: c_i by additive attention from s_{i-1};
     t_i = maxout(U_o s_{i-1} + V_o E y_{i-1} + C_o c_i), p(y_i) = softmax(W_o t_i);
-    s_i = GRU(s_{i-1}; W E y_{i-1} + C c_i), the GRU of Cho et al. 2014.
-    <-h_1 is the final state of the encoder's last layer, of its only direction if it is not bidirectional.
+    s_i = GRU(s_{i-1}; W E y_{i-1} + C c_i), the GRU of Cho et al. 2014, or another ``cell``.
 
     s has ``hidden_dim`` units, t ``maxout_dim``. The paper's GRU has ``reset=before``. Dropout is on the embeddings and
     on t.
@@ -87,26 +134,23 @@ class RNNsearchDecoder(AttentionalGRUDecoder):
         hidden_dim: Size,
         attention_dim: Size,
         maxout_dim: Size,
+        cell: Kind = "gru",
         reset: Reset = "before",
         dropout: Rate = 0.0,
     ) -> None:
-        super().__init__(embeddings, dropout)
-        dim, memory_dim = embeddings.dim, encoder.output_dim
-        self.initial_state_projection = nn.Linear(encoder.top_layer().dim, hidden_dim)
-        self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
-        self.cell = GRUCell(dim, hidden_dim, reset=reset)
-        self.cell_context_projection = nn.Linear(memory_dim, 3 * hidden_dim, bias=False)
-        self.readout_projections = Projections(2 * maxout_dim, embedding=dim, state=hidden_dim, context=memory_dim)
+        super().__init__(
+            embeddings=embeddings,
+            encoder=encoder,
+            cell=cell,
+            hidden_dim=hidden_dim,
+            attention_dim=attention_dim,
+            readout_dim=2 * maxout_dim,
+            reset=reset,
+            dropout=dropout,
+        )
         self.readout_activation = maxout
         self.output_projection = embeddings.make_output(maxout_dim, "maxout_dim")
-        for layer in (self.initial_state_projection, *self.readout_projections.layers()):
-            xavier(layer)
-        xavier(self.cell_context_projection, blocks=3)
 
-    def _start_from(self, encoded: EncoderOutput) -> Tensor:
-        forward, backward = encoded.final[-1]
-        return (forward if backward is None else backward)[0]
-
-    def _advance(self, cell_input: Tensor, s: Tensor, memory: Memory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        context, alignments = self.attention(s, memory)
-        return s, context, alignments, *self.cell(cell_input + self.cell_context_projection(context), (s,))
+    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
+        context, alignments, after = self._look(cell_input, cache, memory)
+        return cache[0], context, alignments, after

@@ -114,18 +114,39 @@ def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
     s = np.tanh(
         w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0])
     )  # s_0 = tanh(W_s <-h_1)
-    gru = gru_before if options["reset"] == "before" else gru_after
+    state = (s, *zeros(w.at("cell"), options)[1:])
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        c = additive_attention(w.at("attention"), s, encoded.annotations)
+        c = additive_attention(w.at("attention"), state[0], encoded.annotations)
         t = (
-            w.product("readout_projections.state", s)
+            w.product("readout_projections.state", state[0])
             + w.affine("readout_projections.embedding", y)
             + w.product("readout_projections.context", c)
         )
         logits.append(w.affine("output_projection", maxout(t)))
-        s = gru(w.at("cell"), w.affine("cell.input_projection", y) + w.product("cell_context_projection", c), s)
+        x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
+        state = cell(w.at("cell"), options, x, state)
+    return logits
+
+
+def lecture(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Sennrich's lectures: look, update, generate from s_i."""
+    top = encoded.ends[-1]
+    s = np.tanh(w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0]))
+    state = (s, *zeros(w.at("cell"), options)[1:])
+    logits = []
+    for token in ids:
+        y = w["embedding.weight"][token]
+        c = additive_attention(w.at("attention"), state[0], encoded.annotations)
+        x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
+        state = cell(w.at("cell"), options, x, state)  # s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i)
+        t = np.tanh(
+            w.product("readout_projections.state", state[0])
+            + w.affine("readout_projections.embedding", y)
+            + w.product("readout_projections.context", c)
+        )
+        logits.append(w.affine("output_projection", t))  # V_o t_i
     return logits
 
 
@@ -134,14 +155,19 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
     factor = w["output_factor.weight"] if options.get("output_rank") else None
     c = np.tanh(w.affine("summary_projection", encoded.ends[-1].joined()[0]))  # tanh(V h_N)
     h = np.tanh(w.affine("initial_state_projection", c))  # tanh(V' c)
+    state = (h, *zeros(w.at("cell"), options)[1:])
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        C_z, C_r, C = np.split(w["cell_summary_projection.weight"], 3)
-        x = w.affine("cell.input_projection", y) + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
-        h = gru_after(w.at("cell"), x, h, inside=C @ c)
+        x = w.affine("cell.input_projection", y)
+        if options["cell"] == "gru":
+            C_z, C_r, C = np.split(w["cell_summary_projection.weight"], 3)
+            x = x + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
+            state = (gru_after(w.at("cell"), x, state[0], inside=C @ c),)
+        else:
+            state = cell(w.at("cell"), options, x + w.product("cell_summary_projection", c), state)
         s = maxout(
-            w.product("readout_projections.state", h)
+            w.product("readout_projections.state", state[0])
             + w.affine("readout_projections.embedding", y)
             + w.product("readout_projections.summary", c)
         )

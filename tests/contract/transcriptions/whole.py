@@ -21,6 +21,7 @@ ENCODERS: dict[str, Encode] = {
 DECODERS: dict[str, Decode] = {
     "RecurrentDecoder": recurrent.encoder_decoder,
     "RNNsearchDecoder": recurrent.rnnsearch,
+    "LookUpdateGenerateDecoder": recurrent.lecture,
     "RNNencdecDecoder": recurrent.rnnencdec,
     "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,

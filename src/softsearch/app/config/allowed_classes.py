@@ -26,6 +26,7 @@ from softsearch.models.rctm import RCTMDecoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
 from softsearch.models.rnnsearch import RNNsearchDecoder
+from softsearch.models.sennrich_lecture import LookUpdateGenerateDecoder
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.text.filters import Filters
 
@@ -38,6 +39,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     RecurrentEncoder,
     TransformerEncoder,
     ConditionalGRUDecoder,
+    LookUpdateGenerateDecoder,
     LuongDecoder,
     RecurrentDecoder,
     RNNencdecDecoder,
