@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from softsearch.models.interface import DecoderState, Seq2Seq, StepOutput
+from softsearch.models.interface import DecoderState, Seq2Seq, StepOutput, over_tokens
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.recurrent import NoSource
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
@@ -66,6 +66,7 @@ def test_alignments_are_distributions_over_the_real_source(model: Seq2Seq, src: 
     alignments = after_steps(model, src, tgt, steps=3).alignments
     assert (alignments is not None) == model.decoder.has_attention
     if alignments is not None:
+        alignments = over_tokens(alignments, src != PAD, model.encoder.description.tokens_per_position)
         assert alignments.shape == src.shape
         assert_close(alignments.sum(-1), torch.ones(len(src), dtype=torch.float64))
         assert alignments.min() >= 0
@@ -74,7 +75,10 @@ def test_alignments_are_distributions_over_the_real_source(model: Seq2Seq, src: 
 
 def test_the_encoder_is_as_described(model: Seq2Seq, src: Tensor) -> None:
     encoded, described = model.encoder(src, src != PAD), model.encoder.description
-    assert encoded.states.shape == (*src.shape, described.output_dim)
+    tokens = described.tokens_per_position
+    positions = -(-src.shape[1] // tokens)
+    assert encoded.states.shape == (len(src), positions, described.output_dim)
+    assert encoded.mask.sum(1).tolist() == [-(-length // tokens) for length in SRC_LENGTHS]
     assert len(encoded.final) == len(described.layers)
     for final, layer in zip(encoded.final, described.layers, strict=True):
         directions = [state for state in final if state is not None]
@@ -119,7 +123,7 @@ def test_padding_changes_nothing(model: Seq2Seq, src: Tensor, tgt: Tensor) -> No
     padded, plain = (after_steps(model, tokens, tgt, steps=3) for tokens in (wider, src))
     assert_close(padded.logits, plain.logits)
     if model.decoder.has_attention:
-        assert_close(padded.alignments[:, : src.shape[1]], plain.alignments)
+        assert_close(padded.alignments[:, : plain.alignments.shape[1]], plain.alignments)
 
 
 def test_a_batch_of_one_equals_a_batch_of_many(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
@@ -131,7 +135,7 @@ def test_a_batch_of_one_equals_a_batch_of_many(model: Seq2Seq, src: Tensor, tgt:
         alone = after_steps(model, alone_src, alone_tgt, steps=3)
         assert_close(alone.logits[0], stepped.logits[row])
         if model.decoder.has_attention:
-            assert_close(alone.alignments[0], stepped.alignments[row, :length])
+            assert_close(alone.alignments[0], stepped.alignments[row, : alone.alignments.shape[1]])
 
 
 def test_beams_of_a_sentence_do_not_see_each_other(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:

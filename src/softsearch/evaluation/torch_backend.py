@@ -10,15 +10,17 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from softsearch.data.dataset import pad
-from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput
+from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
 from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.search.shortlist import Shortlist, spread
+from softsearch.text.vocabulary import PAD
 
 
 class TorchState(NamedTuple):
-    """The decoder state of a batch, and its shortlist."""
+    """The decoder state of a batch, its source and its shortlist."""
 
     decoder: DecoderState
+    src_mask: Tensor  # [sentences, src_len] bool, True = real token
     words: "Words | None"  # None: the whole vocabulary
 
 
@@ -44,9 +46,9 @@ class TorchStepFunction:
     @torch.inference_mode()
     def start(self, src: Sequence[Sequence[int]]) -> TorchState:
         """See StepFunction."""
-        tokens = pad([np.asarray(sentence, dtype=np.int64) for sentence in src])
-        state = self.model.encode(tokens.to(self.device))
-        return TorchState(state, None if self.shortlist is None else self._words(self.shortlist, src))
+        tokens = pad([np.asarray(sentence, dtype=np.int64) for sentence in src]).to(self.device)
+        words = None if self.shortlist is None else self._words(self.shortlist, src)
+        return TorchState(self.model.encode(tokens), tokens != PAD, words)
 
     @torch.inference_mode()
     def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
@@ -61,8 +63,11 @@ class TorchStepFunction:
             output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
             beams = len(tokens) // len(words.mask)
             logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
-        alignments = None if output.alignments is None else output.alignments.float().cpu().numpy()
-        after = TorchState(output.state, words)
+        alignments = None
+        if output.alignments is not None:
+            per_position = self.model.encoder.description.tokens_per_position
+            alignments = over_tokens(output.alignments.float(), state.src_mask, per_position).cpu().numpy()
+        after = state._replace(decoder=output.state)
         size = logits.shape[-1]
         if k == self.vocab_size:  # sorting all would take several times as long as the rest
             log_probs = logits.log_softmax(-1).cpu().numpy()
@@ -87,7 +92,7 @@ class TorchStepFunction:
         """See StepFunction."""
         indices = torch.from_numpy(sentences).to(self.device)
         words = None if state.words is None else state.words._replace(mask=state.words.mask[indices])
-        return TorchState(state.decoder.keep(indices), words)
+        return TorchState(state.decoder.keep(indices), state.src_mask[indices], words)
 
     def _words(self, shortlist: Shortlist, src: Sequence[Sequence[int]]) -> Words:
         tokens, mask = (torch.from_numpy(part).to(self.device) for part in shortlist(src))

@@ -16,15 +16,15 @@ from softsearch.export.recurrences import OPSET, OnnxRecurrence
 from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
 from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
-from softsearch.models.interface import Decoder, DecoderState, Memory, Seq2Seq
+from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, over_tokens
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.candidates import BLOCK
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 Tensors = tuple[Tensor, ...]
-SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, SLOTS = (
-    Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "slots")
+SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, POSITIONS, SLOTS = (
+    Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "positions", "slots")
 )
 # The best words are in the blocks of 64 with the greatest maxima, which one fast pass finds. The blocks stay in their
 # order, and so equal words in that of their ids.
@@ -76,7 +76,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
         if isinstance(module, Recurrence):
             model.encoder.set_submodule(name, OnnxRecurrence(module))
-    step = _export_step(_StepGraph(model.decoder, step_module), example, shortlist=shortlist)
+    step = _export_step(_StepGraph(model, step_module), example, shortlist=shortlist)
     axes = {0: SENTENCES, 1: SRC_LEN}
     encoder = _export(
         _EncoderGraph(model, has_slots=step_module is not None),
@@ -92,13 +92,14 @@ class _Example:
     """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
 
     def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
-        sentences, src_len, beams, previous, slots = 3, 7, 4, 5, 11
+        sentences, positions, beams, previous, slots = 3, 7, 4, 5, 11
+        src_len = (positions - 1) * model.encoder.description.tokens_per_position + 1
         self.src_tokens = torch.full((sentences, src_len), EOS)
         self.src_tokens[0, -2:] = PAD
         self.src_mask = self.src_tokens != PAD
         with torch.no_grad():
             state = model.encode(self.src_tokens)
-        self.memory = tuple(m.contiguous() for m in (state.memory.states, *state.memory.projected))
+        self.memory = tuple(m.contiguous() for m in _memory(state.memory, model.encoder.description))
         self.cache: Tensors = ()
         self.slots: Tensors = ()
         if has_slots:
@@ -113,6 +114,12 @@ class _Example:
         self.parents = torch.arange(beams).expand(sentences, beams).clone()
 
 
+def _memory(memory: Memory, encoder: EncoderDescription) -> Tensors:
+    """What the encoder passes on to the steps; the mask of the tokens is known to them."""
+    own_mask = (memory.mask,) if encoder.tokens_per_position > 1 else ()
+    return (memory.states, *memory.projected, *own_mask)
+
+
 class _EncoderGraph(nn.Module):
     def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
         super().__init__()
@@ -120,16 +127,17 @@ class _EncoderGraph(nn.Module):
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> Tensors:
         state = self.model.decoder.init_state(self.model.encoder(src_tokens, src_mask))
-        memory = (state.memory.states, *state.memory.projected)
+        memory = _memory(state.memory, self.model.encoder.description)
         if self.has_slots:
             return (*memory, memory[0].new_zeros(src_tokens.shape[0], 1, 0), *state.cache)
         return (*memory, *(c[:, None] for c in state.cache))
 
 
 class _StepGraph(nn.Module):
-    def __init__(self, decoder: Decoder, step: TransformerStep | None) -> None:
+    def __init__(self, model: Seq2Seq, step: TransformerStep | None) -> None:
         super().__init__()
-        self.decoder, self.transformer_step = decoder, step
+        self.decoder, self.transformer_step = model.decoder, step
+        self.tokens_per_position = model.encoder.description.tokens_per_position
 
     def forward(
         self,
@@ -142,17 +150,21 @@ class _StepGraph(nn.Module):
         slots: Tensors = (),
     ) -> Tensors:
         gathered = tuple(_by_parents(c, parents) for c in cache)
+        states, *projected = memory
+        mask = projected.pop() if self.tokens_per_position > 1 else src_mask
         if self.transformer_step is not None:
             sentences, beams = tokens.shape
             own = torch.where(torch.arange(beams)[:, None] == torch.arange(beams), 0.0, LOWEST)
             bias = torch.cat((gathered[0], own.expand(sentences, beams, beams)), dim=-1)
-            logits, alignments, after = self.transformer_step(tokens, position, bias, src_mask, memory[1:], slots)
-            by_row = (logits.log_softmax(-1), alignments)
+            logits, alignments, after = self.transformer_step(tokens, position, bias, mask, tuple(projected), slots)
+            by_row: Tensors = (logits.log_softmax(-1), over_tokens(alignments, src_mask, self.tokens_per_position))
             return (*(t.unflatten(0, tokens.shape) for t in by_row), bias, *after)
         rows = tuple(c.view(-1, *c.shape[2:]) for c in gathered)
-        state = DecoderState(Memory(memory[0], src_mask, tuple(memory[1:])), rows, position.flatten())
+        state = DecoderState(Memory(states, mask, tuple(projected)), rows, position.flatten())
         output = self.decoder.step(tokens.flatten(), state)
-        optional = () if output.alignments is None else (output.alignments,)
+        optional: Tensors = ()
+        if output.alignments is not None:
+            optional = (over_tokens(output.alignments, src_mask, self.tokens_per_position),)
         by_row = (output.logits.log_softmax(-1), *optional, *output.state.cache)
         return tuple(t.unflatten(0, tokens.shape) for t in by_row)
 
@@ -168,9 +180,9 @@ def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
 
 def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
-    src_len = example.src_mask.shape[1]
+    positions, axis = example.memory[0].shape[1], SRC_LEN if step.tokens_per_position == 1 else POSITIONS
     memory_axes = tuple(
-        {0: SENTENCES} | {i: SRC_LEN for i in range(1, m.dim()) if m.shape[i] == src_len} for m in example.memory
+        {0: SENTENCES} | {i: axis for i in range(1, m.dim()) if m.shape[i] == positions} for m in example.memory
     )
     cache_axes = {0: SENTENCES, 1: PREVIOUS_BEAMS} | ({2: SLOTS} if example.slots else {})
     alignments = ["alignments"] if step.decoder.has_attention else []

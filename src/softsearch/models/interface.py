@@ -50,6 +50,7 @@ class EncoderDescription(NamedTuple):
     output_dim: int  # of the states
     layers: tuple[LayerShape, ...] = ()  # of the final states
     max_src_len: int | None = None  # tokens of the longest sentence that it can read, EOS included
+    tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.
@@ -67,16 +68,16 @@ class EncoderDescription(NamedTuple):
 class EncoderOutput(NamedTuple):
     """The output of an encoder for a batch of sentences."""
 
-    states: Tensor  # [batch, src_len, output_dim]
-    mask: Tensor  # [batch, src_len] bool, True = real token
+    states: Tensor  # [batch, positions, output_dim]
+    mask: Tensor  # [batch, positions] bool, True = has a real token
     final: tuple[FinalState, ...]  # of each layer, from the first on; may be empty
 
 
 class Memory(NamedTuple):
     """The part of the state that belongs to a sentence, shared by all its hypotheses. Axis 0 = sentences."""
 
-    states: Tensor  # [sentences, src_len, memory_dim]
-    mask: Tensor  # [sentences, src_len] bool, True = real token
+    states: Tensor  # [sentences, positions, memory_dim]
+    mask: Tensor  # [sentences, positions] bool, True = has a real token
     projected: tuple[Tensor, ...]  # whatever the decoder derives from the encoder's output once
 
     def keep(self, sentences: Tensor) -> "Memory":
@@ -118,8 +119,26 @@ class StepOutput(NamedTuple):
     """One step of a decoder for every row."""
 
     logits: Tensor  # [rows, vocab]
-    alignments: Tensor | None  # [rows, src_len], a distribution over the source, of a decoder with attention
+    alignments: Tensor | None  # [rows, positions], a distribution over the source, of a decoder with attention
     state: DecoderState
+
+
+def over_tokens(alignments: Tensor, src_mask: Tensor, tokens_per_position: int) -> Tensor:
+    """Alignments over source tokens, ``[rows, src_len]``, from a step's: a position's tokens have equal shares.
+
+    Args:
+        alignments: ``[rows, positions]``, of sentences * beams rows.
+        src_mask: ``[sentences, src_len]`` bool, True = real token.
+        tokens_per_position: the encoder's, see :class:`EncoderDescription`.
+    """
+    if tokens_per_position == 1:
+        return alignments
+    position = torch.arange(src_mask.shape[1], device=src_mask.device) // tokens_per_position
+    before = position * tokens_per_position  # tokens of earlier positions
+    sharing = (src_mask.sum(1, keepdim=True) - before).clamp(1, tokens_per_position)  # [sentences, src_len]
+    share = src_mask.to(alignments.dtype) / sharing
+    by_beam = alignments.unflatten(0, (src_mask.shape[0], -1))  # [sentences, beams, positions]
+    return (by_beam[:, :, position] * share[:, None]).flatten(0, 1)
 
 
 class Encoder(nn.Module):

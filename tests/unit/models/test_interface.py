@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from softsearch.errors import ConfigError
-from softsearch.models.interface import DecoderState, EncoderDescription, Memory
+from softsearch.models.interface import DecoderState, EncoderDescription, Memory, over_tokens
 from softsearch.text.vocabulary import EOS, PAD
 from tests.contract.models import small_model
 
@@ -51,6 +51,25 @@ def test_recurrent_states_stay_precise_under_autocast(name: str) -> None:
         after = model.decoder.step(tokens, state).state
     assert {tensor.dtype for tensor in (*state.cache, *after.cache)} == {torch.float32}
     torch.testing.assert_close(after.cache[0], exact, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("tokens_per_position", [1, 2, 3, 9])
+def test_the_tokens_of_a_position_share_its_alignment(tokens_per_position: int) -> None:
+    lengths, beams, src_len = (7, 1, 3), 2, 7
+    positions = -(-src_len // tokens_per_position)
+    src_mask = torch.arange(src_len) < torch.tensor(lengths)[:, None]
+    alignments = torch.rand(len(lengths) * beams, positions, generator=torch.Generator().manual_seed(0))
+    expected = torch.zeros(len(lengths) * beams, src_len)
+    for row in range(len(expected)):
+        length = lengths[row // beams]
+        alignments[row, -(-length // tokens_per_position) :] = 0
+        for position in range(positions):
+            tokens = range(length)[position * tokens_per_position : (position + 1) * tokens_per_position]
+            for token in tokens:
+                expected[row, token] = alignments[row, position] / len(tokens)
+    found = over_tokens(alignments, src_mask, tokens_per_position)
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found.sum(1), alignments.sum(1))
 
 
 def test_a_decoder_that_needs_a_final_state_refuses_an_encoder_without() -> None:
