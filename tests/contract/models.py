@@ -26,6 +26,8 @@ SMALL = {
     "num_layers": 2,
     "num_heads": 2,
     "dropout": 0.0,
+    "filters": [3, 4, 5],
+    "stride": 2,
 }
 LUONG = [  # besides what its yaml says
     ["decoder.score=dot"],

@@ -64,6 +64,11 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ),
     ],
     "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"]],
+    "lee2017": [
+        ["embeddings.dim=6", *DECODER, "decoder.output_dim=7", "encoder.stride=3", "encoder.highway_layers=1"],
+        ["encoder.reset=before", "encoder.stride=1", "encoder.filters=[5]"],
+        ["encoder.stride=20", "encoder.filters=[2,2,2,2,2,2,2,2]"],
+    ],
     "transformer_tiny": [
         ["encoder.pre_norm=false", "decoder.pre_norm=false"],
         ["encoder.pre_norm=true", "decoder.pre_norm=false"],

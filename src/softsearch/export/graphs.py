@@ -77,7 +77,9 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
         if isinstance(module, Recurrence):
             model.encoder.set_submodule(name, OnnxRecurrence(module))
     step = _export_step(_StepGraph(model, step_module), example, shortlist=shortlist)
-    axes = {0: SENTENCES, 1: SRC_LEN}
+    # The tracer takes an axis of a dynamic size to be longer than 1, unlike the graph's operators, and this gives
+    # positions such a size.
+    axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}
     encoder = _export(
         _EncoderGraph(model, has_slots=step_module is not None),
         {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},

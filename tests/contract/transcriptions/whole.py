@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from omegaconf import DictConfig
 
-from tests.contract.transcriptions import recurrent, transformer
+from tests.contract.transcriptions import characters, recurrent, transformer
 from tests.contract.transcriptions.equations import Array, Options, Weights
 from tests.contract.transcriptions.recurrent import Encoded
 
@@ -14,6 +14,7 @@ Decode = Callable[[Weights, Options, Encoded, Sequence[int]], list[Array]]
 
 ENCODERS: dict[str, Encode] = {
     "RecurrentEncoder": recurrent.encode,
+    "CharacterEncoder": characters.encode,
     "ConvolutionalEncoder": recurrent.convolve,
     "TransformerEncoder": transformer.encode,
     "NoSource": lambda *_: Encoded([], []),

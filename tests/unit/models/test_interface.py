@@ -40,7 +40,9 @@ def test_encode_masks_padding() -> None:
     assert small_model("rnnsearch").encode(src).memory.mask.tolist() == [[True, True, True], [True, True, False]]
 
 
-@pytest.mark.parametrize("name", ["rnnsearch", "nematus", "rnnencdec", "kalchbrenner2013", "gru", "lstm", "rnn"])
+@pytest.mark.parametrize(
+    "name", ["rnnsearch", "nematus", "rnnencdec", "kalchbrenner2013", "lee2017", "gru", "lstm", "rnn"]
+)
 def test_recurrent_states_stay_precise_under_autocast(name: str) -> None:
     """In bfloat16 a state would round its small changes away."""
     model = small_model(name).float()

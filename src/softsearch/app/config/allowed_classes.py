@@ -17,6 +17,7 @@ from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import CheckpointError, in_short
+from softsearch.models.char_encoder import CharacterEncoder
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.conv_encoder import ConvolutionalEncoder
 from softsearch.models.embeddings import Embeddings
@@ -34,6 +35,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     Seq2Seq,
     EncoderDecoder,
     Embeddings,
+    CharacterEncoder,
     ConvolutionalEncoder,
     NoSource,
     RecurrentEncoder,
