@@ -101,7 +101,19 @@ class _Example:
         self.src_mask = self.src_tokens != PAD
         with torch.no_grad():
             state = model.encode(self.src_tokens)
-        self.memory = tuple(m.contiguous() for m in _memory(state.memory, model.encoder.description))
+            shorter = model.encode(self.src_tokens[:, : -model.encoder.description.tokens_per_position])
+        self.memory, memory_of_shorter = (
+            tuple(m.contiguous() for m in _memory(s.memory, model.encoder.description)) for s in (state, shorter)
+        )
+        self.memory_axes = tuple(
+            {0: SENTENCES}
+            | {
+                i: SRC_LEN if size == src_len else POSITIONS
+                for i, (size, shorter_size) in enumerate(zip(m.shape, s.shape, strict=True))
+                if size != shorter_size
+            }
+            for m, s in zip(self.memory, memory_of_shorter, strict=True)
+        )
         self.cache: Tensors = ()
         self.slots: Tensors = ()
         if has_slots:
@@ -182,10 +194,6 @@ def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
 
 def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
-    positions, axis = example.memory[0].shape[1], SRC_LEN if step.tokens_per_position == 1 else POSITIONS
-    memory_axes = tuple(
-        {0: SENTENCES} | {i: axis for i in range(1, m.dim()) if m.shape[i] == positions} for m in example.memory
-    )
     cache_axes = {0: SENTENCES, 1: PREVIOUS_BEAMS} | ({2: SLOTS} if example.slots else {})
     alignments = ["alignments"] if step.decoder.has_attention else []
     states = [*example.cache_names, *example.slot_names]
@@ -196,7 +204,7 @@ def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onn
             "position": (torch.full_like(example.parents, 2), rows),
             "parents": (example.parents, rows),
             "src_mask": (example.src_mask, {0: SENTENCES, 1: SRC_LEN}),
-            "memory": (example.memory, memory_axes),
+            "memory": (example.memory, example.memory_axes),
             "cache": (example.cache, (cache_axes,) * len(example.cache)),
         }
         | ({"slots": (example.slots, ({0: SENTENCES, 2: SLOTS},) * len(example.slots))} if example.slots else {}),
