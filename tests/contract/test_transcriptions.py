@@ -64,6 +64,11 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ),
     ],
     "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"]],
+    "kalchbrenner2013_rctm2": [
+        [*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"],
+        ["decoder.length_ratio=2.3"],
+        ["decoder.length_ratio=0.7"],
+    ],
     "lee2017": [
         ["embeddings.dim=6", *DECODER, "decoder.output_dim=7", "encoder.stride=3", "encoder.highway_layers=1"],
         ["encoder.reset=before", "encoder.stride=1", "encoder.filters=[5]"],

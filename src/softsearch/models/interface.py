@@ -51,6 +51,7 @@ class EncoderDescription(NamedTuple):
     layers: tuple[LayerShape, ...] = ()  # of the final states
     max_src_len: int | None = None  # tokens of the longest sentence that it can read, EOS included
     tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
+    span: int = 1  # tokens from its own on that a state represents: of the last states, some are beyond the end
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from omegaconf import DictConfig
 
-from tests.contract.transcriptions import characters, recurrent, transformer
+from tests.contract.transcriptions import characters, ngrams, recurrent, transformer
 from tests.contract.transcriptions.equations import Array, Options, Weights
 from tests.contract.transcriptions.recurrent import Encoded
 
@@ -17,6 +17,7 @@ ENCODERS: dict[str, Encode] = {
     "CharacterEncoder": characters.encode,
     "ConvolutionalEncoder": recurrent.convolve,
     "TransformerEncoder": transformer.encode,
+    "NgramEncoder": ngrams.encode,
     "NoSource": lambda *_: Encoded([], []),
 }
 DECODERS: dict[str, Decode] = {
@@ -27,6 +28,7 @@ DECODERS: dict[str, Decode] = {
     "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,
     "RCTMDecoder": recurrent.summary,
+    "RCTM2Decoder": ngrams.unfolded,
     "TransformerDecoder": transformer.decode,
 }
 

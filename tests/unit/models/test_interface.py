@@ -41,7 +41,18 @@ def test_encode_masks_padding() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rnnsearch", "nematus", "rnnencdec", "kalchbrenner2013", "lee2017", "gru", "lstm", "rnn"]
+    "name",
+    [
+        "rnnsearch",
+        "nematus",
+        "rnnencdec",
+        "kalchbrenner2013",
+        "kalchbrenner2013_rctm2",
+        "lee2017",
+        "gru",
+        "lstm",
+        "rnn",
+    ],
 )
 def test_recurrent_states_stay_precise_under_autocast(name: str) -> None:
     """In bfloat16 a state would round its small changes away."""

@@ -19,11 +19,11 @@ from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import CheckpointError, in_short
 from softsearch.models.char_encoder import CharacterEncoder
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
-from softsearch.models.conv_encoder import ConvolutionalEncoder
+from softsearch.models.conv_encoder import ConvolutionalEncoder, NgramEncoder
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
-from softsearch.models.rctm import RCTMDecoder
+from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
 from softsearch.models.rnnsearch import RNNsearchDecoder
@@ -37,6 +37,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     Embeddings,
     CharacterEncoder,
     ConvolutionalEncoder,
+    NgramEncoder,
     NoSource,
     RecurrentEncoder,
     TransformerEncoder,
@@ -47,6 +48,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     RNNencdecDecoder,
     RNNsearchDecoder,
     RCTMDecoder,
+    RCTM2Decoder,
     TransformerDecoder,
 )
 DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, Parallel, Spellout)
