@@ -22,6 +22,8 @@ SMALL = {
     "output_dim": 8,
     "half_window": 2,
     "location_length": 4,
+    "location_filters": 3,
+    "location_half_width": 2,
     "d_ff": 12,
     "num_layers": 2,
     "num_heads": 2,
@@ -85,6 +87,7 @@ def every_model() -> list[Any]:
             "luong2015": [[], *LUONG],
             "rnnencdec": [[], RANK, ["decoder.cell=lstm"]],
             "rnnsearch": [[], ["decoder.cell=lstm"]],
+            "chorowski2015": [[], ["decoder.attention=location", "decoder.cell=lstm"]],
         }
         for options in variants.get(path.stem) or _norms(model):
             variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))

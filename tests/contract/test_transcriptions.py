@@ -44,8 +44,15 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
         ["encoder.cell=gru", "decoder.cell=gru", "+decoder.reset=after"],
         ["encoder.cell=lstm", "decoder.cell=lstm", "encoder.bidirectional=false"],
+        ["decoder.cell=lstm", "+decoder.attention=location", "+decoder.location_half_width=3"],
+    ],
+    "chorowski2015": [
+        [*UNEQUAL, *DECODER, "decoder.maxout_dim=7", "decoder.location_filters=4", "decoder.location_half_width=1"],
+        ["decoder.attention=location"],
+        ["decoder.attention=location", "decoder.cell=lstm", "encoder.cell=lstm"],
     ],
     "nematus": [
+        ["+decoder.attention=hybrid", "+decoder.location_half_width=2"],
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
         ["encoder.reset=before", "decoder.reset=before"],
         ["encoder.cell=lstm", "encoder.bidirectional=false"],

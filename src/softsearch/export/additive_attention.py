@@ -35,7 +35,7 @@ class _ProjectedAttention(nn.Module):
 
     def __init__(self, original: AdditiveAttention, readers: list[nn.Linear]) -> None:
         super().__init__()
-        self.original = original
+        self.original, self.reads_alignments = original, original.reads_alignments
         weight = torch.cat([reader.weight.data for reader in readers])
         self.value_projection = nn.Linear(weight.shape[1], weight.shape[0])
         self.value_projection.weight.data = weight
@@ -44,19 +44,21 @@ class _ProjectedAttention(nn.Module):
             [dict(r.named_parameters()).get("bias", weight.new_zeros(r.out_features)).detach() for r in readers]
         )
 
-    def project(self, states: Tensor) -> tuple[Tensor, Tensor]:
+    def project(self, states: Tensor) -> tuple[Tensor, ...]:
         """See :meth:`AdditiveAttention.project`; and the values."""
         return (*self.original.project(states), self.value_projection(states))
 
-    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def start(self, mask: Tensor) -> tuple[Tensor, ...]:
+        """See :meth:`AdditiveAttention.start`."""
+        return self.original.start(mask)
+
+    def forward(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
         """See :meth:`AdditiveAttention.forward`."""
-        keys, values = memory.projected
-        q = self.original.query_projection(query).unflatten(0, (memory.mask.shape[0], -1))  # [sentences, beams, dim]
-        hidden = torch.tanh(q[:, :, None] + keys[:, None])  # [sentences, beams, src_len, dim]
+        hidden = self.original.hidden(query, memory, before)
         # ONNX Runtime takes six times as long for the product of four dimensions with a vector.
         energies = (hidden.flatten(0, 2) @ self.original.energy_weight[:, None]).view(hidden.shape[:3])
         alignments = masked_softmax(energies, memory.mask[:, None])
-        return (alignments @ values).flatten(0, 1), alignments.flatten(0, 1)
+        return (alignments @ memory.projected[-1]).flatten(0, 1), alignments.flatten(0, 1)
 
 
 class _Columns(nn.Module):

@@ -95,32 +95,30 @@ class _Example:
 
     def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
         sentences, positions, beams, previous, slots = 3, 7, 4, 5, 11
-        src_len = (positions - 1) * model.encoder.description.tokens_per_position + 1
+        described = model.encoder.description
+        src_len = (positions - 1) * described.tokens_per_position + 1
         self.src_tokens = torch.full((sentences, src_len), EOS)
         self.src_tokens[0, -2:] = PAD
         self.src_mask = self.src_tokens != PAD
         with torch.no_grad():
-            state = model.encode(self.src_tokens)
-            shorter = model.encode(self.src_tokens[:, : -model.encoder.description.tokens_per_position])
-        self.memory, memory_of_shorter = (
-            tuple(m.contiguous() for m in _memory(s.memory, model.encoder.description)) for s in (state, shorter)
-        )
-        self.memory_axes = tuple(
-            {0: SENTENCES}
-            | {
-                i: SRC_LEN if size == src_len else POSITIONS
-                for i, (size, shorter_size) in enumerate(zip(m.shape, s.shape, strict=True))
-                if size != shorter_size
-            }
-            for m, s in zip(self.memory, memory_of_shorter, strict=True)
-        )
+            state, shorter = (
+                model.encode(tokens)
+                for tokens in (self.src_tokens, self.src_tokens[:, : -described.tokens_per_position])
+            )
+        memory, of_shorter = (_memory(encoded.memory, described) for encoded in (state, shorter))
+        self.memory = tuple(m.contiguous() for m in memory)
+        self.memory_axes = tuple(_axes({0: SENTENCES}, src_len, *pair) for pair in zip(memory, of_shorter, strict=True))
+        rows = {0: SENTENCES, 1: PREVIOUS_BEAMS}
         self.cache: Tensors = ()
         self.slots: Tensors = ()
         if has_slots:
             self.slots = tuple(c.new_zeros(*c.shape[:2], slots, c.shape[3]) for c in state.cache)
             self.cache = (torch.zeros(sentences, previous, slots),)
+            self.cache_axes: tuple[dict[int, Any], ...] = (rows | {2: SLOTS},)
         else:
-            self.cache = tuple(c[:, None].expand(-1, previous, *c.shape[1:]).clone() for c in state.cache)
+            cache, of_shorter = (tuple(c[:, None] for c in encoded.cache) for encoded in (state, shorter))
+            self.cache = tuple(c.expand(-1, previous, *c.shape[2:]).clone() for c in cache)
+            self.cache_axes = tuple(_axes(rows, src_len, *pair) for pair in zip(cache, of_shorter, strict=True))
         self.memory_names, self.cache_names, self.slot_names = (
             [f"{kind}.{i}" for i in range(len(tensors))]
             for kind, tensors in (("memory", self.memory), ("cache", self.cache), ("slots", self.slots))
@@ -132,6 +130,13 @@ def _memory(memory: Memory, encoder: EncoderDescription) -> Tensors:
     """What the encoder passes on to the steps; the mask of the tokens is known to them."""
     own_mask = (memory.mask,) if encoder.tokens_per_position > 1 else ()
     return (memory.states, *memory.projected, *own_mask)
+
+
+def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, of_shorter: Tensor) -> dict[int, Any]:
+    """The dynamic axes: those given, and those that a shorter source makes shorter."""
+    sizes = enumerate(zip(tensor.shape, of_shorter.shape, strict=True))
+    of_source = {axis: SRC_LEN if size == src_len else POSITIONS for axis, (size, shorter) in sizes if size != shorter}
+    return axes | of_source
 
 
 class _EncoderGraph(nn.Module):
@@ -194,7 +199,6 @@ def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
 
 def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onnx.ModelProto:
     rows = {0: SENTENCES, 1: BEAMS}
-    cache_axes = {0: SENTENCES, 1: PREVIOUS_BEAMS} | ({2: SLOTS} if example.slots else {})
     alignments = ["alignments"] if step.decoder.has_attention else []
     states = [*example.cache_names, *example.slot_names]
     exported = _export(
@@ -205,7 +209,7 @@ def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onn
             "parents": (example.parents, rows),
             "src_mask": (example.src_mask, {0: SENTENCES, 1: SRC_LEN}),
             "memory": (example.memory, example.memory_axes),
-            "cache": (example.cache, (cache_axes,) * len(example.cache)),
+            "cache": (example.cache, example.cache_axes),
         }
         | ({"slots": (example.slots, ({0: SENTENCES, 2: SLOTS},) * len(example.slots))} if example.slots else {}),
         ["padded_log_probs", *alignments, *(f"next_{name}" for name in states)],

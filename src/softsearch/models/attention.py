@@ -12,6 +12,7 @@ from softsearch.models.layers import xavier
 
 Score = Literal["dot", "general", "concat", "location"]
 Window = Literal["global", "local-m", "local-p"]
+AttentionKind = Literal["content", "location", "hybrid"]
 
 
 def masked_softmax(energies: Tensor, mask: Tensor) -> Tensor:
@@ -22,32 +23,76 @@ def masked_softmax(energies: Tensor, mask: Tensor) -> Tensor:
 class AdditiveAttention(nn.Module):
     """Bahdanau et al. 2015, appendix A.1.2: e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j), alpha_i = softmax(e_i).
 
-    The decoder's state s has ``query_dim`` units, the annotations h have ``memory_dim``, the hidden layer ``dim``.
+    That is attention by ``content``. By ``location`` the alignments follow from those of the step before alone, and
+    ``hybrid`` attention adds them to the content (Luong 2016, "Neural machine translation"). Both read them through the
+    convolutional features of Chorowski et al. 2015 (arXiv:1506.07503, section 2.2), f_i = F * alpha_{i-1}:
+    location, e_ij = v_a' tanh(U f_ij + b); hybrid, e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j + U f_ij + b).
+    alpha_0 has all its mass on the first position, and there are zeros beyond both ends.
+
+    The decoder's state s has ``query_dim`` units, the annotations h have ``memory_dim``, the hidden layer ``dim``, f_ij
+    ``location_filters``; a filter reads ``location_half_width`` positions on each side of j. The paper has 10 filters
+    and 100 positions, of speech.
     """
 
-    def __init__(self, query_dim: int, memory_dim: int, dim: int) -> None:
+    def __init__(
+        self,
+        query_dim: int,
+        memory_dim: int,
+        dim: int,
+        *,
+        kind: AttentionKind = "content",
+        location_filters: int = 10,
+        location_half_width: int = 5,
+    ) -> None:
         super().__init__()
-        self.query_projection = nn.Linear(query_dim, dim, bias=False)  # W_a
-        self.memory_projection = nn.Linear(memory_dim, dim)  # U_a
-        for layer in (self.query_projection, self.memory_projection):
+        self.reads_content, self.reads_alignments = kind != "location", kind != "content"
+        if self.reads_content:
+            self.query_projection = nn.Linear(query_dim, dim, bias=False)  # W_a
+            self.memory_projection = nn.Linear(memory_dim, dim)  # U_a, b
+        for layer in self.content_layers():
             xavier(layer)
         self.energy_weight = _vector(dim)  # v_a
+        if self.reads_alignments:
+            width = 2 * location_half_width + 1
+            self.location_filters = nn.Conv1d(1, location_filters, width, padding=location_half_width, bias=False)  # F
+            self.location_projection = xavier(nn.Linear(location_filters, dim, bias=not self.reads_content))  # U
 
-    def project(self, states: Tensor) -> tuple[Tensor]:
+    def content_layers(self) -> list[nn.Linear]:
+        """W_a and U_a, if it has them."""
+        return [self.query_projection, self.memory_projection] if self.reads_content else []
+
+    def project(self, states: Tensor) -> tuple[Tensor, ...]:
         """U_a h_j of all annotations, once for each sentence: ``[sentences, src_len, dim]``."""
-        return (self.memory_projection(states),)
+        return (self.memory_projection(states),) if self.reads_content else ()
 
-    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    def start(self, mask: Tensor) -> tuple[Tensor, ...]:
+        """alpha_0 ``[sentences, src_len]``, if the first step reads it; ``mask`` is that of the annotations."""
+        if not self.reads_alignments:
+            return ()
+        first = torch.arange(mask.shape[1], device=mask.device) == 0
+        return (first.to(self.energy_weight.dtype).expand(mask.shape),)
+
+    def forward(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...] = ()) -> tuple[Tensor, Tensor]:
         """Attends from s_{i-1} ``[rows, query_dim]``, rows = sentences * beams.
 
-        ``memory`` holds the :meth:`project` of its states. Returns the context c_i ``[rows, memory_dim]`` and the
-        alignments alpha_i ``[rows, src_len]``.
+        ``memory`` holds the :meth:`project` of its states; ``before`` is alpha_{i-1} ``[rows, src_len]``, at first that
+        of :meth:`start`, or nothing, as there. Returns the context c_i ``[rows, memory_dim]`` and the alignments
+        alpha_i ``[rows, src_len]``.
         """
-        (projected,) = memory.projected
-        q = self.query_projection(query).unflatten(0, (memory.mask.shape[0], -1))  # [sentences, beams, dim]
-        hidden = torch.tanh(q[:, :, None] + projected[:, None])  # [sentences, beams, src_len, dim]
-        alignments = masked_softmax(hidden @ self.energy_weight, memory.mask[:, None])  # [sentences, beams, src_len]
+        energies = self.hidden(query, memory, before) @ self.energy_weight
+        alignments = masked_softmax(energies, memory.mask[:, None])  # [sentences, beams, src_len]
         return (alignments @ memory.states).flatten(0, 1), alignments.flatten(0, 1)
+
+    def hidden(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
+        """What v_a weights, ``[sentences, beams, src_len, dim]``."""
+        sentences, parts = memory.mask.shape[0], []
+        if self.reads_content:
+            q = self.query_projection(query).unflatten(0, (sentences, -1))  # [sentences, beams, dim]
+            parts.append(q[:, :, None] + memory.projected[0][:, None])
+        for alignments in before:
+            features = self.location_filters(alignments[:, None])  # [rows, location_filters, src_len]
+            parts.append(self.location_projection(features.transpose(1, 2)).unflatten(0, (sentences, -1)))
+        return torch.tanh(sum(parts[1:], parts[0]))
 
 
 class LuongAttention(nn.Module):

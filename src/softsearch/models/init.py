@@ -28,8 +28,8 @@ def gaussian(model: nn.Module, *, std: NotNegative, attention_std: NotNegative) 
             nn.init.normal_(parameter, std=std)
     for module in model.modules():
         if isinstance(module, AdditiveAttention):
-            nn.init.normal_(module.query_projection.weight, std=attention_std)
-            nn.init.normal_(module.memory_projection.weight, std=attention_std)
+            for layer in module.content_layers():
+                nn.init.normal_(layer.weight, std=attention_std)
             nn.init.zeros_(module.energy_weight)
 
 
@@ -45,7 +45,7 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
     for name, module in model.named_modules():
         if isinstance(module, AdditiveAttention):
             nn.init.normal_(module.energy_weight, std=std)
-            matrices += [module.query_projection.weight, module.memory_projection.weight]
+            matrices += [layer.weight for layer in module.content_layers()]
         elif isinstance(module, ConditionalGRUDecoder):
             matrices.append(module.initial_state_projection.weight)
         elif isinstance(module, Cell):

@@ -1,22 +1,26 @@
 """The decoder of RNNsearch (Bahdanau, Cho & Bengio 2015, arXiv:1409.0473), and what other decoders share with it."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.attention import AdditiveAttention
+from softsearch.models.attention import AdditiveAttention, AttentionKind
 from softsearch.models.cells import Cell, Kind, Reset, State, make_cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
 from softsearch.ranges import Rate, Size
 
+Look = Callable[[Tensor], tuple[Tensor, Tensor]]  # attends from [rows, hidden_dim]: the context and the alignments
+
 
 class AttentionalDecoder(Decoder):
     """A recurrent decoder with additive attention; subclasses define its parts, start and step.
 
-    Its state s is that of one cell. Of an LSTM, s is h; its c starts from zeros.
+    Its state s is that of one cell. Of an LSTM, s is h; its c starts from zeros. The cache holds the state, and behind
+    it the alignments of the step before if the attention reads them.
     """
 
     initial_state_projection: nn.Linear
@@ -33,7 +37,7 @@ class AttentionalDecoder(Decoder):
         """s_0, and the attention's product with the annotations once for all steps."""
         project = self.initial_state_projection
         s = torch.tanh(project(self._start_from(encoded))).to(project.weight.dtype)
-        start = self.cell.start_from(s)
+        start = self.cell.start_from(s) + self.attention.start(encoded.mask)
         return DecoderState.initial(encoded, start, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
@@ -58,8 +62,17 @@ class AttentionalDecoder(Decoder):
         """What s_0 is computed from, ``[batch, dim]``."""
         raise NotImplementedError
 
-    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
+    def _advance(
+        self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory
+    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, ...]]:
         """One step: the state that :meth:`_readout` reads, the context, the alignments and the next cache."""
+        end = len(cache) - self.attention.reads_alignments  # of the cell's state
+        look = partial(self.attention, memory=memory, before=cache[end:])
+        read, context, alignments, s = self._update(cell_input, cache[:end], look)
+        return read, context, alignments, s + (alignments,) * self.attention.reads_alignments
+
+    def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
+        """One step: the state that :meth:`_readout` reads, the context, the alignments and the next state."""
         raise NotImplementedError
 
     def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
@@ -88,12 +101,22 @@ class LookFirstDecoder(AttentionalDecoder):
         attention_dim: Size,
         readout_dim: Size,
         reset: Reset,
+        attention: AttentionKind,
+        location_filters: Size,
+        location_half_width: Size,
         dropout: Rate,
     ) -> None:
         super().__init__(embeddings, dropout)
         dim, memory_dim = embeddings.dim, encoder.output_dim
         self.initial_state_projection = nn.Linear(encoder.top_layer().dim, hidden_dim)
-        self.attention = AdditiveAttention(hidden_dim, memory_dim, attention_dim)
+        self.attention = AdditiveAttention(
+            hidden_dim,
+            memory_dim,
+            attention_dim,
+            kind=attention,
+            location_filters=location_filters,
+            location_half_width=location_half_width,
+        )
         self.cell = make_cell(cell, dim, hidden_dim, reset=reset)
         width = self.cell.input_projection.out_features
         self.cell_context_projection = nn.Linear(memory_dim, width, bias=False)  # C
@@ -106,10 +129,9 @@ class LookFirstDecoder(AttentionalDecoder):
         forward, backward = encoded.final[-1]
         return (forward if backward is None else backward)[0]
 
-    def _look(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, State]:
-        """The context c_i, the alignments and the next state."""
-        context, alignments = self.attention(cache[0], memory)
-        return context, alignments, self.cell(cell_input + self.cell_context_projection(context), cache)
+    def _next(self, cell_input: Tensor, s: State, context: Tensor) -> State:
+        """s_i."""
+        return self.cell(cell_input + self.cell_context_projection(context), s)
 
 
 class RNNsearchDecoder(LookFirstDecoder):
@@ -119,8 +141,8 @@ class RNNsearchDecoder(LookFirstDecoder):
     t_i = maxout(U_o s_{i-1} + V_o E y_{i-1} + C_o c_i), p(y_i) = softmax(W_o t_i);
     s_i = GRU(s_{i-1}; W E y_{i-1} + C c_i), the GRU of Cho et al. 2014, or another ``cell``.
 
-    s has ``hidden_dim`` units, t ``maxout_dim``. The paper's GRU has ``reset=before``. Dropout is on the embeddings and
-    on t.
+    s has ``hidden_dim`` units, t ``maxout_dim``. The paper's GRU has ``reset=before``. ``attention`` and the
+    ``location_`` options are those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
 
     Raises:
         ConfigError: the encoder has no final state.
@@ -136,6 +158,9 @@ class RNNsearchDecoder(LookFirstDecoder):
         maxout_dim: Size,
         cell: Kind = "gru",
         reset: Reset = "before",
+        attention: AttentionKind = "content",
+        location_filters: Size = 10,
+        location_half_width: Size = 5,
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__(
@@ -146,11 +171,14 @@ class RNNsearchDecoder(LookFirstDecoder):
             attention_dim=attention_dim,
             readout_dim=2 * maxout_dim,
             reset=reset,
+            attention=attention,
+            location_filters=location_filters,
+            location_half_width=location_half_width,
             dropout=dropout,
         )
         self.readout_activation = maxout
         self.output_projection = embeddings.make_output(maxout_dim, "maxout_dim")
 
-    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
-        context, alignments, after = self._look(cell_input, cache, memory)
-        return cache[0], context, alignments, after
+    def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
+        context, alignments = look(s[0])
+        return s[0], context, alignments, self._next(cell_input, s, context)

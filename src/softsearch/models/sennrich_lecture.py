@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
+from softsearch.models.attention import AttentionKind
 from softsearch.models.cells import Kind, Reset, State
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderDescription, Memory
-from softsearch.models.rnnsearch import LookFirstDecoder
+from softsearch.models.interface import EncoderDescription
+from softsearch.models.rnnsearch import Look, LookFirstDecoder
 from softsearch.ranges import Rate, Size
 
 
@@ -17,7 +18,8 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
     s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i), or another ``cell`` than the plain RNN;
     t_i = tanh(U_o s_i + W_o E y_{i-1} + C_o c_i), p(y_i) = softmax(V_o t_i).
 
-    s has ``hidden_dim`` units, t ``output_dim``. ``reset`` is a GRU's. Dropout is on the embeddings and on t.
+    s has ``hidden_dim`` units, t ``output_dim``. ``reset`` is a GRU's. ``attention`` and the
+    ``location_`` options are those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
 
     Raises:
         ConfigError: the encoder has no final state.
@@ -33,6 +35,9 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
         output_dim: Size,
         cell: Kind = "rnn",
         reset: Reset = "before",
+        attention: AttentionKind = "content",
+        location_filters: Size = 10,
+        location_half_width: Size = 5,
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__(
@@ -43,11 +48,15 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
             attention_dim=attention_dim,
             readout_dim=output_dim,
             reset=reset,
+            attention=attention,
+            location_filters=location_filters,
+            location_half_width=location_half_width,
             dropout=dropout,
         )
         self.readout_activation = torch.tanh
         self.output_projection = embeddings.make_output(output_dim, "output_dim")
 
-    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
-        context, alignments, after = self._look(cell_input, cache, memory)
+    def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
+        context, alignments = look(s[0])
+        after = self._next(cell_input, s, context)
         return after[0], context, alignments, after

@@ -107,8 +107,32 @@ def zeros(w: Weights, options: Options) -> State:
     return (np.zeros(hidden),) * (2 if options["cell"] == "lstm" else 1)
 
 
-def additive_attention(w: Weights, s: Array, annotations: Sequence[Array]) -> Array:
-    """c_i of Bahdanau et al. 2015, equations 5 and 6, with e_ij of appendix A.1.2 and a bias."""
-    query = w.product("query_projection", s)
-    e = [w["energy_weight"] @ np.tanh(query + w.affine("memory_projection", h_j)) for h_j in annotations]
-    return np.asarray(softmax(np.array(e)) @ np.array(annotations))
+def additive_attention(
+    w: Weights, options: Options, s: Array, annotations: Sequence[Array], before: Array | None
+) -> tuple[Array, Array]:
+    """c_i and alpha_i of Bahdanau et al. 2015, equations 5 and 6; ``before`` is alpha_{i-1}, None at the first word.
+
+    By content, e_ij is that of appendix A.1.2 with a bias. The others have f_i = F * alpha_{i-1} (Chorowski et al.
+    2015, section 2.2): hybrid attention besides, attention by location in the place of s_{i-1} and h_j.
+    """
+    kind = options.get("attention", "content")
+    alpha = np.eye(len(annotations))[0] if before is None else before  # alpha_0: all on the first word
+    e = []
+    for j, h_j in enumerate(annotations):
+        terms = []
+        if kind != "location":
+            terms += [w.product("query_projection", s), w.affine("memory_projection", h_j)]
+        if kind == "hybrid":
+            terms.append(w.product("location_projection", location_features(w, options, alpha, j)))
+        if kind == "location":
+            terms.append(w.affine("location_projection", location_features(w, options, alpha, j)))
+        e.append(w["energy_weight"] @ np.tanh(sum(terms)))
+    alpha = softmax(np.array(e))
+    return np.asarray(alpha @ np.array(annotations)), alpha
+
+
+def location_features(w: Weights, options: Options, alpha: Array, j: int) -> Array:
+    """f_ij: each row of F over the alignments around position j."""
+    F, n = w["location_filters.weight"][:, 0], options["location_half_width"]
+    around = [alpha[i] if 0 <= i < len(alpha) else 0.0 for i in range(j - n, j + n + 1)]
+    return np.asarray(F @ np.array(around))

@@ -115,10 +115,11 @@ def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
         w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0])
     )  # s_0 = tanh(W_s <-h_1)
     state = (s, *zeros(w.at("cell"), options)[1:])
+    alpha: Array | None = None
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        c = additive_attention(w.at("attention"), state[0], encoded.annotations)
+        c, alpha = additive_attention(w.at("attention"), options, state[0], encoded.annotations, alpha)
         t = (
             w.product("readout_projections.state", state[0])
             + w.affine("readout_projections.embedding", y)
@@ -135,10 +136,11 @@ def lecture(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) 
     top = encoded.ends[-1]
     s = np.tanh(w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0]))
     state = (s, *zeros(w.at("cell"), options)[1:])
+    alpha: Array | None = None
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        c = additive_attention(w.at("attention"), state[0], encoded.annotations)
+        c, alpha = additive_attention(w.at("attention"), options, state[0], encoded.annotations, alpha)
         x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
         state = cell(w.at("cell"), options, x, state)  # s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i)
         t = np.tanh(
@@ -179,11 +181,12 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
     """Sennrich et al. 2017, section 2: look, update, generate."""
     gru = gru_before if options["reset"] == "before" else gru_after
     s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
+    alpha: Array | None = None
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
         s = gru(w.at("cell"), w.affine("cell.input_projection", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
-        c = additive_attention(w.at("attention"), s, encoded.annotations)
+        c, alpha = additive_attention(w.at("attention"), options, s, encoded.annotations, alpha)
         s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)  # s_j = GRU_2(c_j, s'_j)
         t = np.tanh(
             w.affine("readout_projections.state", s)
