@@ -69,7 +69,8 @@ class AttentionalDecoder(Decoder):
         end = len(cache) - self.attention.reads_alignments  # of the cell's state
         look = partial(self.attention, memory=memory, before=cache[end:])
         read, context, alignments, s = self._update(cell_input, cache[:end], look)
-        return read, context, alignments, s + (alignments,) * self.attention.reads_alignments
+        fed = (alignments.to(s[0].dtype),) if self.attention.reads_alignments else ()
+        return read, context, alignments, s + fed
 
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
         """One step: the state that :meth:`_readout` reads, the context, the alignments and the next state."""

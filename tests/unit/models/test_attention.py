@@ -90,6 +90,30 @@ def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
     assert torch.autograd.gradcheck(attend, (query, states, *weights))
 
 
+def test_attention_by_location_moves_on_whatever_it_sees(mask: Tensor) -> None:
+    attention = AdditiveAttention(QUERY, MEMORY, 1, kind="location", location_filters=1, location_half_width=1).double()
+    filters, projection = attention.location_filters.weight, attention.location_projection
+    with torch.no_grad():  # e_ij = 50 tanh(alpha_{i-1,j-1})
+        for parameter, values in (
+            (filters, [[[1.0, 0.0, 0.0]]]),
+            (projection.weight, [[1.0]]),
+            (projection.bias, [0.0]),
+            (attention.energy_weight, [50.0]),
+        ):
+            parameter.copy_(torch.tensor(values))
+    before, seen = attention.start(mask), []
+    assert before[0].tolist() == [[1.0, 0.0, 0.0, 0.0, 0.0]] * SENTENCES
+    for step in range(3):
+        states = normal(SENTENCES, SRC_LEN, MEMORY, seed=step)
+        memory = Memory(states, mask, attention.project(states))
+        _, alignments = attention(normal(SENTENCES, QUERY, seed=step), memory, before)
+        before = (alignments,)
+        seen.append(alignments.argmax(-1).tolist())
+    assert seen[:2] == [[1, 1], [2, 2]]
+    assert seen[2][0] == 3
+    torch.testing.assert_close(alignments[1, :3], torch.full((3,), 1 / 3, dtype=torch.float64))  # nothing was left
+
+
 def test_masked_softmax_survives_huge_energies() -> None:
     energies = torch.tensor([[3e38, 3e38, -3e38]], dtype=torch.float32)
     mask = torch.tensor([[True, True, False]])

@@ -44,6 +44,7 @@ def test_encode_masks_padding() -> None:
     "name",
     [
         "rnnsearch",
+        "chorowski2015",
         "nematus",
         "rnnencdec",
         "kalchbrenner2013",
