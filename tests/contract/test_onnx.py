@@ -184,21 +184,30 @@ def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_slots_that_no_hypothesis_sees_are_dropped(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
-    beams, steps, sentences = 4, 9, [[5, 9, 12], [7], [10, 11, 12, 13, 14]]
-    model = random_model(("transformer_tiny",), tokenizer.vocab_size, seed=1)
+@pytest.mark.parametrize("name", ["transformer_tiny", "decoder_only"])
+def test_slots_that_no_hypothesis_sees_are_dropped(
+    name: str, tokenizer: SentencePieceTokenizer, tmp_path: Path
+) -> None:
+    beams, steps, sentences = 4, 13, [[5, 9, 12], [7], [10, 11, 12, 13, 9, 8, 7, 6, 5, 4, 10]]
+    model = random_model((name,), tokenizer.vocab_size, seed=1)
     bundle, _ = export(model, model, tokenizer, tmp_path / "bundle")
     backends = (TorchStepFunction(model), OnnxStepFunction(bundle))
     states: list[Any] = [backend.start(sentences) for backend in backends]
     rows, tokens = np.repeat(np.arange(3), beams), np.full(3, BOS)
     rng = np.random.default_rng(0)
-    for _ in range(steps):
+    slots = [states[1].cache[0].shape[2]]  # those of the source, of a decoder-only model
+    for step in range(steps):
         outputs = [full_log_probs(b, tokens, state) for b, state in zip(backends, states, strict=True)]
-        np.testing.assert_allclose(outputs[1][0], outputs[0][0], atol=TOLERANCE)
+        for found, expected in zip(outputs[1][:2], outputs[0][:2], strict=True):  # log probabilities and alignments
+            np.testing.assert_allclose(found, expected, atol=TOLERANCE)
         states = [backend.select(after, rows) for backend, (*_, after) in zip(backends, outputs, strict=True)]
-        # The first sentence's beams have all but their last word in common, those of the others less and less.
-        rows = np.concatenate([np.zeros(beams, dtype=np.int64), *rng.integers(0, beams, (2, beams))])
-        rows += np.repeat(np.arange(3) * beams, beams)
-        tokens = rng.integers(len(SPECIALS), tokenizer.vocab_size, 3 * beams)
-    bias, keys, *_ = states[1].cache
-    assert bias.shape[2] == keys.shape[2] < 1 + beams * (steps - 1)
+        if step == 0:  # the longest source ends
+            states = [backend.keep(after, np.arange(2)) for backend, after in zip(backends, states, strict=True)]
+        bias, keys, *_ = states[1].cache
+        assert bias.shape[2] == keys.shape[2]
+        slots.append(bias.shape[2])
+        # The first sentence's beams have all but their last word in common, those of the second less and less.
+        rows = np.concatenate([np.zeros(beams, dtype=np.int64), beams + rng.integers(0, beams, beams)])
+        tokens = rng.integers(len(SPECIALS), tokenizer.vocab_size, 2 * beams)
+    assert slots[-1] < slots[0] + 1 + beams * (steps - 1)
+    assert slots[0] == 0 or min(slots) < slots[0]  # there may be fewer than the longest source had tokens

@@ -73,8 +73,9 @@ def configure(name: str, *options: str) -> DictConfig:
 @pytest.mark.parametrize("name", MODELS)
 def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    lr = 0.005 if name.startswith("transformer") else 0.01
-    steps = 300 if name in ("luong2015", "sutskever2014") else 200  # stacks of LSTMs take longer to start
+    lr = 0.005 if name.startswith("transformer") or name == "decoder_only" else 0.01
+    stacks = ("luong2015", "sutskever2014", "decoder_only_rnn")
+    steps = 300 if name in stacks else 200  # stacks of LSTMs take longer to start
     budget = (f"model={name}", f"optimizer.lr={lr}", f"trainer.max_steps={steps}")
     config = configure("train", *OPTIONS, *budget, f"name={name}", f"run_dir={run}", f"cache_dir={cache}")
     OmegaConf.set_struct(config, False)

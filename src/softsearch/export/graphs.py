@@ -15,7 +15,7 @@ from softsearch.export.graph_parts import quiet
 from softsearch.export.recurrences import OPSET, OnnxRecurrence
 from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
-from softsearch.export.transformer_step import LOWEST, TransformerStep, transformer_step
+from softsearch.export.transformer_step import LOWEST, SlotsStep, transformer_step
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, over_tokens
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.candidates import BLOCK
@@ -72,16 +72,16 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     _pad_vocabulary(model)
     project_annotations(model.decoder)
     step_module = transformer_step(model.decoder)
-    example = _Example(model, has_slots=step_module is not None)
-    for name, module in list(model.encoder.named_modules()):  # a decoder's step has no loop
-        if isinstance(module, Recurrence):
-            model.encoder.set_submodule(name, OnnxRecurrence(module))
+    example = _Example(model, step_module)
     step = _export_step(_StepGraph(model, step_module), example, shortlist=shortlist)
+    for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one
+        if isinstance(module, Recurrence):
+            model.set_submodule(name, OnnxRecurrence(module))
     # The tracer takes an axis of a dynamic size to be longer than 1, unlike the graph's operators, and this gives
     # positions such a size.
     axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}
     encoder = _export(
-        _EncoderGraph(model, has_slots=step_module is not None),
+        _EncoderGraph(model, step_module),
         {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
         [*example.memory_names, *example.cache_names, *example.slot_names],
     )
@@ -93,7 +93,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
 class _Example:
     """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
 
-    def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
+    def __init__(self, model: Seq2Seq, step: SlotsStep | None) -> None:
         sentences, positions, beams, previous, slots = 3, 7, 4, 5, 11
         described = model.encoder.description
         src_len = (positions - 1) * described.tokens_per_position + 1
@@ -102,7 +102,7 @@ class _Example:
         self.src_mask = self.src_tokens != PAD
         with torch.no_grad():
             state, shorter = (
-                model.encode(tokens)
+                _start(model, step, tokens, tokens != PAD)[0]
                 for tokens in (self.src_tokens, self.src_tokens[:, : -described.tokens_per_position])
             )
         memory, of_shorter = (_memory(encoded.memory, described) for encoded in (state, shorter))
@@ -111,7 +111,7 @@ class _Example:
         rows = {0: SENTENCES, 1: PREVIOUS_BEAMS}
         self.cache: Tensors = ()
         self.slots: Tensors = ()
-        if has_slots:
+        if step is not None:
             self.slots = tuple(c.new_zeros(*c.shape[:2], slots, c.shape[3]) for c in state.cache)
             self.cache = (torch.zeros(sentences, previous, slots),)
             self.cache_axes: tuple[dict[int, Any], ...] = (rows | {2: SLOTS},)
@@ -140,20 +140,29 @@ def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, of_shorter: Tensor
 
 
 class _EncoderGraph(nn.Module):
-    def __init__(self, model: Seq2Seq, *, has_slots: bool) -> None:
+    def __init__(self, model: Seq2Seq, step: SlotsStep | None) -> None:
         super().__init__()
-        self.model, self.has_slots = model, has_slots
+        self.model, self.transformer_step = model, step
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> Tensors:
-        state = self.model.decoder.init_state(self.model.encoder(src_tokens, src_mask))
-        memory = _memory(state.memory, self.model.encoder.description)
-        if self.has_slots:
-            return (*memory, memory[0].new_zeros(src_tokens.shape[0], 1, 0), *state.cache)
-        return (*memory, *(c[:, None] for c in state.cache))
+        state, bias = _start(self.model, self.transformer_step, src_tokens, src_mask)
+        cache = state.cache if bias else tuple(c[:, None] for c in state.cache)
+        return (*_memory(state.memory, self.model.encoder.description), *bias, *cache)
+
+
+def _start(
+    model: Seq2Seq, step: SlotsStep | None, src_tokens: Tensor, src_mask: Tensor
+) -> tuple[DecoderState, Tensors]:
+    """The first state, and the bias of its slots if it has any."""
+    encoded = model.encoder(src_tokens, src_mask)
+    if step is None:
+        return model.decoder.init_state(encoded), ()
+    state, bias = step.start(encoded)
+    return state, (bias,)
 
 
 class _StepGraph(nn.Module):
-    def __init__(self, model: Seq2Seq, step: TransformerStep | None) -> None:
+    def __init__(self, model: Seq2Seq, step: SlotsStep | None) -> None:
         super().__init__()
         self.decoder, self.transformer_step = model.decoder, step
         self.tokens_per_position = model.encoder.description.tokens_per_position

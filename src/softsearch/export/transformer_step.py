@@ -4,17 +4,21 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from softsearch.models.attention import MultiHeadAttention
-from softsearch.models.interface import Decoder
-from softsearch.models.transformer import DecoderLayer, SelfAttention, TransformerDecoder, embed
+from softsearch.models.decoder_only import DecoderOnlyLayer, DecoderOnlyTransformer, source_alignments
+from softsearch.models.interface import Decoder, DecoderState, EncoderOutput
+from softsearch.models.transformer import DecoderLayer, SelfAttention, TransformerDecoder, embed, with_positions
 
 LOWEST = torch.finfo(torch.float32).min
 Tensors = tuple[Tensor, ...]
 
 
-def transformer_step(decoder: Decoder) -> "TransformerStep | None":
-    """The :class:`TransformerStep` of a decoder; None of one without keys and values."""
+def transformer_step(decoder: Decoder) -> "SlotsStep | None":
+    """The step of a decoder with slots; None of one without keys and values."""
+    if isinstance(decoder, DecoderOnlyTransformer):
+        return DecoderOnlyStep(decoder)
     if not isinstance(decoder, TransformerDecoder):
         return None
     layers = cast(list[DecoderLayer], decoder.layers)
@@ -36,6 +40,10 @@ class TransformerStep(nn.Module):
         layers = cast(list[DecoderLayer], decoder.layers)
         self.self_attentions = nn.ModuleList(_Attention(cast(MultiHeadAttention, x.self_attention)) for x in layers)
         self.cross_attentions = nn.ModuleList(_Attention(x.cross_attention, own_keys=False) for x in layers)
+
+    def start(self, encoded: EncoderOutput) -> tuple[DecoderState, Tensor]:
+        """The first state, whose cache is the slots, and their bias: there are none yet."""
+        return self.decoder.init_state(encoded), encoded.states.new_zeros(encoded.states.shape[0], 1, 0)
 
     def forward(
         self, tokens: Tensor, position: Tensor, bias: Tensor, src_mask: Tensor, memory: Tensors, slots: Tensors
@@ -66,6 +74,56 @@ class TransformerStep(nn.Module):
         return logits, weights.mean(1).flatten(0, 1), tuple(present)
 
 
+class DecoderOnlyStep(nn.Module):
+    """The same for :class:`DecoderOnlyTransformer`.
+
+    A sentence's first slots are its source, which all of its beams see; nobody sees those of padding, which the runtime
+    may drop. The source is read as the target is, all of its positions in one step.
+    """
+
+    def __init__(self, decoder: DecoderOnlyTransformer) -> None:
+        super().__init__()
+        self.decoder = decoder
+        layers = cast(list[DecoderOnlyLayer], decoder.layers)
+        self.self_attentions = nn.ModuleList(_Attention(layer.self_attention) for layer in layers)
+
+    def start(self, encoded: EncoderOutput) -> tuple[DecoderState, Tensor]:
+        """See :class:`TransformerStep`; the memory is empty."""
+        positions = torch.arange(encoded.mask.shape[1])
+        x = with_positions(encoded.states, positions).flatten(0, 1)
+        causal = torch.where(positions[:, None] >= positions, 0.0, LOWEST)[None]
+        _, _, slots = self._read(x, causal, encoded.mask.shape[0])
+        empty = encoded._replace(states=encoded.states[:, :, :0])
+        return DecoderState.initial(empty, slots), torch.where(encoded.mask, 0.0, LOWEST)[:, None]
+
+    def forward(
+        self, tokens: Tensor, position: Tensor, bias: Tensor, src_mask: Tensor, memory: Tensors, slots: Tensors
+    ) -> tuple[Tensor, Tensor, Tensors]:
+        """See :class:`TransformerStep`."""
+        del memory
+        position = position + src_mask.sum(1, keepdim=True)
+        x = embed(self.decoder.embedding, tokens.flatten(), position.flatten())
+        x, weights, present = self._read(x, bias, tokens.shape[0], slots)
+        # Fewer slots than src_len are left where long sentences have ended; no real token is beyond them.
+        on_source = functional.pad(weights.mean(1), (0, src_mask.shape[1]))[:, :, : src_mask.shape[1]]
+        alignments = source_alignments(on_source * src_mask[:, None])
+        return self.decoder.output_projection(self.decoder.final_norm(x)), alignments.flatten(0, 1), present
+
+    def _read(self, x: Tensor, bias: Tensor, sentences: int, slots: Tensors = ()) -> tuple[Tensor, Tensor, Tensors]:
+        """Reads ``x`` ``[rows, d_model]``: returns x, the last layer's weights and the slots, those of x appended."""
+        bias = bias[:, None]
+        present: list[Tensor] = []
+        weights = bias
+        for index, layer in enumerate(cast(list[DecoderOnlyLayer], self.decoder.layers)):
+            own = slice(2 * index, 2 * index + 2)
+            attention = cast(_Attention, self.self_attentions[index])
+            query, *new = attention.project(layer.self_attention_residual.before(x), sentences)
+            present += (torch.cat(pair, dim=2) for pair in zip(slots[own], new, strict=True)) if slots else new
+            y, weights = attention(query, *present[own], bias)
+            x = layer.feed_forward_residual(layer.self_attention_residual.after(x, y), layer.feed_forward)
+        return x, weights, tuple(present)
+
+
 class _Attention(nn.Module):
     """A :class:`MultiHeadAttention` with one product for queries, keys and values, and its scale in the weights."""
 
@@ -91,3 +149,6 @@ class _Attention(nn.Module):
         weights = (query @ keys.transpose(-1, -2) + bias).softmax(-1)
         heads = (weights @ values).transpose(1, 2)  # [sentences, beams, heads, d_model / heads]
         return self.output_projection(heads.flatten(0, 1).flatten(1)), weights
+
+
+SlotsStep = TransformerStep | DecoderOnlyStep

@@ -151,11 +151,17 @@ class DecoderLayer(nn.Module):
 
 def embed(embedding: nn.Embedding, tokens: Tensor, position: Tensor) -> Tensor:
     """Scaled embeddings of ``tokens`` plus their position, of the same shape or broadcastable (sections 3.4, 3.5)."""
-    dim = embedding.embedding_dim
-    return embedding(tokens) * dim**0.5 + sinusoids(position, dim)
+    return with_positions(embedding(tokens), position)
 
 
-def _check_heads(d_model: int, num_heads: int) -> None:
+def with_positions(x: Tensor, position: Tensor) -> Tensor:
+    """The same of embeddings ``[..., d_model]``."""
+    dim = x.shape[-1]
+    return x * dim**0.5 + sinusoids(position, dim)
+
+
+def check_heads(d_model: int, num_heads: int) -> None:
+    """Raises a ConfigError unless the width divides into heads of even width."""
     if d_model % (2 * num_heads):
         raise ConfigError(
             f"model.embeddings.dim={d_model} with num_heads={num_heads}: expected an even width for each head; "
@@ -185,7 +191,7 @@ class TransformerEncoder(Encoder):
     ) -> None:
         super().__init__()
         d_model = embedding.embedding_dim
-        _check_heads(d_model, num_heads)
+        check_heads(d_model, num_heads)
         self.description = EncoderDescription(d_model)
         self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
@@ -233,7 +239,7 @@ class TransformerDecoder(Decoder):
                 f"the encoder's states have {encoder.output_dim} units, expected "
                 f"model.embeddings.dim={d_model}; make both equal"
             )
-        _check_heads(d_model, num_heads)
+        check_heads(d_model, num_heads)
         self.layers = nn.ModuleList(
             DecoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, self_attention=self_attention)
             for _ in range(num_layers)

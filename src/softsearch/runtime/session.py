@@ -4,11 +4,11 @@
 (``cache.i``, ``[sentences, 1, ...]``). ``decoder_step.onnx`` gathers the caches by ``parents``, reads one token per
 hypothesis and returns the ``k`` best continuations and ``next_cache.i``: reordering needs no copy here, and only the
 candidates' probabilities leave the graph. ``slots.i``, ``[sentences, heads, slots, width]``, holds the keys and values
-of a Transformer for all rows of all steps and is never reordered. With slots, ``cache.0`` is the bias of attention,
-``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that none sees are dropped now and then.
-Where all tokens are wanted, ``all_log_probs`` holds the first ``all`` of them by id, unsorted; older bundles lack it.
-The step of a bundle with a shortlist reads ``shortlist``, the words that it computes if there are any: candidates and
-log probabilities are then of places in it.
+of a Transformer for all rows of all steps and is never reordered; first is the source of a decoder-only one. With
+slots, ``cache.0`` is the bias of attention, ``[sentences, beams, slots]``, 0 where a hypothesis sees a slot; slots that
+none sees are dropped now and then. Where all tokens are wanted, ``all_log_probs`` holds the first ``all`` of them by
+id, unsorted; older bundles lack it. The step of a bundle with a shortlist reads ``shortlist``, the words that it
+computes if there are any: candidates and log probabilities are then of places in it.
 
 Where source and target share their embeddings, the encoder has an input ``embedding_table``, whose value is the
 constant of that name in ``decoder_step.onnx``.

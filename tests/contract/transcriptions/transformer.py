@@ -38,15 +38,19 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
 
 def embedded(w: Weights, ids: Sequence[int]) -> list[Array]:
     """Sections 3.4 and 3.5: sqrt(d_model) E, and PE."""
-    E = w["embedding.weight"]
-    d_model = E.shape[1]
+    return positioned([w["embedding.weight"][token] for token in ids])
+
+
+def positioned(embeddings: Sequence[Array]) -> list[Array]:
+    """The same of the embeddings of a sequence from its first position on."""
+    d_model = len(embeddings[0])
     rows = []
-    for position, token in enumerate(ids):
+    for position, row in enumerate(embeddings):
         encoding = np.zeros(d_model)
         for i in range(d_model // 2):
             encoding[2 * i] = math.sin(position / 10000 ** (2 * i / d_model))
             encoding[2 * i + 1] = math.cos(position / 10000 ** (2 * i / d_model))
-        rows.append(math.sqrt(d_model) * E[token] + encoding)
+        rows.append(math.sqrt(d_model) * row + encoding)
     return rows
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from omegaconf import DictConfig
 
-from tests.contract.transcriptions import characters, ngrams, recurrent, transformer
+from tests.contract.transcriptions import characters, decoder_only, ngrams, recurrent, transformer
 from tests.contract.transcriptions.equations import Array, Options, Weights
 from tests.contract.transcriptions.recurrent import Encoded
 
@@ -18,6 +18,7 @@ ENCODERS: dict[str, Encode] = {
     "ConvolutionalEncoder": recurrent.convolve,
     "TransformerEncoder": transformer.encode,
     "NgramEncoder": ngrams.encode,
+    "SourceEmbeddings": decoder_only.read_source,
     "NoSource": lambda *_: Encoded([], []),
 }
 DECODERS: dict[str, Decode] = {
@@ -30,6 +31,8 @@ DECODERS: dict[str, Decode] = {
     "RCTMDecoder": recurrent.summary,
     "RCTM2Decoder": ngrams.unfolded,
     "TransformerDecoder": transformer.decode,
+    "DecoderOnlyTransformer": decoder_only.transformer,
+    "DecoderOnlyRNN": decoder_only.rnn,
 }
 
 

@@ -20,6 +20,7 @@ from softsearch.errors import CheckpointError, in_short
 from softsearch.models.char_encoder import CharacterEncoder
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.conv_encoder import ConvolutionalEncoder, NgramEncoder
+from softsearch.models.decoder_only import DecoderOnlyRNN, DecoderOnlyTransformer, SourceEmbeddings
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
@@ -40,8 +41,11 @@ MODEL_CLASSES: tuple[type, ...] = (
     NgramEncoder,
     NoSource,
     RecurrentEncoder,
+    SourceEmbeddings,
     TransformerEncoder,
     ConditionalGRUDecoder,
+    DecoderOnlyRNN,
+    DecoderOnlyTransformer,
     LookUpdateGenerateDecoder,
     LuongDecoder,
     RecurrentDecoder,
