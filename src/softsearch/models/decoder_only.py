@@ -35,7 +35,11 @@ class SourceEmbeddings(Encoder):
 
 
 class DecoderOnlyAttention(MultiHeadAttention):
-    """Self-attention over [source; target so far], where the rows of a sentence share the source's keys and values."""
+    """Causal self-attention over the sequence; the rows of a sentence share the keys and values of its source.
+
+    At position t of the target: softmax(q_t [K_src; K_1..t]' / sqrt(d_k)) [V_src; V_1..t] in each head (Vaswani et al.
+    2017, section 3.2, with one softmax over both parts).
+    """
 
     def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
         """The position that follows ``past``: ``x`` ``[rows, 1, d_model]``, ``mask`` ``[sentences, src_len]``.
@@ -137,9 +141,10 @@ class DecoderOnlyTransformer(Decoder):
         """Reads the source."""
         positions = torch.arange(encoded.mask.shape[1], device=encoded.mask.device)
         x = self.dropout(with_positions(encoded.states, positions))
+        causal = _causal(positions)  # padding is on the right, where no real token looks
         projected: list[Tensor] = []
         for layer in self.layers:
-            x, keys_values = layer(x, (), _causal(positions))  # its padding is on the right, where no real token looks
+            x, keys_values = layer(x, (), causal)
             projected += keys_values
         past = tuple(p[:, :, :0] for p in projected)
         return DecoderState.initial(encoded._replace(states=self.final_norm(x)), past, tuple(projected))
