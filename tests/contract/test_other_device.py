@@ -16,6 +16,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
+from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
@@ -75,6 +76,13 @@ def test_methods_and_losses(method: TrainingMethod, sampled: bool, device: torch
         found, tokens = method(model, loss, batch_on(device), step)
         (found.smoothed / tokens).backward()
         assert math.isfinite(float(found.nll.detach()))
+
+
+@pytest.mark.parametrize("name", ["decoder_only", "decoder_only_rnn"])
+def test_the_likelihood_of_the_pair(name: str, device: torch.device) -> None:
+    found, tokens = joint_likelihood(moved(name), CrossEntropy(), batch_on(device), 1)
+    (found.smoothed / tokens).backward()
+    assert math.isfinite(float(found.nll.detach()))
 
 
 SHORTLIST = Shortlist(np.arange(8), np.full((SRC_VOCAB, 1), 9))
