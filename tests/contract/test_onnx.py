@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
+from omegaconf import OmegaConf
 
 from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError
@@ -22,7 +24,7 @@ from softsearch.export.single import compare_translations, export_single
 from softsearch.export.single_graph import single_graph
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.manifest import EMBEDDING_TABLE
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
@@ -182,6 +184,20 @@ def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_p
     with pytest.raises(BundleError, match="differ from the model"):
         export(model, other, tokenizer, tmp_path / "bundle")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_decoder_only_stack_is_in_the_single_graph_once(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+    sizes = {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}
+    config = OmegaConf.merge(model_config("decoder_only"), sizes)
+    model = build(config, src_vocab_size=tokenizer.vocab_size, tgt_vocab_size=tokenizer.vocab_size).eval()
+    bundle, _ = export(model, model, tokenizer, tmp_path / "bundle")
+    step, single = (
+        onnx.load_model_from_string(graph)
+        for graph in (bundle.files[DECODER_STEP], single_graph(bundle.files, BeamSearch(), tokenizer.vocab_size))
+    )
+    of_step, of_single = ([tuple(t.dims) for t in m.graph.initializer if len(t.dims) == 2] for m in (step, single))
+    assert sorted(of_single) == sorted(of_step)
+    assert len(of_step) == 1 + 4 * len(list(model.decoder.layers))  # embeddings; attention and feed-forward, in and out
 
 
 @pytest.mark.parametrize("name", ["transformer_tiny", "decoder_only"])
