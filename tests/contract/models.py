@@ -39,6 +39,7 @@ LUONG = [  # besides what its yaml says
     ["decoder.window=local-p"],
     ["decoder.input_feeding=false", "decoder.window=local-p"],
 ]
+FACTORED = ("rnnsearch", "kalchbrenner2013", "transformer_tiny")  # with loss=class_factored, too
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
@@ -96,7 +97,7 @@ def every_model() -> list[Any]:
                 overrides = [f"model.{option}" for option in options]
                 cases.append(pytest.param((path.stem, *overrides), id="-".join([path.stem, *options])))
             seen.add(OmegaConf.to_yaml(variant))
-    return cases
+    return cases + [pytest.param((name, "loss=class_factored"), id=f"{name}-class_factored") for name in FACTORED]
 
 
 def _norms(model: Any) -> list[list[str]]:

@@ -23,6 +23,7 @@ from softsearch.export.quantization import product_inputs
 from softsearch.export.single import compare_translations, export_single
 from softsearch.export.single_graph import single_graph
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.output_layers import OutputLayer
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction
@@ -127,6 +128,12 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(
     size = tokenizer.vocab_size
     model = random_model(case, size, seed=1)
     tables = np.arange(4, size)[::-1], np.arange(size)[:, None] * [1, 0] - [0, 1]  # the word itself
+    if isinstance(model.decoder.output_projection, OutputLayer):
+        name = type(model.decoder.output_projection).__name__
+        with pytest.raises(ConfigError, match=f"a shortlist needs a linear output layer, but the model has {name}"):
+            export(model, model, tokenizer, tmp_path / "bundle", shortlist=tables)
+        assert list(tmp_path.iterdir()) == []
+        return
     bundle, parity = export(model, model, tokenizer, tmp_path / "bundle", shortlist=tables)
     assert max(parity) < TOLERANCE / 10
     words = open_shortlist(bundle, 3)

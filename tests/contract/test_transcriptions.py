@@ -12,6 +12,7 @@ from tests.contract.models import CONFIGS, RANK, SRC_VOCAB, TGT_VOCAB, model_con
 from tests.contract.transcriptions.whole import logits
 
 SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
+FACTORED = "loss=class_factored"
 UNEQUAL = ["embeddings.tie=none", "embeddings.dim=6"]  # so that no width can be taken for another
 TRANSFORMER = "softsearch.models.transformer.TransformerEncoder"
 ENCODER = ["+encoder.num_layers=1", "+encoder.d_ff=6", "+encoder.num_heads=2", "+encoder.pre_norm=true"]
@@ -41,6 +42,8 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.cell=rnn"],
         ["decoder.cell=lstm"],
         ["decoder.cell=rnn"],
+        [FACTORED],
+        [FACTORED, *UNEQUAL, "embeddings.output_layer.num_classes=7"],
     ],
     "sennrich_lecture": [
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
@@ -72,7 +75,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
             for feeding in ("true", "false")
         ),
     ],
-    "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"]],
+    "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"], [FACTORED]],
     "kalchbrenner2013_rctm2": [
         [*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"],
         ["decoder.length_ratio=2.3"],
@@ -86,6 +89,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "transformer_tiny": [
         ["encoder.pre_norm=false", "decoder.pre_norm=false"],
         ["encoder.pre_norm=true", "decoder.pre_norm=false"],
+        [FACTORED],
         ["embeddings.tie=none", "encoder.num_heads=4", "encoder.num_layers=3", "decoder.d_ff=10"],
     ],
     "transformer_base": [["encoder.pre_norm=true", "decoder.pre_norm=true"]],
@@ -119,7 +123,8 @@ NAMES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
     ],
 )
 def test_logits_equal_the_paper(name: str, options: list[str]) -> None:
-    config = varied(model_config(name), options)
+    choices = [option for option in options if option == FACTORED]
+    config = varied(model_config(name, *choices), [option for option in options if option not in choices])
     model = random_model(config)
     src, tgt = padded(SRC_LENGTHS, SRC_VOCAB), padded(TGT_LENGTHS, TGT_VOCAB)
     for row, (src_len, tgt_len) in enumerate(zip(SRC_LENGTHS, TGT_LENGTHS, strict=True)):

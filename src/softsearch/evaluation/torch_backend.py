@@ -11,6 +11,7 @@ from torch.func import functional_call
 
 from softsearch.data.dataset import pad
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
+from softsearch.models.output_layers import linear_layer
 from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.search.shortlist import Shortlist, spread
 from softsearch.text.vocabulary import PAD
@@ -36,9 +37,14 @@ class TorchStepFunction:
     """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
 
     With a shortlist, probabilities are normalised over the words that it allows in each translation.
+
+    Raises:
+        ConfigError: a shortlist, and an output layer that cannot compute some of its words alone.
     """
 
     def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:
+        if shortlist is not None:
+            linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
         self.model, self.shortlist = model, shortlist
         self.vocab_size, self.has_attention = model.tgt_vocab_size, model.decoder.has_attention
         self.device = next(model.parameters()).device

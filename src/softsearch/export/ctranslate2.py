@@ -13,6 +13,7 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.export.parity import LENGTHS, TOLERANCE
 from softsearch.models.embeddings import sinusoids
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.output_layers import linear_layer
 from softsearch.models.transformer import SelfAttention, TransformerDecoder, TransformerEncoder
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import StepFunction
@@ -69,6 +70,7 @@ def _spec(model: Seq2Seq) -> Any:
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
     if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
         raise ConfigError("CTranslate2 has no SSRU, expected self_attention=attention; use format=bundle")
+    output_layer = linear_layer(decoder.output_projection, "CTranslate2", "use format=bundle")
     heads = {layer.self_attention.num_heads for layer in (*encoder_layers, *decoder_layers)}
     norms = {layer.self_attention_residual.pre_norm for layer in (*encoder_layers, *decoder_layers)}
     if len(heads) > 1 or len(norms) > 1:
@@ -92,7 +94,7 @@ def _spec(model: Seq2Seq) -> Any:
             _norm(side.layer_norm, cast(nn.LayerNorm, stack.final_norm))
     spec.encoder.embeddings[0].weight = _array(encoder.embedding.weight)
     spec.decoder.embeddings.weight = _array(decoder.embedding.weight)
-    _linear(spec.decoder.projection, decoder.output_projection)
+    _linear(spec.decoder.projection, output_layer)
     for target, layer in zip(spec.encoder.layer, encoder_layers, strict=True):
         _self_attention(target.self_attention, layer)
         _feed_forward(target.ffn, layer)

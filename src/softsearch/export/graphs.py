@@ -17,6 +17,7 @@ from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
 from softsearch.export.transformer_step import LOWEST, SlotsStep, transformer_step
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, over_tokens
+from softsearch.models.output_layers import linear_layer
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.candidates import BLOCK
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER
@@ -69,11 +70,13 @@ every (float[sentences, beams, vocab] padded_log_probs, int64[1] all)
 def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes]:
     """Returns the graphs' files by name, with ``shortlist`` for one; the model itself stays as it is."""
     model = copy.deepcopy(model).eval().float().cpu()
-    _pad_vocabulary(model)
+    if shortlist:
+        linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
+    missing = _pad_vocabulary(model)
     project_annotations(model.decoder)
     step_module = transformer_step(model.decoder)
     example = _Example(model, step_module)
-    step = _export_step(_StepGraph(model, step_module), example, shortlist=shortlist)
+    step = _export_step(_StepGraph(model, step_module, missing), example, shortlist=shortlist)
     for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one
         if isinstance(module, Recurrence):
             model.set_submodule(name, OnnxRecurrence(module))
@@ -154,17 +157,16 @@ def _start(
     model: Seq2Seq, step: SlotsStep | None, src_tokens: Tensor, src_mask: Tensor
 ) -> tuple[DecoderState, Tensors]:
     """The first state, and the bias of its slots if it has any."""
-    encoded = model.encoder(src_tokens, src_mask)
     if step is None:
-        return model.decoder.init_state(encoded), ()
-    state, bias = step.start(encoded)
+        return model.encode(src_tokens, src_mask), ()
+    state, bias = step.start(model.encoder(src_tokens, src_mask))
     return state, (bias,)
 
 
 class _StepGraph(nn.Module):
-    def __init__(self, model: Seq2Seq, step: SlotsStep | None) -> None:
+    def __init__(self, model: Seq2Seq, step: SlotsStep | None, missing: int) -> None:
         super().__init__()
-        self.decoder, self.transformer_step = model.decoder, step
+        self.decoder, self.transformer_step, self.missing = model.decoder, step, missing
         self.tokens_per_position = model.encoder.description.tokens_per_position
 
     def forward(
@@ -185,7 +187,7 @@ class _StepGraph(nn.Module):
             own = torch.where(torch.arange(beams)[:, None] == torch.arange(beams), 0.0, LOWEST)
             bias = torch.cat((gathered[0], own.expand(sentences, beams, beams)), dim=-1)
             logits, alignments, after = self.transformer_step(tokens, position, bias, mask, tuple(projected), slots)
-            by_row: Tensors = (logits.log_softmax(-1), over_tokens(alignments, src_mask, self.tokens_per_position))
+            by_row: Tensors = (self._log_probs(logits), over_tokens(alignments, src_mask, self.tokens_per_position))
             return (*(t.unflatten(0, tokens.shape) for t in by_row), bias, *after)
         rows = tuple(c.view(-1, *c.shape[2:]) for c in gathered)
         state = DecoderState(Memory(states, mask, tuple(projected)), rows, position.flatten())
@@ -193,8 +195,13 @@ class _StepGraph(nn.Module):
         optional: Tensors = ()
         if output.alignments is not None:
             optional = (over_tokens(output.alignments, src_mask, self.tokens_per_position),)
-        by_row = (output.logits.log_softmax(-1), *optional, *output.state.cache)
+        by_row = (self._log_probs(output.logits), *optional, *output.state.cache)
         return tuple(t.unflatten(0, tokens.shape) for t in by_row)
+
+    def _log_probs(self, logits: Tensor) -> Tensor:
+        if self.missing:
+            logits = functional.pad(logits, (0, self.missing), value=-torch.inf)
+        return logits.log_softmax(-1)
 
 
 def _by_parents(values: Tensor, parents: Tensor) -> Tensor:
@@ -261,16 +268,22 @@ def _drop(values: Any, names: set[str]) -> None:
     values.extend(remaining)
 
 
-def _pad_vocabulary(model: Seq2Seq) -> None:
-    """Adds words of probability 0 to the output layer, to a multiple of :data:`BLOCK`."""
+def _pad_vocabulary(model: Seq2Seq) -> int:
+    """Adds words of probability 0 to the output layer, to a multiple of :data:`BLOCK`.
+
+    Returns the number of words that its output still lacks, if the layer is not linear.
+    """
     output, embedding = model.decoder.output_projection, model.decoder.embedding
     missing = -output.out_features % BLOCK
+    if not isinstance(output, nn.Linear):
+        return missing
     tied = embedding.weight is output.weight
     output.weight = nn.Parameter(functional.pad(output.weight.data, (0, 0, 0, missing)))
     output.bias = nn.Parameter(functional.pad(output.bias.data, (0, missing), value=-torch.inf))
     output.out_features += missing
     if tied:
         embedding.weight = output.weight
+    return 0
 
 
 def _append_top_k(graph: onnx.GraphProto) -> None:

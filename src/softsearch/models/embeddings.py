@@ -1,11 +1,13 @@
 """Token embeddings and the output layer, with the usual ways of sharing their weights (Press & Wolf 2017)."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
+from softsearch.models.output_layers import OutputLayer
 from softsearch.ranges import Size
 
 Tie = Literal["none", "output", "all"]
@@ -21,25 +23,34 @@ class Embeddings:
         tie: ``none``; ``output``: target = output matrix; ``all``: source = target = output, one joint vocabulary.
         sparse: gradients hold only the rows that a batch used, for large vocabularies; needs an optimizer that takes
             them (``lazy_adam``), and where the output matrix is shared, saves memory only with ``sampled_softmax``.
+        output_layer: called with the linear layer from features to logits, returns the :class:`OutputLayer` that has
+            its place; by default the linear layer itself.
 
     Raises:
         ConfigError: ``tie=all`` with two vocabularies.
     """
 
     def __init__(
-        self, *, src_vocab_size: int, tgt_vocab_size: int, dim: Size, tie: Tie = "none", sparse: bool = False
+        self,
+        *,
+        src_vocab_size: int,
+        tgt_vocab_size: int,
+        dim: Size,
+        tie: Tie = "none",
+        sparse: bool = False,
+        output_layer: Callable[[nn.Linear], OutputLayer] | None = None,
     ) -> None:
         if tie == "all" and src_vocab_size != tgt_vocab_size:
             raise ConfigError(
                 f"model.embeddings.tie=all needs one joint vocabulary, found {src_vocab_size} source and "
                 f"{tgt_vocab_size} target pieces; set tokenizer.joint=true or model.embeddings.tie=output"
             )
-        self.tie, self.dim = tie, dim
+        self.tie, self.dim, self.output_layer = tie, dim, output_layer
         self.tgt = _embedding(tgt_vocab_size, dim, sparse=sparse)
         self.src = self.tgt if tie == "all" else _embedding(src_vocab_size, dim, sparse=sparse)
 
-    def make_output(self, feature_dim: int, option: str = "hidden_dim") -> nn.Linear:
-        """The layer from features to logits over the target vocabulary.
+    def make_output(self, feature_dim: int, option: str = "hidden_dim") -> nn.Linear | OutputLayer:
+        """The layer from features to logits or log probabilities over the target vocabulary.
 
         ``option`` is the name of the decoder's option that sets ``feature_dim``, for messages.
 
@@ -58,7 +69,7 @@ class Embeddings:
             )
         else:
             output.weight = self.tgt.weight
-        return output
+        return output if self.output_layer is None else self.output_layer(output)
 
 
 def _embedding(vocab_size: int, dim: int, *, sparse: bool) -> nn.Embedding:

@@ -15,6 +15,7 @@ from softsearch.errors import ConfigError
 from softsearch.models.cells import State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.layers import Dropout
+from softsearch.models.output_layers import OutputLayer
 from softsearch.text.vocabulary import PAD
 
 
@@ -72,6 +73,7 @@ class EncoderOutput(NamedTuple):
     states: Tensor  # [batch, positions, output_dim]
     mask: Tensor  # [batch, positions] bool, True = has a real token
     final: tuple[FinalState, ...]  # of each layer, from the first on; may be empty
+    src_tokens: Tensor | None = None  # [batch, src_len] ids, for decoders that copy; Seq2Seq adds them
 
 
 class Memory(NamedTuple):
@@ -119,7 +121,7 @@ class DecoderState(NamedTuple):
 class StepOutput(NamedTuple):
     """One step of a decoder for every row."""
 
-    logits: Tensor  # [rows, vocab]
+    logits: Tensor  # [rows, vocab], or log probabilities
     alignments: Tensor | None  # [rows, positions], a distribution over the source, of a decoder with attention
     state: DecoderState
 
@@ -160,7 +162,8 @@ class Decoder(nn.Module):
     :class:`EncoderDescription`, besides the options that they document.
     """
 
-    output_projection: nn.Linear  # features to logits
+    output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities
+    copies_source = False  # whether source ids are target ids to it
 
     def __init__(self, embeddings: Embeddings, dropout: float) -> None:
         super().__init__()
@@ -180,7 +183,7 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def forward(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """Teacher forcing: logits ``[batch, tgt_len, vocab]`` of the token that follows each token read."""
+        """Teacher forcing: ``[batch, tgt_len, vocab]`` logits of the token that follows each token read."""
         return self.output_projection(self.features(tgt_tokens, state))
 
     def source_attention(self) -> list[nn.Module]:
@@ -223,9 +226,13 @@ class Seq2Seq(nn.Module):
         if init is not None:
             init(self)
 
-    def encode(self, src_tokens: Tensor) -> DecoderState:
-        """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state."""
-        return self.decoder.init_state(self.encoder(src_tokens, src_tokens != PAD))
+    def encode(self, src_tokens: Tensor, src_mask: Tensor | None = None) -> DecoderState:
+        """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state.
+
+        ``src_mask`` is True where a token is real, by default where it is not PAD.
+        """
+        encoded: EncoderOutput = self.encoder(src_tokens, src_tokens != PAD if src_mask is None else src_mask)
+        return self.decoder.init_state(encoded._replace(src_tokens=src_tokens))
 
     def features(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
         """Teacher forcing up to, but without, the output layer: ``[batch, tgt_len, features]``."""

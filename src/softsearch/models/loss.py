@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a_time
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
-ROWS = 256  # rows of logits alive at a time: 8 MB for a vocabulary of 8,000, about a core's share of cache
-LOGITS = 2**24  # most logits alive at a time, 64 MB: a vocabulary over 65,536 has fewer rows at a time
 
 
 class Loss(NamedTuple):
@@ -32,8 +31,11 @@ class CrossEntropy(nn.Module):
         super().__init__()
         self.smoothing, self.per = smoothing, per
 
-    def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
+    def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` for ``targets`` ``[tokens]`` with the output layer."""
+        if isinstance(output, OutputLayer):
+            smoothed, nll = output.cross_entropy(features, targets, self.smoothing)
+            return Loss(smoothed, nll.detach())
         return self.over(output.weight, output.bias, features, targets)
 
     def over(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
@@ -66,13 +68,23 @@ class SampledSoftmax(CrossEntropy):
         self.sparse = sparse
         self.register_buffer("recent_words", torch.arange(tau))
 
-    def forward(self, features: Tensor, targets: Tensor, output: nn.Linear) -> Loss:
+    def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
         """See :class:`CrossEntropy`; a vocabulary that V' could hold is used whole."""
+        output = self.check(output)
         if not self.training or self.recent_words.numel() >= output.out_features:
             return super().forward(features, targets, output)
         subset = self._next_subset(targets)
         weight = functional.embedding(subset, output.weight, sparse=self.sparse)  # [words, dim]
         return self.over(weight, output.bias[subset], features, torch.searchsorted(subset, targets))
+
+    @staticmethod
+    def check(output: nn.Linear | OutputLayer) -> nn.Linear:
+        """Returns the output layer.
+
+        Raises:
+            ConfigError: it is not linear.
+        """
+        return linear_layer(output, "loss=sampled_softmax", "set loss=cross_entropy")
 
     def _next_subset(self, targets: Tensor) -> Tensor:
         """V', sorted; remembers its words, those of this batch first."""
@@ -100,7 +112,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         x = features.detach().to(dtype)
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
-        chunk = max(1, min(ROWS, LOGITS // vocab))
+        chunk = rows_at_a_time(vocab)
         accumulator = torch.float64 if weight.dtype == torch.float64 else torch.float32
         smoothed, nll = (x.new_zeros((), dtype=accumulator) for _ in range(2))
         with torch.autocast(device, enabled=False):

@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 
 from tests.contract.transcriptions import characters, decoder_only, ngrams, recurrent, transformer
 from tests.contract.transcriptions.equations import Array, Options, Weights
+from tests.contract.transcriptions.output_layers import FactoredOutput
 from tests.contract.transcriptions.recurrent import Encoded
 
 Encode = Callable[[Weights, Options, Sequence[int]], Encoded]
@@ -54,7 +55,11 @@ def logits(
     else:  # an encoder-decoder of one kind of cell
         encode, decode, encoder, decoder = recurrent.encode, recurrent.encoder_decoder, model, model
     encoded = encode(w.at("encoder"), encoder, src)
-    return np.array(decode(w.at("decoder"), decoder, encoded, tgt)), w.used
+    of_decoder = w.at("decoder")
+    if "output_layer" in model.embeddings:
+        of_decoder = FactoredOutput(weights, of_decoder.prefix, w.used)
+        of_decoder.options = model.embeddings.output_layer
+    return np.array(decode(of_decoder, decoder, encoded, tgt)), w.used
 
 
 def _class(node: DictConfig) -> str:

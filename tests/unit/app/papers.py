@@ -255,6 +255,8 @@ _KALCHBRENNER: Table = {
     "model.embeddings.dim": (256, "5"),
     "model.embeddings.tie": ("none", "ours"),
     "model.encoder": ("ConvolutionalEncoder", "3.1"),
+    "model.embeddings.output_layer": ("ClassFactored", "paper"),
+    "model.embeddings.output_layer.num_classes": (None, "ours"),
     "model.encoder.max_src_len": (79 + 1, "5"),
     "model.encoder.dropout": (0.0, "ours"),
     "model.decoder": ("RCTMDecoder", "3.1"),

@@ -82,6 +82,11 @@ def test_what_ctranslate2_lacks_is_refused(name: str, joint: Tokenizers, tmp_pat
         export(make_model(joint, name=name), joint, tmp_path / "ct2")
 
 
+def test_another_output_layer_is_refused(joint: Tokenizers, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"CTranslate2 needs a linear .* has ClassFactored; use format=bundle"):
+        export(make_model(joint, "loss=class_factored"), joint, tmp_path / "ct2")
+
+
 def test_reversed_text_is_refused(joint: Tokenizers, tmp_path: Path) -> None:
     tokenizers = SentencePieceTokenizer(joint[0].model, reverse=True), joint[1]
     with pytest.raises(ConfigError, match="from left to right only"):

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.models import loss as loss_module
-from softsearch.models.loss import ROWS, CrossEntropy
+from softsearch.models import output_layers
+from softsearch.models.loss import CrossEntropy
+from softsearch.models.output_layers import ROWS
 
 DIM, VOCAB = 6, 13
 
@@ -41,7 +42,7 @@ def test_equals_torch(tokens: int, smoothing: float) -> None:
 
 
 def test_gradients_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss_module, "ROWS", 3)
+    monkeypatch.setattr(output_layers, "ROWS", 3)
     output, (features, targets) = layer(), data(7)
     cross_entropy = CrossEntropy(smoothing=0.2)
 
@@ -93,7 +94,7 @@ def test_without_gradients(mode: type[torch.no_grad]) -> None:
 def test_evaluation_computes_no_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     output, (features, targets) = layer(), data(5)
     products = []
-    monkeypatch.setattr(loss_module.torch, "mm", lambda *args, **kwargs: products.append(args))
+    monkeypatch.setattr(torch, "mm", lambda *args, **kwargs: products.append(args))
     with torch.no_grad():
         CrossEntropy()(features, targets, output)
     assert not products
@@ -123,7 +124,7 @@ def test_a_large_vocabulary_has_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyP
         chunks.append(len(x))
         return addmm(bias, x, weight)
 
-    monkeypatch.setattr(loss_module, "LOGITS", 2 * VOCAB + 1)
-    monkeypatch.setattr(loss_module.torch, "addmm", counted)
+    monkeypatch.setattr(output_layers, "LOGITS", 2 * VOCAB + 1)
+    monkeypatch.setattr(torch, "addmm", counted)
     torch.testing.assert_close(CrossEntropy(smoothing=0.1)(features, targets, output).smoothed, expected)
     assert chunks == [2, 2, 2, 1]

@@ -24,6 +24,7 @@ from softsearch.models.decoder_only import DecoderOnlyRNN, DecoderOnlyTransforme
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
+from softsearch.models.output_layers import ClassFactored
 from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
@@ -37,6 +38,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     EncoderDecoder,
     Embeddings,
     CharacterEncoder,
+    ClassFactored,
     ConvolutionalEncoder,
     NgramEncoder,
     NoSource,

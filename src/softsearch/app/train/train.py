@@ -29,6 +29,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
@@ -128,7 +129,9 @@ def build_training(options: Train) -> dict[str, Any]:
     tgt_size = options.tokenizer.vocab_size
     with torch.device("meta"):
         src_size = options.tokenizer.get("src_vocab_size") or tgt_size
-        model = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+        model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+    if isinstance(training["loss"], SampledSoftmax):
+        training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training
 

@@ -2,12 +2,12 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import LOGITS, ROWS, CrossEntropy, Loss
+from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.output_layers import OutputLayer, rows_at_a_time, wide
 from softsearch.ranges import NotNegative
 from softsearch.text.vocabulary import PAD
 
@@ -34,30 +34,21 @@ def r_drop(
     return Loss((both.smoothed + alpha / 2 * divergence) / 2, both.nll / 2), real.sum()
 
 
-def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear) -> Tensor:
+def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:
     """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``.
 
     Logits are computed some rows at a time, and recomputed in the backward pass.
     """
-    rows = max(1, min(ROWS, LOGITS // output.out_features))
-    total = first.new_zeros((), dtype=_wide(first))
+    rows = rows_at_a_time(output.out_features)
+    total = first.new_zeros((), dtype=wide(first))
     for chunk in zip(first.split(rows), second.split(rows), strict=True):
-        part = checkpoint(
-            _divergence, *chunk, output.weight, output.bias, use_reentrant=False, preserve_rng_state=False
-        )
+        part = checkpoint(_divergence, *chunk, output, use_reentrant=False, preserve_rng_state=False)
         assert isinstance(part, Tensor)
         total = total + part
     return total
 
 
-def _divergence(first: Tensor, second: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def _divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:
     """sum_v (p_1(v) - p_2(v)) (log p_1(v) - log p_2(v)), which is the sum of both divergences."""
-    log_p, log_q = (
-        functional.linear(features, weight, bias).log_softmax(-1, dtype=_wide(first)) for features in (first, second)
-    )
+    log_p, log_q = (output(features).log_softmax(-1, dtype=wide(first)) for features in (first, second))
     return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum()
-
-
-def _wide(tensor: Tensor) -> torch.dtype:
-    """At least float32, for sums."""
-    return torch.promote_types(tensor.dtype, torch.float32)

@@ -11,6 +11,7 @@ from softsearch.app.config.build import build_model, check_attention, load_vecto
 from softsearch.app.config.options import Vectors
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.output_layers import ClassFactored
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
@@ -55,6 +56,12 @@ def test_one_vocabulary_is_shared_whichever_way_its_ids_run() -> None:
     for tokenizers in ((src, src), (src, backwards), (backwards, src)):
         model = build_model(model_config("rnnsearch"), tokenizers)
         assert model.encoder.embedding is model.decoder.embedding
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml")))
+def test_every_model_takes_an_output_factored_by_classes(name: str) -> None:
+    modules = small_model(name, "loss=class_factored").decoder.output_projection.modules()
+    assert any(isinstance(module, ClassFactored) for module in modules)
 
 
 def test_a_coverage_penalty_without_attention_is_refused() -> None:

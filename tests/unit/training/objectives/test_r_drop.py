@@ -14,7 +14,7 @@ from tests.contract.models import small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
 
 DIM, VOCAB = 6, 13
-MODULE = "softsearch.training.objectives.r_drop"
+MODULE = "softsearch.models.output_layers"
 
 
 def equation_4(model: Seq2Seq, alpha: float, smoothing: float) -> Tensor:

@@ -1,0 +1,127 @@
+"""Output layers other than a linear softmax, built around the linear layer, whose weights may be tied."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from softsearch.errors import ConfigError
+from softsearch.models.layers import xavier
+from softsearch.ranges import Size
+
+ROWS = 256  # rows of logits alive at a time: 8 MB for a vocabulary of 8,000, about a core's share of cache
+LOGITS = 2**24  # most logits alive at a time, 64 MB: a vocabulary over 65,536 has fewer rows at a time
+
+
+def rows_at_a_time(vocab: int) -> int:
+    """The rows of logits that may be alive at a time."""
+    return max(1, min(ROWS, LOGITS // vocab))
+
+
+class OutputLayer(nn.Module):
+    """Turns features ``[..., dim]`` into log probabilities ``[..., vocab]``, every row by itself."""
+
+    out_features: int  # the vocabulary's size
+
+    def forward(self, features: Tensor) -> Tensor:
+        """The log probabilities of all words."""
+        raise NotImplementedError
+
+    def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        """The loss with and without smoothing, summed over features ``[tokens, dim]`` and targets ``[tokens]``.
+
+        Log probabilities are computed some rows at a time, and recomputed in the backward pass.
+        """
+        rows = rows_at_a_time(self.out_features)
+        parts = [
+            checkpoint(self._part, *chunk, smoothing, use_reentrant=False, preserve_rng_state=False)
+            for chunk in zip(features.split(rows), targets.split(rows), strict=True)
+        ]
+        smoothed, nll = zip(*parts, strict=True)
+        return torch.stack(smoothed).sum(), torch.stack(nll).sum()
+
+    def _part(self, features: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        return _sums(self(features), targets, smoothing)
+
+
+class ClassFactored(OutputLayer):
+    """p(w | t) = p(class(w) | t) p(w | class(w), t), both linear softmaxes (Goodman 2001, arXiv:cs/0108006).
+
+    As in Mikolov et al. 2011 and Kalchbrenner & Blunsom 2013 words are put into classes by frequency, here by ranges
+    of ids: vocabularies have their frequent words first, so that no counts are needed. Classes have the same size, the
+    last one what is left. Training computes the classes and the words of the target's class alone.
+
+    Label smoothing is of both softmaxes: -log p(w) becomes the smoothed cross-entropy of the class, plus that of the
+    word among those of the target's class.
+
+    Args:
+        word_projection: the linear layer from features to logits of all words.
+        num_classes: most classes; by default the square root of the vocabulary's size, which is fastest.
+
+    Raises:
+        ConfigError: there are fewer words than classes.
+    """
+
+    def __init__(self, word_projection: nn.Linear, *, num_classes: Size | None = None) -> None:
+        super().__init__()
+        self.word_projection, self.out_features = word_projection, word_projection.out_features
+        if num_classes is not None and num_classes > self.out_features:
+            raise ConfigError(
+                f"model.embeddings.output_layer.num_classes is {num_classes}, expected at most the {self.out_features} "
+                "pieces of the target vocabulary; change it"
+            )
+        self.class_size = -(-self.out_features // (num_classes or math.isqrt(self.out_features)))
+        num_classes = -(-self.out_features // self.class_size)
+        self.class_projection = xavier(nn.Linear(word_projection.in_features, num_classes))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """See :class:`OutputLayer`."""
+        classes = self.class_projection(features).log_softmax(-1, dtype=wide(features))
+        logits = self.word_projection(features)
+        missing = -self.out_features % self.class_size  # words, from the last class
+        words = functional.pad(logits, (0, missing), value=-torch.inf).unflatten(-1, (-1, self.class_size))
+        log_probs = classes[..., None] + words.log_softmax(-1, dtype=classes.dtype)
+        return log_probs.flatten(-2)[..., : self.out_features]
+
+    def cross_entropy(self, features: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        """See :class:`OutputLayer`; tokens of one class go together."""
+        classes = targets // self.class_size
+        smoothed, nll = _softmax_sums(self.class_projection(features), classes, smoothing)
+        order = classes.argsort()
+        counts = torch.bincount(classes, minlength=self.class_projection.out_features).tolist()
+        words = (targets % self.class_size)[order].split(counts)
+        # One split, because a slice for each class would have a gradient of the whole matrix each.
+        layers = (parameter.split(self.class_size) for parameter in self.word_projection.parameters())
+        for x, within, weight, bias in zip(features[order].split(counts), words, *layers, strict=True):
+            if within.shape[0]:
+                part = _softmax_sums(functional.linear(x, weight, bias), within, smoothing)
+                smoothed, nll = smoothed + part[0], nll + part[1]
+        return smoothed, nll
+
+
+def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.Linear:
+    """The output layer, for a ``user`` that needs rows of a matrix.
+
+    Raises:
+        ConfigError: it is not linear; with the ``advice``.
+    """
+    if isinstance(output, OutputLayer):
+        raise ConfigError(f"{user} needs a linear output layer, but the model has {type(output).__name__}; {advice}")
+    return output
+
+
+def wide(tensor: Tensor) -> torch.dtype:
+    """At least float32, for log probabilities and sums."""
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def _softmax_sums(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    return _sums(logits.log_softmax(-1, dtype=wide(logits)), targets, smoothing)
+
+
+def _sums(log_probs: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The cross-entropies of all rows with and without smoothing."""
+    nll = -log_probs.gather(-1, targets[:, None]).sum()
+    return (1 - smoothing) * nll - smoothing * log_probs.mean(-1).sum(), nll
