@@ -62,6 +62,10 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.reset=before", "decoder.reset=before"],
         ["encoder.cell=lstm", "encoder.bidirectional=false"],
     ],
+    "pointer_generator": [
+        [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
+        ["encoder.cell=lstm", "decoder.reset=before"],
+    ],
     "luong2015": [
         [*UNEQUAL, "decoder.window=local-p"],
         ["encoder.cell=gru", "decoder.cell=gru"],

@@ -21,7 +21,8 @@ def project_annotations(decoder: Decoder) -> None:
     """Rewrites an :class:`AttentionalDecoder` in place, so that it still computes the same; leaves others alone."""
     if not isinstance(decoder, AttentionalDecoder):
         return
-    names = (_CELL[isinstance(decoder, ConditionalGRUDecoder)], "readout_projections.context")
+    names = [_CELL[isinstance(decoder, ConditionalGRUDecoder)]]
+    names += [name for name, _ in decoder.named_modules() if name.endswith("_projections.context")]
     layers = [cast(nn.Linear, decoder.get_submodule(name)) for name in names]
     decoder.set_submodule("attention", _ProjectedAttention(decoder.attention, layers))
     first = 0

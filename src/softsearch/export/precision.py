@@ -20,7 +20,7 @@ from softsearch.search.interface import Sentences, StepFunction
 LowPrecision = Literal["fp16", "int8"]
 _FLOAT32 = ["log_probs", "all_log_probs", "alignments", "shortlist_bias"]  # what the search reads and gives
 # LogSoftmax: float16 tells log probabilities apart to 0.01 only. The others: ONNX Runtime has none on a CPU.
-_FLOAT32_OPERATORS = [*DEFAULT_OP_BLOCK_LIST, "LogSoftmax", "RNN", "GRU", "LSTM"]
+_FLOAT32_OPERATORS = [*DEFAULT_OP_BLOCK_LIST, "LogSoftmax", "RNN", "GRU", "LSTM", "ScatterElements"]
 _HIDDEN = 1e4  # the highest number, and minus the score of what attention must not see
 
 

@@ -1,10 +1,21 @@
 """Output layers other than W x + b."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, softmax
+from tests.contract.transcriptions.equations import (
+    Array,
+    Options,
+    Weights,
+    additive_attention,
+    gru_after,
+    gru_before,
+    sigmoid,
+    softmax,
+)
+from tests.contract.transcriptions.recurrent import Encoded
 
 
 class FactoredOutput(Weights):
@@ -27,3 +38,27 @@ def class_factored(w: Weights, options: Options, t: Array) -> Array:
     assert len(p_class) == len(classes)
     logits = w.affine("word_projection", t)
     return np.log(np.concatenate([p_class[c] * softmax(logits[list(words)]) for c, words in enumerate(classes)]))
+
+
+def pointer_generator(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """See et al. 2017, section 2.2, over the decoder of Sennrich et al. 2017, section 2."""
+    gru = gru_before if options["reset"] == "before" else gru_after
+    s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
+    log_probs = []
+    for token in ids:
+        y = w["embedding.weight"][token]
+        s = gru(w.at("cell"), w.affine("cell.input_projection", y), s)
+        c, a = additive_attention(w.at("attention"), options, s, encoded.annotations, None)
+        s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)
+        t = np.tanh(
+            w.affine("readout_projections.state", s)
+            + w.product("readout_projections.embedding", y)
+            + w.product("readout_projections.context", c)
+        )
+        w_h, w_s, w_x = (w.at("gate_projections")[f"{of}.weight"][0] for of in ("context", "state", "embedding"))
+        p_gen = sigmoid(w_h @ c + w_s @ s + w_x @ y + w["gate_projections.state.bias"][0])  # equation 8
+        p = p_gen * softmax(w.at("output_projection").affine("vocabulary_projection", t))
+        for a_i, x_i in zip(a, encoded.src, strict=True):  # equation 9
+            p[x_i] += (1 - p_gen) * a_i
+        log_probs.append(np.log(p))
+    return log_probs

@@ -41,6 +41,7 @@ class Encoded(NamedTuple):
 
     annotations: list[Array]
     ends: list[Ends]  # by layer
+    src: Sequence[int] = ()  # ids
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:

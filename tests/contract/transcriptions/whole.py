@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from omegaconf import DictConfig
 
-from tests.contract.transcriptions import characters, decoder_only, ngrams, recurrent, transformer
+from tests.contract.transcriptions import characters, decoder_only, ngrams, output_layers, recurrent, transformer
 from tests.contract.transcriptions.equations import Array, Options, Weights
-from tests.contract.transcriptions.output_layers import FactoredOutput
 from tests.contract.transcriptions.recurrent import Encoded
 
 Encode = Callable[[Weights, Options, Sequence[int]], Encoded]
@@ -29,6 +28,7 @@ DECODERS: dict[str, Decode] = {
     "RNNencdecDecoder": recurrent.rnnencdec,
     "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,
+    "PointerGeneratorDecoder": output_layers.pointer_generator,
     "RCTMDecoder": recurrent.summary,
     "RCTM2Decoder": ngrams.unfolded,
     "TransformerDecoder": transformer.decode,
@@ -54,10 +54,10 @@ def logits(
         decode, decoder = DECODERS[_class(model.decoder)], model.decoder
     else:  # an encoder-decoder of one kind of cell
         encode, decode, encoder, decoder = recurrent.encode, recurrent.encoder_decoder, model, model
-    encoded = encode(w.at("encoder"), encoder, src)
+    encoded = encode(w.at("encoder"), encoder, src)._replace(src=src)
     of_decoder = w.at("decoder")
     if "output_layer" in model.embeddings:
-        of_decoder = FactoredOutput(weights, of_decoder.prefix, w.used)
+        of_decoder = output_layers.FactoredOutput(weights, of_decoder.prefix, w.used)
         of_decoder.options = model.embeddings.output_layer
     return np.array(decode(of_decoder, decoder, encoded, tgt)), w.used
 

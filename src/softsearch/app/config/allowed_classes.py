@@ -25,6 +25,7 @@ from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.output_layers import ClassFactored
+from softsearch.models.pointer_generator import PointerGeneratorDecoder
 from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
@@ -50,6 +51,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     DecoderOnlyTransformer,
     LookUpdateGenerateDecoder,
     LuongDecoder,
+    PointerGeneratorDecoder,
     RecurrentDecoder,
     RNNencdecDecoder,
     RNNsearchDecoder,

@@ -38,7 +38,7 @@ def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
     """Builds ``model`` for the vocabularies of the source and target tokenizers.
 
     Raises:
-        ConfigError: its sizes do not fit together, or two vocabularies would share one matrix.
+        ConfigError: its sizes do not fit together, or two vocabularies would share one matrix or be copied between.
     """
     src, tgt = tokenizers
     built: Seq2Seq = build(model, src_vocab_size=src.vocab_size, tgt_vocab_size=tgt.vocab_size)
@@ -47,8 +47,13 @@ def build_model(model: DictConfig, tokenizers: Tokenizers) -> Seq2Seq:
 
 
 def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
-    """Refuses an embedding matrix that is shared by two different vocabularies."""
+    """Refuses an embedding matrix that is shared by two different vocabularies, and pieces copied to another one."""
     src, tgt = tokenizers
+    if model.decoder.copies_source and not same_pieces(src, tgt):
+        raise ConfigError(
+            "model.decoder copies source pieces and needs one joint vocabulary, but source and target have one each; "
+            "set tokenizer.joint=true, or another model.decoder"
+        )
     if model.encoder.embedding is model.decoder.embedding and not same_pieces(src, tgt):
         rows = enumerate(zip(src.names(), tgt.names(), strict=True))
         token, one, other = next((token, one, other) for token, (one, other) in rows if one != other)

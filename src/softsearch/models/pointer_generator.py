@@ -1,0 +1,151 @@
+"""The pointer-generator: a decoder that also copies source pieces (See, Liu & Manning 2017, arXiv:1704.04368)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from softsearch.errors import ConfigError
+from softsearch.models.cells import Reset, State
+from softsearch.models.conditional_gru import ConditionalGRUDecoder
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
+from softsearch.models.layers import Projections, xavier
+from softsearch.models.output_layers import OutputLayer, wide
+from softsearch.ranges import Rate, Size
+from softsearch.text.vocabulary import PAD
+
+
+class CopyMixture(OutputLayer):
+    """p(w) = p_gen P_vocab(w) + (1 - p_gen) sum_{i: x_i = w} a_i (equation 9), with P_vocab by another output layer.
+
+    A row of features is what its word depends on, side by side: the ``dim`` features of P_vocab, the logit of p_gen,
+    the alignments a_i and the source's ids x_i, which float32 holds exactly.
+    """
+
+    def __init__(self, vocabulary_projection: nn.Linear | OutputLayer, dim: int) -> None:
+        super().__init__()
+        self.vocabulary_projection, self.dim = vocabulary_projection, dim
+        self.out_features = vocabulary_projection.out_features
+
+    @staticmethod
+    def join(t: Tensor, gate: Tensor, alignments: Tensor, src_tokens: Tensor) -> Tensor:
+        """The features of some rows, from the arguments of :meth:`mix`."""
+        return torch.cat((t, gate, alignments, src_tokens.to(wide(t))), dim=-1)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """See :class:`OutputLayer`."""
+        src_len = (features.shape[-1] - self.dim - 1) // 2
+        t, gate, alignments, src_tokens = features.split((self.dim, 1, src_len, src_len), dim=-1)
+        return self.mix(t.to(next(self.parameters()).dtype), gate, alignments, src_tokens.long())
+
+    def mix(self, t: Tensor, gate: Tensor, alignments: Tensor, src_tokens: Tensor) -> Tensor:
+        """The log probabilities ``[..., vocab]``, in at least float32.
+
+        Args:
+            t: ``[..., dim]``, the features of P_vocab.
+            gate: ``[..., 1]``, the logit of p_gen.
+            alignments: ``[..., src_len]``, 0 at PAD.
+            src_tokens: ``[..., src_len]`` ids.
+        """
+        dtype = wide(t)
+        gate, alignments = gate.to(dtype), alignments.to(dtype)
+        generated = self.vocabulary_projection(t).log_softmax(-1, dtype=dtype) - functional.softplus(-gate)
+        # Only the source's words have more than what is generated: log(e^a + e^b) = a + softplus(b - a), [..., src_len]
+        copied = torch.zeros_like(generated).scatter_add(-1, src_tokens, alignments).gather(-1, src_tokens)
+        safe = copied.where(copied > torch.finfo(dtype).tiny, 1.0)  # its logarithm and its gradient are finite
+        more = functional.softplus(safe.log() - functional.softplus(gate) - generated.gather(-1, src_tokens))
+        share = (alignments / safe).detach()  # of the position in its word; 0 where nothing is copied
+        return generated.scatter_add(-1, src_tokens, more * share)
+
+
+class PointerGeneratorDecoder(ConditionalGRUDecoder):
+    """A :class:`ConditionalGRUDecoder` that copies pieces of the source (section 2.2).
+
+    p_gen = sigmoid(w_h' c_j + w_s' s_j + w_x' E y_{j-1} + b) (equation 8), and :class:`CopyMixture` over P_vocab, the
+    softmax of Nematus. Source and target share one vocabulary of pieces, so that every source piece has an id and no
+    extended vocabulary is needed. To copy the source's EOS ends the translation. Without the paper's coverage.
+
+    Raises:
+        ConfigError: the vocabularies differ in size.
+    """
+
+    copies_source = True
+
+    def __init__(
+        self,
+        *,
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
+        hidden_dim: Size,
+        attention_dim: Size,
+        output_dim: Size,
+        reset: Reset = "after",
+        dropout: Rate = 0.0,
+    ) -> None:
+        super().__init__(
+            embeddings=embeddings,
+            encoder=encoder,
+            hidden_dim=hidden_dim,
+            attention_dim=attention_dim,
+            output_dim=output_dim,
+            reset=reset,
+            dropout=dropout,
+        )
+        sizes = embeddings.src.num_embeddings, embeddings.tgt.num_embeddings
+        if sizes[0] != sizes[1]:
+            raise ConfigError(
+                "model.decoder copies source pieces and needs one joint vocabulary, found {} source and {} target "
+                "pieces; set tokenizer.joint=true, or another model.decoder".format(*sizes)
+            )
+        self.gate_projections = Projections(1, state=hidden_dim, embedding=embeddings.dim, context=encoder.output_dim)
+        self.output_projection: CopyMixture = CopyMixture(self.output_projection, output_dim)
+        for layer in self.gate_projections.layers():
+            xavier(layer)
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """See :class:`ConditionalGRUDecoder`; the ids of the source stand behind what is projected of it.
+
+        Raises:
+            ConfigError: the encoder's states are not those of the source's pieces.
+        """
+        state, src_tokens = super().init_state(encoded), encoded.src_tokens
+        if src_tokens is None or src_tokens.shape[1] != encoded.states.shape[1]:
+            raise ConfigError(
+                "model.decoder copies the source piece of each of the encoder's states, but model.encoder has another "
+                "number of states; change one"
+            )
+        memory = state.memory
+        # An encoder's graph cannot return its input as it is.
+        real = src_tokens.where(encoded.mask, PAD)
+        return state._replace(memory=memory._replace(projected=(*memory.projected, real)))
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """See :class:`Decoder`: the rows of :class:`CopyMixture`."""
+        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
+        cache, steps = state.cache, []
+        for cell_input in self.cell.input_projection(embedded).unbind(1):
+            *of_step, cache = self._advance(cell_input, cache, state.memory)
+            steps.append(of_step)
+        read, contexts, alignments = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
+        src_tokens = state.memory.projected[-1][:, None].expand_as(alignments)
+        return self.output_projection.join(*self._readout_and_gate(embedded, read, contexts), alignments, src_tokens)
+
+    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        """See :class:`Decoder`."""
+        embedded = self.dropout(self.embedding(tokens))
+        cell_input = self.cell.input_projection(embedded)
+        read, context, alignments, cache = self._advance(cell_input, state.cache, state.memory)
+        src_tokens = state.memory.projected[-1]
+        by_beam = alignments.unflatten(0, (src_tokens.shape[0], -1))  # [sentences, beams, src_len]
+        rows = src_tokens[:, None].expand_as(by_beam).flatten(0, 1)
+        # Not by features: ids would be too large for the float16 of a graph.
+        log_probs = self.output_projection.mix(*self._readout_and_gate(embedded, read, context), alignments, rows)
+        return StepOutput(log_probs, alignments, state.next(cache))
+
+    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
+        return super()._advance(cell_input, cache, memory._replace(projected=memory.projected[:-1]))
+
+    def _readout_and_gate(self, embedded: Tensor, s: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+        """t_j, and the logit of p_gen."""
+        gate = self.gate_projections(embedding=embedded, state=s, context=context)
+        return self._readout(embedded, s, context), gate
