@@ -1,4 +1,4 @@
-"""Two processes of the CPU train with FSDP: python fsdp_on_cpu.py FOLDER, where the first leaves metrics.csv.
+"""Two processes of the CPU train with FSDP: python fsdp_on_cpu.py FOLDER MODEL [key=value], leaving metrics.csv there.
 
 PyTorch can shard over processes of the CPU, but cannot assemble a checkpoint there, so none is saved.
 """
@@ -35,7 +35,7 @@ class Sharded(FSDPStrategy):
     """Lightning's class, which requires a GPU unless it is subclassed."""
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *model: str) -> None:
     """Trains."""
     torch.distributed.fsdp.FullyShardedDataParallel = OnCpu  # type: ignore[misc]
     throughput, data = Throughput(), small_data(folder)
@@ -49,9 +49,9 @@ def main(folder: Path) -> None:
     ]
     options: dict[str, Any] = {"logger": MetricsFile(path=folder / "metrics.csv"), "log_every_n_steps": 1}
     options |= {"strategy": Sharded(), "devices": 2, "gradient_clip_val": 1.0}
-    small_trainer(STEPS, callbacks, **options).fit(small_module(data), datamodule=data)
+    small_trainer(STEPS, callbacks, **options).fit(small_module(data, *model), datamodule=data)
     assert throughput.summary["train/steps"] == STEPS
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

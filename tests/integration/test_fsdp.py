@@ -13,11 +13,12 @@ from tests.unit.training.small_run import small_data
 pytestmark = [pytest.mark.slow, pytest.mark.multiprocess]
 
 
-def test_two_processes_share_the_weights(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [("rnnsearch",), ("pointer_generator", "loss=class_factored")], ids=" ".join)
+def test_two_processes_share_the_weights(model: tuple[str, ...], tmp_path: Path) -> None:
     small_data(tmp_path)  # before there are two that would make it
     script = ROOT / "tests" / "integration" / "fsdp_on_cpu.py"
     variables = {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
-    done = SERVER.run([str(script), str(tmp_path)], env=variables, timeout=120)
+    done = SERVER.run([str(script), str(tmp_path), *model], env=variables, timeout=120)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -93,7 +93,7 @@ class ClassFactored(OutputLayer):
         counts = torch.bincount(classes, minlength=self.class_projection.out_features).tolist()
         words = (targets % self.class_size)[order].split(counts)
         # One split, because a slice for each class would have a gradient of the whole matrix each.
-        layers = (parameter.split(self.class_size) for parameter in self.word_projection.parameters())
+        layers = (p.split(self.class_size) for p in (self.word_projection.weight, self.word_projection.bias))
         for x, within, weight, bias in zip(features[order].split(counts), words, *layers, strict=True):
             if within.shape[0]:
                 part = _softmax_sums(functional.linear(x, weight, bias), within, smoothing)

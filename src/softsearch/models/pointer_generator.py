@@ -36,7 +36,9 @@ class CopyMixture(OutputLayer):
         """See :class:`OutputLayer`."""
         src_len = (features.shape[-1] - self.dim - 1) // 2
         t, gate, alignments, src_tokens = features.split((self.dim, 1, src_len, src_len), dim=-1)
-        return self.mix(t.to(next(self.parameters()).dtype), gate, alignments, src_tokens.long())
+        # Not next(self.parameters()), which FSDP takes away.
+        dtype = next(module.weight.dtype for module in self.modules() if isinstance(module, nn.Linear))
+        return self.mix(t.to(dtype), gate, alignments, src_tokens.long())
 
     def mix(self, t: Tensor, gate: Tensor, alignments: Tensor, src_tokens: Tensor) -> Tensor:
         """The log probabilities ``[..., vocab]``, in at least float32.
@@ -66,7 +68,7 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
     extended vocabulary is needed. To copy the source's EOS ends the translation. Without the paper's coverage.
 
     Raises:
-        ConfigError: the vocabularies differ in size.
+        ConfigError: the vocabularies differ in size, or the encoder's positions are not the source's pieces.
     """
 
     copies_source = True
@@ -97,27 +99,24 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
                 "model.decoder copies source pieces and needs one joint vocabulary, found {} source and {} target "
                 "pieces; set tokenizer.joint=true, or another model.decoder".format(*sizes)
             )
+        if encoder.tokens_per_position > 1:
+            raise ConfigError(
+                "model.decoder copies the source piece of each position of the encoder, but a position of "
+                f"model.encoder has {encoder.tokens_per_position}; change one"
+            )
         self.gate_projections = Projections(1, state=hidden_dim, embedding=embeddings.dim, context=encoder.output_dim)
         self.output_projection: CopyMixture = CopyMixture(self.output_projection, output_dim)
         for layer in self.gate_projections.layers():
             xavier(layer)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """See :class:`ConditionalGRUDecoder`; the ids of the source stand behind what is projected of it.
-
-        Raises:
-            ConfigError: the encoder's states are not those of the source's pieces.
-        """
-        state, src_tokens = super().init_state(encoded), encoded.src_tokens
-        if src_tokens is None or src_tokens.shape[1] != encoded.states.shape[1]:
-            raise ConfigError(
-                "model.decoder copies the source piece of each of the encoder's states, but model.encoder has another "
-                "number of states; change one"
-            )
-        memory = state.memory
+        """See :class:`ConditionalGRUDecoder`; the ids of the source stand behind what is projected of it."""
+        state = super().init_state(encoded)
+        assert encoded.src_tokens is not None
         # An encoder's graph cannot return its input as it is.
-        real = src_tokens.where(encoded.mask, PAD)
-        return state._replace(memory=memory._replace(projected=(*memory.projected, real)))
+        src_tokens = encoded.src_tokens.where(encoded.mask, PAD)
+        memory = state.memory._replace(projected=(*state.memory.projected, src_tokens))
+        return state._replace(memory=memory)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the rows of :class:`CopyMixture`."""

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from softsearch.errors import ConfigError
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.output_layers import OutputLayer
 from softsearch.models.rnnsearch import RNNsearchDecoder
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
@@ -119,6 +121,10 @@ SHORTLIST = Shortlist(np.array([EOS, 5, 6]), np.array([[t % TGT_VOCAB, (3 * t) %
 @pytest.mark.parametrize("case", every_model())
 def test_a_shortlist_is_a_softmax_over_its_words(case: tuple[str, ...]) -> None:
     model = small_model(*case, seed=3)
+    if isinstance(model.decoder.output_projection, OutputLayer):
+        with pytest.raises(ConfigError, match="a shortlist needs a linear output layer, but the model has "):
+            TorchStepFunction(model, SHORTLIST)
+        return
     whole, short = TorchStepFunction(model), TorchStepFunction(model, SHORTLIST)
     states, tokens = [whole.start(SOURCES), short.start(SOURCES)], np.full(len(SOURCES), BOS)
     sentences, beams = np.arange(len(SOURCES)), 1

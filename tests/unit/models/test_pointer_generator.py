@@ -111,6 +111,15 @@ def test_two_vocabularies_are_refused() -> None:
         build_model(config, (src, more))
 
 
+def test_an_encoder_with_several_pieces_at_a_position_is_refused() -> None:
+    config = model_config("pointer_generator").copy()
+    config.encoder = model_config("lee2017").encoder
+    with pytest.raises(
+        ConfigError, match=r"copies the source piece of each position .* but a position of model.encoder"
+    ):
+        build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=SRC_VOCAB)
+
+
 SEEN, UNSEEN = range(36, 100), range(100, 120)  # ids of names
 
 

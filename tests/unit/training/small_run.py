@@ -55,10 +55,10 @@ def small_data(folder: Path, *, sampling: float = 0.0) -> ParallelDataModule:
 
 
 def small_module(
-    data: ParallelDataModule, model: str = "rnnsearch", *, dropout: float = 0.5, **parts: Any
+    data: ParallelDataModule, model: str = "rnnsearch", *overrides: str, dropout: float = 0.5, **parts: Any
 ) -> TranslationModule:
     """A module with the same weights at each call; ``parts`` are its arguments, where they are not the usual ones."""
-    config = copy.deepcopy(model_config(model))
+    config = copy.deepcopy(model_config(model, *overrides))
     config.encoder.dropout = config.decoder.dropout = dropout
     prepared = data.prepared
     torch.manual_seed(0)
