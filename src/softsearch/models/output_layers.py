@@ -49,9 +49,10 @@ class OutputLayer(nn.Module):
 class ClassFactored(OutputLayer):
     """p(w | t) = p(class(w) | t) p(w | class(w), t), both linear softmaxes (Goodman 2001, arXiv:cs/0108006).
 
-    As in Mikolov et al. 2011 and Kalchbrenner & Blunsom 2013 words are put into classes by frequency, here by ranges
-    of ids: vocabularies have their frequent words first, so that no counts are needed. Classes have the same size, the
-    last one what is left. Training computes the classes and the words of the target's class alone.
+    Kalchbrenner & Blunsom 2013 train with such an output. As in Mikolov et al. 2011 words are put into classes by
+    frequency, here by ranges of ids: vocabularies have their frequent words first, so that no counts are needed.
+    Classes have the same size, the last one what is left. Training computes the classes and the words of the target's
+    class alone.
 
     Label smoothing is of both softmaxes: -log p(w) becomes the smoothed cross-entropy of the class, plus that of the
     word among those of the target's class.
