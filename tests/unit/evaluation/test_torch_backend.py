@@ -8,7 +8,7 @@ import torch
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import Seq2Seq, over_tokens
 from softsearch.models.output_layers import OutputLayer
 from softsearch.models.rnnsearch import RNNsearchDecoder
 from softsearch.search.batching import translate_ids
@@ -19,7 +19,7 @@ from softsearch.text.vocabulary import BOS, EOS, with_eos
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 
 SOURCES = [[4, 9, 6, 12], [7], [16, 5, 5], [], [8, 10, 11, 13, 14, 15]]
-MODELS = ["rnnsearch", "transformer_tiny"]
+MODELS = ["rnnsearch", "transformer_tiny", "lee2017"]
 
 
 @pytest.fixture(params=MODELS)
@@ -42,10 +42,11 @@ def best_path(model: Seq2Seq, source: list[int], limit: int) -> tuple[list[int],
 
 
 def alignments_of(model: Seq2Seq, source: list[int], read: list[int]) -> list[list[float]]:
-    state, rows = model.encode(torch.tensor([source])), []
+    state, rows, real = model.encode(torch.tensor([source])), [], torch.ones(1, len(source), dtype=torch.bool)
     for token in read:
         output = model.decoder.step(torch.tensor([token]), state)
-        rows.append(output.alignments[0].tolist())
+        per_position = model.encoder.description.tokens_per_position
+        rows.append(over_tokens(output.alignments, real, per_position)[0].tolist())
         state = output.state
     return rows
 
