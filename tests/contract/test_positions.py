@@ -25,6 +25,7 @@ from tests.contract.models import model_config
 
 DECODERS = {
     "rnnsearch": [],
+    "chorowski2015": [],  # whose cache has positions too
     "luong2015": ["encoder.hidden_dim=4", "decoder.cell=gru", "decoder.num_layers=1", "decoder.window=local-p"],
     "rnnencdec": [],  # reads the final states alone
     "transformer_tiny": ["encoder.hidden_dim=4"],
