@@ -24,8 +24,7 @@ from softsearch.text.vocabulary import with_eos
 from tests.contract.models import model_config
 
 DECODERS = {
-    "rnnsearch": [],
-    "chorowski2015": [],  # whose cache has positions too
+    "chorowski2015": [],  # whose cache has an axis of positions, too
     "luong2015": ["encoder.hidden_dim=4", "decoder.cell=gru", "decoder.num_layers=1", "decoder.window=local-p"],
     "rnnencdec": [],  # reads the final states alone
     "transformer_tiny": ["encoder.hidden_dim=4"],
