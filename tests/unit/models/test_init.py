@@ -52,6 +52,14 @@ def test_gaussian_is_bahdanaus(model: Seq2Seq) -> None:
     assert_normal(torch.cat(matrices), 0.01)
 
 
+@pytest.mark.parametrize("start", [partial(gaussian, std=0.01, attention_std=0.001), partial(nematus, std=0.01)])
+def test_attention_without_content_has_no_matrices_of_content(start: partial[None]) -> None:
+    model = small_model("chorowski2015", "model.decoder.attention=location")
+    start(model)
+    assert model.decoder.get_parameter("attention.location_filters.weight").abs().max() < 0.1
+    assert model.decoder.get_parameter("attention.location_projection.bias").eq(0).all()
+
+
 def test_nematus_is_that_of_its_code() -> None:
     # The proportions of the experiment: context 2 * hidden, attention as wide as the context.
     encoder, decoder = {"hidden_dim": 16, "num_layers": 1}, {"hidden_dim": 16, "attention_dim": 32, "output_dim": 8}
