@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import Reset, State
+from softsearch.models.cells import Reset
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
@@ -141,7 +141,9 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
         log_probs = self.output_projection.mix(*self._readout_and_gate(embedded, read, context), alignments, rows)
         return StepOutput(log_probs, alignments, state.next(cache))
 
-    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[Tensor, Tensor, Tensor, State]:
+    def _advance(
+        self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory
+    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, ...]]:
         return super()._advance(cell_input, cache, memory._replace(projected=memory.projected[:-1]))
 
     def _readout_and_gate(self, embedded: Tensor, s: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
