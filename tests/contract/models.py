@@ -40,6 +40,7 @@ LUONG = [  # besides what its yaml says
     ["decoder.input_feeding=false", "decoder.window=local-p"],
 ]
 FACTORED = ("rnnsearch", "kalchbrenner2013", "transformer_tiny")  # with loss=class_factored, too
+DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
@@ -89,6 +90,7 @@ def every_model() -> list[Any]:
             "rnnencdec": [[], RANK, ["decoder.cell=lstm"]],
             "rnnsearch": [[], ["decoder.cell=lstm"]],
             "chorowski2015": [[], ["decoder.attention=location", "decoder.cell=lstm"]],
+            "feed_forward_lm": [[], DIRECT],
         }
         for options in variants.get(path.stem) or _norms(model):
             variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))

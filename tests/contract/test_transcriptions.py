@@ -8,7 +8,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
-from tests.contract.models import CONFIGS, RANK, SRC_VOCAB, TGT_VOCAB, model_config, random_model
+from tests.contract.models import CONFIGS, DIRECT, RANK, SRC_VOCAB, TGT_VOCAB, model_config, random_model
 from tests.contract.transcriptions.whole import logits
 
 SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
@@ -23,6 +23,10 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "gru": [["bidirectional=false"], ["reset=after"], [*UNEQUAL, "num_layers=3"]],
     "sutskever2014": [UNEQUAL],
     "rnnlm": [["decoder.cell=gru"], ["decoder.cell=rnn", *UNEQUAL]],
+    "feed_forward_lm": [
+        ["decoder.order=3", *UNEQUAL, "decoder.hidden_dim=10"],
+        [*DIRECT, "embeddings.dim=6"],
+    ],
     "rnnencdec": [
         RANK,
         [*UNEQUAL, "decoder.hidden_dim=10", "decoder.maxout_dim=7"],

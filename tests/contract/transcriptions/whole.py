@@ -5,7 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from omegaconf import DictConfig
 
-from tests.contract.transcriptions import characters, decoder_only, ngrams, output_layers, recurrent, transformer
+from tests.contract.transcriptions import (
+    characters,
+    decoder_only,
+    language_models,
+    ngrams,
+    output_layers,
+    recurrent,
+    transformer,
+)
 from tests.contract.transcriptions.equations import Array, Options, Weights
 from tests.contract.transcriptions.recurrent import Encoded
 
@@ -31,6 +39,7 @@ DECODERS: dict[str, Decode] = {
     "PointerGeneratorDecoder": output_layers.pointer_generator,
     "RCTMDecoder": recurrent.summary,
     "RCTM2Decoder": ngrams.unfolded,
+    "FeedForwardDecoder": language_models.feed_forward,
     "TransformerDecoder": transformer.decode,
     "DecoderOnlyTransformer": decoder_only.transformer,
     "DecoderOnlyRNN": decoder_only.rnn,

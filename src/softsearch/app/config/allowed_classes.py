@@ -22,6 +22,7 @@ from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.conv_encoder import ConvolutionalEncoder, NgramEncoder
 from softsearch.models.decoder_only import DecoderOnlyRNN, DecoderOnlyTransformer, SourceEmbeddings
 from softsearch.models.embeddings import Embeddings
+from softsearch.models.feed_forward_lm import FeedForwardDecoder
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.output_layers import ClassFactored
@@ -49,6 +50,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     ConditionalGRUDecoder,
     DecoderOnlyRNN,
     DecoderOnlyTransformer,
+    FeedForwardDecoder,
     LookUpdateGenerateDecoder,
     LuongDecoder,
     PointerGeneratorDecoder,
