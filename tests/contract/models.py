@@ -1,16 +1,20 @@
 """The models of configs/model, composed as the commands compose them and shrunk so that a test takes milliseconds."""
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
+from torch import Tensor
 
 from softsearch.app.config.validation import build
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.text.vocabulary import SPECIALS
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SRC_VOCAB = TGT_VOCAB = 17  # one joint vocabulary, since some models share their embeddings
@@ -74,7 +78,27 @@ def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter += 0.3 * torch.randn(parameter.shape)
+    count(model)
     return model.double().eval()
+
+
+def count(model: Seq2Seq) -> None:
+    """Counts a text of random tokens if the model is one that is counted."""
+    if isinstance(model.decoder, CountedDecoder):
+        model.decoder.count(*together(counted_text(model.tgt_vocab_size)))
+
+
+def together(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """The ids of all sentences, and their lengths."""
+    return torch.tensor([token for ids in sentences for token in ids]), torch.tensor([len(ids) for ids in sentences])
+
+
+def counted_text(vocab_size: int) -> list[list[int]]:
+    """Random sentences, in which some tokens are much more frequent than others, and some n-grams do not occur."""
+    rng = np.random.default_rng(vocab_size)
+    chances = 1 / np.arange(1, vocab_size - len(SPECIALS) + 1)
+    tokens = np.arange(len(SPECIALS), vocab_size)
+    return [rng.choice(tokens, rng.integers(0, 9), p=chances / chances.sum()).tolist() for _ in range(300)]
 
 
 def every_model() -> list[Any]:

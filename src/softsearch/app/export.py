@@ -93,7 +93,7 @@ def _export_bundle(options: Export, out: Path) -> "tuple[Bundle, Parity]":
         out,
         search=search,
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
-        facts=_facts(saved, source, sum(p.numel() for p in model.parameters())) | evaluation,
+        facts=_facts(saved, source, sum(w.numel() for w in model.weights())) | evaluation,
         shortlist=shortlist,
         lower=lower,
     )

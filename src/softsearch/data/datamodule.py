@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from lightning import LightningDataModule
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from softsearch.data.corpora.base import ParallelSource
@@ -81,6 +83,15 @@ class ParallelDataModule(LightningDataModule):
                     f"{pairs} {name} sentences cannot be shared among {world_size} processes; "
                     "use fewer devices (trainer.devices) or more data"
                 )
+
+    def training_targets(self) -> tuple[Tensor, Tensor]:
+        """Returns the target sentences that are trained on, as stored: all their ids without specials, and lengths."""
+        train = self.prepared.dataset("train")
+        chosen = self._chosen(np.maximum(train.src.lengths(), train.tgt.lengths()))
+        ids = np.concatenate([train.tgt[index] for index in chosen.tolist()])
+        return torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(
+            train.tgt.lengths()[chosen].astype(np.int64) - 1
+        )
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Returns this rank's share of the remaining training batches.

@@ -47,7 +47,7 @@ class TorchStepFunction:
             linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
         self.model, self.shortlist = model, shortlist
         self.vocab_size, self.has_attention = model.tgt_vocab_size, model.decoder.has_attention
-        self.device = next(model.parameters()).device
+        self.device = model.weights()[0].device
 
     @torch.inference_mode()
     def start(self, src: Sequence[Sequence[int]]) -> TorchState:

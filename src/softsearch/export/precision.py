@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple
 import onnx
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
+from softsearch.errors import ConfigError
 from softsearch.export.calibration import Calibration
-from softsearch.export.quantization import quantize
+from softsearch.export.quantization import product_inputs, quantize
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
@@ -45,7 +46,14 @@ def lower_precision(
 
     ``bleu`` scores translations of ``src`` given as token ids. The activations of int8 get the ranges that they have
     while float32 translates.
+
+    Raises:
+        ConfigError: the model has no matrices of weights.
     """
+    if not any(product_inputs(bundle.files[file]) for file in (ENCODER, DECODER_STEP)):
+        raise ConfigError(
+            f"precision={precision} is for matrices of weights, and this model has none, only counts; leave it out"
+        )
     bundle = with_graphs(bundle, _with_own_embeddings(bundle.files[ENCODER], bundle.files[DECODER_STEP]))
     step_fn = Calibration(bundle) if precision == "int8" else OnnxStepFunction(bundle)
     before = _translate(step_fn, src)

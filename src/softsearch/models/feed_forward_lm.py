@@ -20,6 +20,9 @@ class FeedForwardDecoder(Decoder):
     ``output_projection`` is [U W]. Before a sentence begins there are as many BOS as the context needs.
 
     H has ``hidden_dim`` rows. Dropout, which the paper does not have, is on the embeddings and before the output layer.
+
+    Raises:
+        ConfigError: the encoder reads the source.
     """
 
     def __init__(
@@ -32,8 +35,8 @@ class FeedForwardDecoder(Decoder):
         direct: bool = False,
         dropout: Rate = 0.0,
     ) -> None:
-        del encoder
         super().__init__(embeddings, dropout)
+        encoder.check_unread("FeedForwardDecoder")
         self.order, self.direct = order, direct
         context_dim = (order - 1) * embeddings.dim
         self.hidden_projection = xavier(nn.Linear(context_dim, hidden_dim))  # H and d

@@ -5,7 +5,7 @@ same equations; the contract tests hold them equal. The state is explicit and im
 belongs to a sentence and is never copied per beam, the cache belongs to a row (one hypothesis of a sentence).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -65,6 +65,18 @@ class EncoderDescription(NamedTuple):
                 "model.decoder starts from the encoder's last state, but model.encoder has none; change one"
             )
         return self.layers[-1]
+
+    def check_unread(self, decoder: str) -> None:
+        """Refuses an encoder that reads the source, for a decoder that would not use it.
+
+        Raises:
+            ConfigError: it reads it.
+        """
+        if self.output_dim:
+            raise ConfigError(
+                f"model.decoder is a {decoder}, a language model, which uses no source, but model.encoder reads one; "
+                "set model.encoder._target_=softsearch.models.recurrent.NoSource, or choose another decoder"
+            )
 
 
 class EncoderOutput(NamedTuple):
@@ -196,6 +208,29 @@ class Decoder(nn.Module):
         return bool(self.source_attention())
 
 
+class CountedDecoder(Decoder):
+    """A decoder that is counted from the training sentences once, in place of training; its tables are buffers.
+
+    The sizes of the tables are those of what was counted.
+    """
+
+    def count(self, ids: Tensor, lengths: Tensor) -> None:
+        """Fills the tables from target sentences: all their ids, without BOS and EOS, and ``[sentences]`` lengths."""
+        raise NotImplementedError
+
+    def make_room(self, weights: Mapping[str, Tensor]) -> None:
+        """Gives the tables the sizes of those in a file, by their names in the decoder; their values are not copied."""
+        for path, module in self.named_modules():
+            for name, table in [*module.named_buffers(recurse=False)]:
+                saved = weights.get(f"{path}.{name}")
+                if saved is not None and saved.dim() == 1 and saved.numel():
+                    setattr(module, name, table.new_zeros(saved.shape))
+
+    def problem(self) -> str | None:
+        """What makes tables from a file unusable; None if nothing does."""
+        raise NotImplementedError
+
+
 class Seq2Seq(nn.Module):
     """An encoder and a decoder, built from their parts.
 
@@ -241,6 +276,10 @@ class Seq2Seq(nn.Module):
     def forward(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
         """Teacher forcing: ``[batch, src_len]`` and ``[batch, tgt_len]`` -> logits ``[batch, tgt_len, vocab]``."""
         return self.decoder(tgt_tokens, self.encode(src_tokens))
+
+    def weights(self) -> list[Tensor]:
+        """The parameters, and the tables of what is counted, each once."""
+        return [*self.parameters(), *self.buffers()]
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """The parameters by part, each parameter once: a tied output matrix belongs to the embeddings."""

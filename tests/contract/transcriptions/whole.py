@@ -40,6 +40,7 @@ DECODERS: dict[str, Decode] = {
     "RCTMDecoder": recurrent.summary,
     "RCTM2Decoder": ngrams.unfolded,
     "FeedForwardDecoder": language_models.feed_forward,
+    "NGramDecoder": language_models.ngram,
     "TransformerDecoder": transformer.decode,
     "DecoderOnlyTransformer": decoder_only.transformer,
     "DecoderOnlyRNN": decoder_only.rnn,

@@ -25,6 +25,7 @@ from softsearch.models.embeddings import Embeddings
 from softsearch.models.feed_forward_lm import FeedForwardDecoder
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
+from softsearch.models.ngram import NGramDecoder
 from softsearch.models.output_layers import ClassFactored
 from softsearch.models.pointer_generator import PointerGeneratorDecoder
 from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
@@ -53,6 +54,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     FeedForwardDecoder,
     LookUpdateGenerateDecoder,
     LuongDecoder,
+    NGramDecoder,
     PointerGeneratorDecoder,
     RecurrentDecoder,
     RNNencdecDecoder,

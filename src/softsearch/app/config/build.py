@@ -14,7 +14,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
 from softsearch.text.tokenizer import Tokenizers, same_pieces
@@ -54,7 +54,8 @@ def _check_one_vocabulary(model: Seq2Seq, tokenizers: Tokenizers) -> None:
             "model.decoder copies source pieces and needs one joint vocabulary, but source and target have one each; "
             "set tokenizer.joint=true, or another model.decoder"
         )
-    if model.encoder.embedding is model.decoder.embedding and not same_pieces(src, tgt):
+    shared = model.encoder.embedding is not None and model.encoder.embedding is model.decoder.embedding
+    if shared and not same_pieces(src, tgt):
         rows = enumerate(zip(src.names(), tgt.names(), strict=True))
         token, one, other = next((token, one, other) for token, (one, other) in rows if one != other)
         raise ConfigError(
@@ -110,7 +111,7 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
     build_again = partial(build_from_file, contents.path, "model", node, src_vocab_size=src, tgt_vocab_size=tgt)
     with torch.device("meta"):  # so that no config takes more memory than the weights in the file
-        _check_weights(described := build_again(), contents)
+        _fit_weights(described := build_again(), contents)
     _check_one_vocabulary(described, contents.tokenizers)
     return with_weights(build_again(), contents)
 
@@ -119,14 +120,20 @@ def with_weights(model: Seq2Seq, contents: CheckpointContents) -> Seq2Seq:
     """Loads the weights of a checkpoint into the model, and returns it in evaluation mode.
 
     Raises:
-        CheckpointError: they have other names or shapes.
+        CheckpointError: they have other names or shapes, or the tables of what is counted are unusable.
     """
-    _check_weights(model, contents)
+    _fit_weights(model, contents)
     model.load_state_dict(contents.weights)
+    if isinstance(model.decoder, CountedDecoder) and (problem := model.decoder.problem()):
+        raise CheckpointError(f"{contents.path}: {problem}; take another file, or train again")
     return model.eval()
 
 
-def _check_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
+def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
+    """Makes room for what is counted, and checks that all else has the names and shapes of the model."""
+    if isinstance(model.decoder, CountedDecoder):
+        own = {name.removeprefix("decoder."): weight for name, weight in contents.weights.items()}
+        model.decoder.make_room(own)
     if different := misfit(contents.weights, model.state_dict()):
         raise CheckpointError(f"{contents.path}: the weights do not fit the model of its config: {different}")
 

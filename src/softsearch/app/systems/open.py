@@ -61,7 +61,7 @@ def _open_checkpoint(path: str, average: int | None) -> System:
     model = rebuild_model(contents).to("cuda" if torch.cuda.is_available() else "cpu")
     source = rebuild_source(contents)
     folder = Path(path).resolve().parent
-    parameters = list(model.parameters())
+    weights = model.weights()
     return System(
         name=folder.parent.name if folder.name == "checkpoints" else Path(path).stem,
         origin=path,
@@ -69,8 +69,8 @@ def _open_checkpoint(path: str, average: int | None) -> System:
         architecture=contents.config["name"],
         step_fn=TorchStepFunction(model),
         tokenizers=contents.tokenizers,
-        parameters=sum(p.numel() for p in parameters),
-        size_bytes=sum(p.numel() * p.element_size() for p in parameters),
+        parameters=sum(w.numel() for w in weights),
+        size_bytes=sum(w.numel() * w.element_size() for w in weights),
         text_form=source.text_form,
         src_lang=source.src_lang,
         tgt_lang=source.tgt_lang,

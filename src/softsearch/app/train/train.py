@@ -25,10 +25,11 @@ from softsearch.app.export import export, recommended_search
 from softsearch.app.results import read_metrics, report
 from softsearch.app.systems.reranking import build_search, is_rerank
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
+from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
@@ -64,16 +65,15 @@ def train(config: DictConfig) -> None:
     exports_bundle = any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks)
     _check_search(options.search, exports_bundle)
     trainer = _build_trainer(options, callbacks)
-    checkpoint = checkpoint_to_resume(options.resume, options.run_dir)
+    is_counted = isinstance(_describe_model(options).decoder, CountedDecoder)
+    checkpoint = None if is_counted else checkpoint_to_resume(options.resume, options.run_dir)
     lightning.seed_everything(options.seed, verbose=False)
 
     data = build_data(options)
     data.prepare_data()
     data.check(trainer.world_size)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-    model = build_model(options.model, tokenizers)
-    if checkpoint is None:
-        load_vectors(options.vectors, model, tokenizers)
+    model = _new_model(options, data, pretrained=checkpoint is None)
     module = TranslationModule(model=model, **training)
     search = check_attention(build_search(options.search, tokenizers), model)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
@@ -82,13 +82,15 @@ def train(config: DictConfig) -> None:
     trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
     if trainer.is_global_zero:
         _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
-    parameters = sum(p.numel() for p in model.parameters())
+    parameters = sum(w.numel() for w in model.weights())
     log.info("%s with %s parameters", options.name, f"{parameters:,}")
     if checkpoint is not None:
         compare(checkpoint, resolved, module.state_dict())
-    with restoring(checkpoint):
-        trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
-
+    if is_counted:
+        _save_counted(trainer, module, data, options.run_dir / "checkpoints")
+    else:
+        with restoring(checkpoint):
+            trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     model = _best_model(options, callbacks) or model
     model.to(trainer.strategy.root_device)
     split = "test" if "test" in data.prepared.splits else "val"
@@ -119,21 +121,25 @@ def _quieten_lightning() -> None:
 def build_training(options: Train) -> dict[str, Any]:
     """The loss, method, optimizer and schedule that the TranslationModule takes beside its model, which they fit.
 
-    The model that they are checked with takes no memory, and has vocabularies of as many pieces as are asked for.
-
     Raises:
         ConfigError: an option is out of range, or the parts do not fit together.
     """
     training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
     training["method"] = plain_partial(training["method"])
-    tgt_size = options.tokenizer.vocab_size
-    with torch.device("meta"):
-        src_size = options.tokenizer.get("src_vocab_size") or tgt_size
-        model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+    model = _describe_model(options)
     if isinstance(training["loss"], SampledSoftmax):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training
+
+
+def _describe_model(options: Train) -> Seq2Seq:
+    """The model, without memory for its weights and with vocabularies of as many pieces as are asked for."""
+    tgt_size = options.tokenizer.vocab_size
+    with torch.device("meta"):
+        src_size = options.tokenizer.get("src_vocab_size") or tgt_size
+        model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+    return model
 
 
 def plain_partial(value: Any) -> Any:
@@ -197,6 +203,26 @@ def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, n
         log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])
     for logger in loggers:
         logger.log_hyperparams({**config, "git": git})
+
+
+def _new_model(options: Train, data: ParallelDataModule, *, pretrained: bool) -> Seq2Seq:
+    """The model before training, with ``pretrained`` embeddings if there are any, or counted if it is not trained."""
+    tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
+    model = build_model(options.model, tokenizers)
+    if isinstance(model.decoder, CountedDecoder):
+        model.decoder.count(*data.training_targets())
+    if pretrained:
+        load_vectors(options.vectors, model, tokenizers)
+    return model
+
+
+def _save_counted(
+    trainer: lightning.Trainer, module: TranslationModule, data: ParallelDataModule, folder: Path
+) -> None:
+    """Validates a model that was counted, and saves it as what training ends with: the best and the last checkpoint."""
+    trainer.validate(module, datamodule=data, verbose=False)
+    for name in (BEST, LAST):
+        trainer.save_checkpoint(folder / name)
 
 
 def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:

@@ -1,0 +1,103 @@
+"""Interpolated modified Kneser-Ney estimates from counts of n-grams (Kneser & Ney 1995; Chen & Goodman 1999)."""
+
+import logging
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from softsearch.text.vocabulary import BOS, EOS
+
+_FALLBACK = (0.5, 1.0, 1.5)  # discounts where there are too few n-grams to estimate them, as in KenLM
+
+log = logging.getLogger(__name__)
+
+
+class NGrams(NamedTuple):
+    """The n-grams of one order, sorted by context and word; contexts are the n-grams of the order below."""
+
+    contexts: Tensor  # [ngrams] numbers of the first n - 1 words
+    words: Tensor  # [ngrams] the last word
+    discounted: Tensor  # [ngrams] u(w | h) = (a(hw) - D(a(hw))) / sum_v a(hv), float64
+    backoffs: Tensor  # [contexts] gamma(h), the probability that the discounts leave; 1 if nothing follows h
+
+
+class _Counts(NamedTuple):
+    """The n-grams of one order as they are counted."""
+
+    contexts: Tensor
+    words: Tensor
+    suffixes: Tensor  # [ngrams] numbers of the last n - 1 words
+    counts: Tensor  # [ngrams] in the text
+    initial: Tensor  # [ngrams] bool, whether it begins with BOS
+
+
+def kneser_ney(ids: Tensor, lengths: Tensor, *, order: int, vocab_size: int) -> tuple[Tensor, list[NGrams]]:
+    """Estimates an n-gram model.
+
+    p(w | h) = u(w | h) + gamma(h) p(w | h'), where h' is h without its first word, down to p(w) = u(w) + gamma / V
+    (Chen & Goodman 1999, section 3). D is D_1, D_2 or D_3+ of the order for n-grams seen once, twice or more often,
+    estimated from the numbers of n-grams seen one to four times. Below the highest order a(g) is the number of
+    different words before g, not of g (Kneser & Ney 1995); where g begins with BOS, before which there is no word, it
+    is that of g (Heafield et al. 2013). BOS itself is never predicted, and has the share gamma / V alone.
+
+    Args:
+        ids: the tokens of all sentences, one after the other, without BOS and EOS.
+        lengths: ``[sentences]``.
+        order: n.
+        vocab_size: V.
+
+    Returns:
+        The probabilities of words ``[vocab_size]`` without context, and the n-grams of the orders 2 to ``order``.
+    """
+    levels = _count(ids, lengths, order, vocab_size)
+    adjusted = [torch.bincount(levels[0].suffixes, minlength=vocab_size)]
+    for level, above in pairwise(levels):
+        before = torch.bincount(above.suffixes, minlength=level.words.shape[0])
+        adjusted.append(torch.where(level.initial, level.counts, before))
+    adjusted.append(levels[-1].counts)
+    words, (left_over,) = _discount(1, adjusted[0], torch.zeros_like(adjusted[0]), 1)
+    return words + left_over / vocab_size, [
+        NGrams(level.contexts, level.words, *_discount(number, a, level.contexts, below.shape[0]))
+        for number, (level, (below, a)) in enumerate(zip(levels, pairwise(adjusted), strict=True), start=2)
+    ]
+
+
+def _count(ids: Tensor, lengths: Tensor, order: int, vocab_size: int) -> list[_Counts]:
+    """The n-grams of the orders 2 to ``order``; those of order 1 are the words by their ids."""
+    ends = (lengths + 2).cumsum(0)  # with BOS and EOS
+    tokens = torch.full((int(ends[-1]),), -1)
+    tokens[ends - lengths - 2], tokens[ends - 1] = BOS, EOS
+    tokens[tokens == -1] = ids
+    places = torch.arange(tokens.shape[0]) - (ends - lengths - 2).repeat_interleave(lengths + 2)  # in the sentence
+    numbers, levels = tokens, []  # of the n-gram that ends at each token
+    for length in range(2, order + 1):
+        at = (places >= length - 1).nonzero()[:, 0]
+        keys = numbers[at - 1] * vocab_size + tokens[at]
+        unique, own, counts = keys.unique(return_inverse=True, return_counts=True)
+        last = torch.empty_like(unique).scatter_(0, own, at)  # the token that ends one occurrence of each
+        contexts, words = unique // vocab_size, unique % vocab_size
+        levels.append(_Counts(contexts, words, numbers[last], counts, places[last] == length - 1))
+        numbers = torch.full_like(tokens, -1).scatter_(0, at, own)
+    return levels
+
+
+def _discount(order: int, a: Tensor, contexts: Tensor, num_contexts: int) -> tuple[Tensor, Tensor]:
+    """The u of each n-gram and gamma of each context, from the counts ``a``."""
+    discounts = torch.tensor([0.0, *_discounts(order, a)], dtype=torch.float64)[a.clamp(max=3)]
+    total, left_over = (torch.bincount(contexts, weights=x, minlength=num_contexts) for x in (a.double(), discounts))
+    backoffs = torch.where(total > 0, left_over / total.clamp(min=1), 1)
+    return (a - discounts) / total.clamp(min=1)[contexts], backoffs
+
+
+def _discounts(order: int, a: Tensor) -> tuple[float, ...]:
+    """D_1, D_2 and D_3+ of an order: D_i = i - (i + 1) Y n_{i+1} / n_i, Y = n_1 / (n_1 + 2 n_2)."""
+    n = torch.bincount(a.clamp(max=5), minlength=6).tolist()
+    if all(n[1:5]):
+        y = n[1] / (n[1] + 2 * n[2])
+        found = tuple(i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))
+        if all(0 < discount <= i for i, discount in enumerate(found, start=1)):
+            return found
+    log.info("too few %d-grams to estimate their discounts, taken as %g, %g and %g", order, *_FALLBACK)
+    return _FALLBACK
