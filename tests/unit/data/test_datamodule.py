@@ -275,3 +275,13 @@ def test_a_pair_of_a_later_corpus_is_named_by_its_own_file(tmp_path: Path) -> No
     tgt.write_text("hund\nhund\n")
     with pytest.raises(CorpusError, match=rf"{src}:2 has 241 tokens"):
         data.train_dataloader()
+
+
+def test_the_targets_of_training_are_those_of_its_pairs(tmp_path: Path) -> None:
+    data = make(tmp_path, max_length=20)
+    ids, lengths = data.training_targets()
+    pairs = data.prepared.dataset("train")
+    longest = [max(len(side[i]) for side in (pairs.src, pairs.tgt)) for i in range(len(pairs))]
+    expected = [pairs.tgt[i].tolist() for i, tokens in enumerate(longest) if tokens < 20]  # EOS counts
+    assert 0 < len(expected) < len(pairs)
+    assert [sentence.tolist() for sentence in ids.split(lengths.tolist())] == expected
