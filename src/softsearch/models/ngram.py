@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import CountedDecoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.kneser_ney import NGrams, kneser_ney
@@ -121,7 +122,7 @@ class NGramDecoder(CountedDecoder):
     sentence begins with one BOS, before which there is no context.
 
     Raises:
-        ConfigError: the encoder reads the source.
+        ConfigError: the encoder reads the source, or there is another output layer.
     """
 
     output_projection: NGramTables
@@ -131,6 +132,11 @@ class NGramDecoder(CountedDecoder):
     ) -> None:
         super().__init__(embeddings, dropout=0.0)
         encoder.check_unread("NGramDecoder")
+        if embeddings.output_layer is not None:
+            raise ConfigError(
+                "model.embeddings.output_layer is set, but NGramDecoder has counts in place of an output layer; set "
+                "loss=cross_entropy, or choose another decoder"
+            )
         self.output_projection = NGramTables(order, self.embedding.num_embeddings)
         self.embedding = None  # type: ignore[assignment]  # tokens are read as ids
 
