@@ -21,6 +21,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "rnn": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "lstm": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "gru": [["bidirectional=false"], ["reset=after"], [*UNEQUAL, "num_layers=3"]],
+    "input_forget": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "sutskever2014": [UNEQUAL],
     "rnnlm": [["decoder.cell=gru"], ["decoder.cell=rnn", *UNEQUAL]],
     "feed_forward_lm": [
@@ -49,6 +50,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["decoder.cell=rnn"],
         [FACTORED],
         [FACTORED, *UNEQUAL, "embeddings.output_layer.num_classes=7"],
+        ["encoder.cell=input_forget", "decoder.cell=input_forget"],
     ],
     "sennrich_lecture": [
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
@@ -74,6 +76,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "luong2015": [
         [*UNEQUAL, "decoder.window=local-p"],
         ["encoder.cell=gru", "decoder.cell=gru"],
+        ["encoder.cell=input_forget", "decoder.cell=input_forget"],
         ["encoder.hidden_dim=4", "encoder.bidirectional=true"],
         ["decoder.score=location"],
         ["decoder.score=location", "decoder.input_feeding=false"],

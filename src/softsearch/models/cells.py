@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from softsearch.models.layers import xavier
 
 State = tuple[Tensor, ...]
-Kind = Literal["rnn", "lstm", "gru"]
+Kind = Literal["rnn", "lstm", "gru", "input_forget"]
 Reset = Literal["before", "after"]
 
 
@@ -30,8 +30,14 @@ class Cell(nn.Module):
         self.hidden_dim = hidden_dim
         self.input_projection = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
 
-    def forward(self, x: Tensor, state: State) -> State:
-        """``x`` is :attr:`input_projection` of the input, ``[..., blocks * hidden_dim]``; returns the next state."""
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+        """Returns the next state.
+
+        Args:
+            x: :attr:`input_projection` of the input, ``[..., batch, blocks * hidden_dim]``.
+            state: ``[..., batch, hidden_dim]`` each.
+            real: ``[..., batch, 1]``, 0 where the state must stay as it is and 1 elsewhere; None: 1 everywhere.
+        """
         raise NotImplementedError
 
     def start_from(self, h: Tensor) -> State:
@@ -60,10 +66,10 @@ class ElmanCell(Cell):
         super().__init__(input_dim, hidden_dim, blocks=1)
         self.recurrent_weight = _recurrent(hidden_dim, 1)
 
-    def forward(self, x: Tensor, state: State) -> State:
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
-        return (torch.tanh(x + h @ self.recurrent_weight).to(h.dtype),)
+        return _where(real, (torch.tanh(x + h @ self.recurrent_weight).to(h.dtype),), state)
 
 
 class LSTMCell(Cell):
@@ -80,17 +86,36 @@ class LSTMCell(Cell):
         self.recurrent_weight = _recurrent(hidden_dim, 4)
         nn.init.ones_(self.input_projection.bias.data[hidden_dim : 2 * hidden_dim])
 
-    def forward(self, x: Tensor, state: State) -> State:
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """See :class:`Cell`; the state is (h, c)."""
         h, c = state
         gates, candidate = (x + h @ self.recurrent_weight).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f, o = torch.sigmoid(gates).to(c.dtype).chunk(3, dim=-1)
         c = f * c + i * torch.tanh(candidate)
-        return o * torch.tanh(c), c
+        return _where(real, (o * torch.tanh(c), c), state)
 
     def kernel_weights(self) -> list[Tensor]:
         """See :class:`Cell`; PyTorch's order is i, f, g, o."""
         return self.weights_in_order(0, 1, 3, 2)
+
+
+class InputForgetCell(Cell):
+    """An LSTM whose output is its memory: an input and a forget gate, no output gate, nothing beside h.
+
+    i, f = sigmoid(W x + U h + b) each, g = tanh(W x + U h + b), h' = f * h + i * g. Nothing bounds h, so that the
+    forget gate's bias does not start at 1 as that of :class:`LSTMCell`.
+    """
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=3)  # i, f, g
+        self.recurrent_weight = _recurrent(hidden_dim, 3)
+
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+        """See :class:`Cell`; the state is (h,)."""
+        (h,) = state
+        gates, candidate = (x + h @ self.recurrent_weight).split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
+        i, f = torch.sigmoid(gates).to(h.dtype).chunk(2, dim=-1)
+        return _where(real, (f * h + i * torch.tanh(candidate),), state)
 
 
 class GRUCell(Cell):
@@ -111,10 +136,10 @@ class GRUCell(Cell):
         self.reset = reset
         self.recurrent_candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
 
-    def forward(self, x: Tensor, state: State) -> State:
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         gates, candidate = self.recurrent_gate_weight, self.recurrent_candidate_weight
-        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias),)
+        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias, real),)
 
     def weights(self) -> tuple[Tensor, ...]:
         """See :class:`Cell`; the bias of the state is b_U."""
@@ -151,7 +176,14 @@ def make_cell(kind: Kind, input_dim: int, hidden_dim: int, *, reset: Reset = "be
     """A cell by its name; ``reset`` is the GRU's."""
     if kind == "gru":
         return GRUCell(input_dim, hidden_dim, reset=reset)
-    return {"rnn": ElmanCell, "lstm": LSTMCell}[kind](input_dim, hidden_dim)
+    return {"rnn": ElmanCell, "lstm": LSTMCell, "input_forget": InputForgetCell}[kind](input_dim, hidden_dim)
+
+
+def _where(real: Tensor | None, after: State, before: State) -> State:
+    """``after`` where ``real`` is 1, ``before`` where it is 0."""
+    if real is None:
+        return after
+    return tuple(torch.where(real > 0, new, old) for new, old in zip(after, before, strict=True))
 
 
 def _recurrent(hidden_dim: int, blocks: int) -> nn.Parameter:

@@ -4,10 +4,13 @@ from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, Reset, State, gru, make_cell
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, Reset, State, make_cell
 from softsearch.models.interface import FinalState
+
+_KERNELS: dict[type[Cell], Any] = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}
 
 
 class RecurrenceOutput(NamedTuple):
@@ -17,8 +20,27 @@ class RecurrenceOutput(NamedTuple):
     final: FinalState
 
 
+class Loop(nn.Module):
+    """A cell over time; a module, so that the cell can be called with other weights."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, inputs: Tensor, state: State, real: Tensor | None) -> tuple[Tensor, State]:
+        """The outputs h of all steps, and the last state; see :class:`Cell`, with time on a first axis."""
+        reals = [None] * len(inputs) if real is None else real.unbind(0)
+        outputs = []
+        for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
+            state = self.cell(step_input, state, step_real)
+            outputs.append(state[0])
+        return torch.stack(outputs), state
+
+
 class Recurrence(nn.Module):
     """One layer, ``hidden_dim`` units in each direction: PyTorch's kernels where they compute the cell, else a loop."""
+
+    loop: type[Loop] = Loop  # the export has another
 
     def __init__(
         self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, reset: Reset = "before"
@@ -39,32 +61,36 @@ class Recurrence(nn.Module):
         the state before the first token of a layer with one direction, zeros by default.
         """
         cell = self.forward_cell
-        loops = isinstance(cell, GRUCell) and cell.reset == "before"
+        loops = type(cell) not in _KERNELS or (isinstance(cell, GRUCell) and cell.reset == "before")
         return self._loop(x, mask, initial) if loops else self._kernel(x, mask, initial)
 
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
-        """The GRU whose reset gate acts before the product; both directions in one loop."""
-        cells = cast(list[GRUCell], self.cells)
-        gates = torch.stack([cell.recurrent_gate_weight for cell in cells])
-        candidate = torch.stack([cell.recurrent_candidate_weight for cell in cells])
-        x = x.transpose(0, 1)  # [len, batch, input_dim]
+        """Both directions in one loop: the first direction's cell, with the weights of both on a new first axis."""
+        cells, x = self.cells, x.transpose(0, 1)  # [len, batch, input_dim]
         products = [cell.input_projection(x) for cell in cells]
-        inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, 3 * hidden_dim]
-        h = gates.new_zeros(len(cells), x.shape[1], cells[0].hidden_dim) if initial is None else initial[0][None]
-        reals: list[Tensor | None] = [None] * len(x)
+        inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, blocks * hidden_dim]
+        named = [dict(cell.named_parameters()) for cell in cells]
+        weights = {
+            f"cell.{name}": torch.stack([p[name] if p[name].dim() > 1 else p[name][None] for p in named])
+            for name in named[0]
+            if not name.startswith("input_projection.")
+        }
+        if initial is None:
+            zeros = named[0]["input_projection.bias"].new_zeros(len(cells), x.shape[1], cells[0].hidden_dim)
+            initial = (zeros,) * cells[0].num_states
+        else:
+            initial = tuple(s[None] for s in initial)
+        real = None
         if mask is not None:
-            real = mask.T[..., None].to(inputs.dtype)
-            reals = list(torch.stack(_in_own_time([real] * len(cells)), dim=1).unbind(0))
-        states = []
-        for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
-            h = gru(step_input, h, gates, candidate, mask=step_real)
-            states.append(h)
-        directions = _in_own_time(list(torch.stack(states).unbind(1)))  # [len, batch, hidden_dim] each
-        return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), FinalState(*((last,) for last in h)))
+            real = torch.stack(_in_own_time([mask.T[..., None].to(inputs.dtype)] * len(cells)), dim=1)
+        states, last = functional_call(self.loop(cells[0]), weights, (inputs, initial, real))
+        directions = _in_own_time(list(states.unbind(1)))  # [len, batch, hidden_dim] each
+        final = FinalState(*zip(*(s.unbind(0) for s in last), strict=True))
+        return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), final)
 
     def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         cells, cell = self.cells, self.forward_cell
-        kernel: Any = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}[type(cell)]
+        kernel = _KERNELS[type(cell)]
         # In full precision under autocast too: a kernel keeps the state in the dtype of its products.
         with torch.autocast(x.device.type, enabled=False):
             weights = [weight for c in cells for weight in c.kernel_weights()]

@@ -70,6 +70,14 @@ def lstm(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
     return o * np.tanh(c), c
 
 
+def input_forget(w: Weights, x: Array, h: Array) -> Array:
+    """h' = f * h + i * g, where i and f are gates; ``x`` is W x + b for i, f and g."""
+    x_i, x_f, x_g = np.split(x, 3)
+    U_i, U_f, U_g = transposed(w["recurrent_weight"], 3)
+    i, f = sigmoid(x_i + U_i @ h), sigmoid(x_f + U_f @ h)
+    return np.asarray(f * h + i * np.tanh(x_g + U_g @ h))
+
+
 def gru_before(w: Weights, x: Array, h: Array) -> Array:
     """Cho et al. 2014, equations 5 to 8, with z as in Bahdanau et al. 2015, appendix A.1.1; ``x`` is W x + b."""
     x_z, x_r, x_h = np.split(x, 3)
@@ -97,6 +105,8 @@ def cell(w: Weights, options: Options, x: Array, state: State) -> State:
         return (elman(w, x, *state),)
     if options["cell"] == "lstm":
         return lstm(w, x, *state)
+    if options["cell"] == "input_forget":
+        return (input_forget(w, x, *state),)
     gru = gru_before if options.get("reset", "before") == "before" else gru_after
     return (gru(w, x, *state),)
 

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.models.cells import Cell, ElmanCell, GRUCell, LSTMCell, Reset, gru, make_cell
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset, gru, make_cell
 
 Array = NDArray[np.float64]
 BATCH, INPUT, HIDDEN = 3, 4, 5
@@ -62,6 +62,17 @@ def paper_gru(cell: GRUCell, x: Array, h: Array) -> Array:
     return new
 
 
+def paper_input_forget(cell: InputForgetCell, x: Array, h: Array) -> Array:
+    """An LSTM without an output gate whose output is its memory."""
+    (W_i, U_i, b_i), (W_f, U_f, b_f), (W_g, U_g, b_g) = blocks(cell, cell.recurrent_weight, 3)
+    new = np.empty_like(h)
+    for row in range(len(h)):
+        i = sigmoid(W_i @ x[row] + U_i @ h[row] + b_i)
+        f = sigmoid(W_f @ x[row] + U_f @ h[row] + b_f)
+        new[row] = f * h[row] + i * np.tanh(W_g @ x[row] + U_g @ h[row] + b_g)
+    return new
+
+
 def make(kind: Any, reset: Reset = "before") -> Any:
     torch.manual_seed(0)
     cell = make_cell(kind, INPUT, HIDDEN, reset=reset).double()
@@ -101,6 +112,12 @@ def test_lstm_equals_the_paper(x: Tensor, h: Tensor, c: Tensor) -> None:
     found = cell(cell.input_projection(x), (h, c))
     for one, other in zip(found, paper_lstm(cell, x.numpy(), h.numpy(), c.numpy()), strict=True):
         np.testing.assert_allclose(one.detach().numpy(), other, atol=1e-12)
+
+
+def test_input_forget_equals_its_equations(x: Tensor, h: Tensor) -> None:
+    cell = make("input_forget")
+    (found,) = cell(cell.input_projection(x), (h,))
+    np.testing.assert_allclose(found.detach().numpy(), paper_input_forget(cell, x.numpy(), h.numpy()), atol=1e-12)
 
 
 @pytest.mark.parametrize("reset", ["before", "after"])
@@ -184,7 +201,8 @@ def lstm_backward(cell: LSTMCell, x: Array, h: Array, c: Array, dh: Array, dc: A
 
 
 @pytest.mark.parametrize(
-    ("kind", "reset"), [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after")]
+    ("kind", "reset"),
+    [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after"), ("input_forget", "before")],
 )
 def test_gradients(kind: Any, reset: Reset) -> None:
     cell = make(kind, reset)
@@ -209,6 +227,17 @@ def test_mask_holds_the_state(x: Tensor, h: Tensor) -> None:
     assert torch.equal(found[[0, 2]], moved[[0, 2]])
 
 
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "input_forget"])
+def test_every_cell_holds_its_state(kind: Any, x: Tensor) -> None:
+    cell = make(kind)
+    state = tuple(normal(BATCH, HIDDEN, seed=seed) for seed in range(cell.num_states))
+    held = cell(cell.input_projection(x), state, torch.tensor([[1.0], [0.0], [1.0]]))
+    moved = cell(cell.input_projection(x), state)
+    for found, before, after in zip(held, state, moved, strict=True):
+        assert torch.equal(found[1], before[1])
+        assert torch.equal(found[[0, 2]], after[[0, 2]])
+
+
 def test_stacked_cells_run_apart(x: Tensor, h: Tensor) -> None:
     cell, other = make("gru"), GRUCell(INPUT, HIDDEN).double()
     stacked = gru(
@@ -221,7 +250,7 @@ def test_stacked_cells_run_apart(x: Tensor, h: Tensor) -> None:
     torch.testing.assert_close(stacked, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "input_forget"])
 def test_the_state_keeps_its_precision_under_autocast(kind: Any) -> None:
     cell = make(kind).float()
     state = tuple(torch.zeros(BATCH, HIDDEN) for _ in range(cell.num_states))

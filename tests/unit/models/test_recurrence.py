@@ -11,7 +11,7 @@ from softsearch.models.recurrence import Recurrence
 
 LENGTHS = (4, 2, 5)
 INPUT, HIDDEN = 3, 4
-KINDS = [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after")]
+KINDS = [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after"), ("input_forget", "before")]
 
 
 def normal(*shape: int, seed: int) -> Tensor:
