@@ -30,10 +30,12 @@ SMALL = {
     "location_half_width": 2,
     "d_ff": 12,
     "num_layers": 2,
+    "transition_depth": 3,
     "num_heads": 2,
     "dropout": 0.0,
     "filters": [3, 4, 5],
     "stride": 2,
+    "recurrent_dropout": 0.0,
 }
 LUONG = [  # besides what its yaml says
     ["decoder.score=dot"],

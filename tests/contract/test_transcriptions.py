@@ -65,6 +65,8 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     ],
     "nematus": [
         ["+decoder.attention=hybrid", "+decoder.location_half_width=2"],
+        ["+encoder.layer_norm=true", "+decoder.layer_norm=true"],
+        ["+decoder.transition_depth=5", "decoder.reset=before", "+decoder.recurrent_dropout=0.3"],
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
         ["encoder.reset=before", "decoder.reset=before"],
         ["encoder.cell=lstm", "encoder.bidirectional=false"],
@@ -123,6 +125,10 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     ],
     "transformer_rnn": [["embeddings.tie=none", *DECODER, "decoder.output_dim=7"]],
 }
+NORMS, DEEP = "+layer_norm=true", "+transition_depth=4"
+for _name in ("rnn", "lstm", "gru", "input_forget"):
+    VARIANTS[_name] += [[NORMS], [DEEP], [NORMS, DEEP, *UNEQUAL]]
+VARIANTS["gru"] += [[NORMS, DEEP, "reset=after"], [DEEP, "reset=after"]]
 NAMES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 
 

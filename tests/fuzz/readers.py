@@ -113,10 +113,22 @@ def read_graph(data: bytes) -> None:
     assert not model.training_info
     assert not any(opset.domain for opset in model.opset_import)
     graph = model.graph
+    assert_plain(graph)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                assert (node.op_type, node.input[-1]) == ("Scan", "src_tokens")
+                assert "src_tokens" in {value.name for value in graph.input}
+                assert_plain(attribute.g)
+                assert not any(a.HasField("g") for inner in attribute.g.node for a in inner.attribute)
+
+
+def assert_plain(graph: onnx.GraphProto) -> None:
+    """It holds no other libraries' operators, no list of graphs and no constants that are not in it."""
     assert not graph.sparse_initializer
     attributes = [attribute for node in graph.node for attribute in node.attribute]
     assert not any(node.domain for node in graph.node)
-    assert not any(a.HasField("g") or a.HasField("sparse_tensor") or a.graphs or a.sparse_tensors for a in attributes)
+    assert not any(a.HasField("sparse_tensor") or a.graphs or a.sparse_tensors for a in attributes)
     in_nodes = chain.from_iterable([*([a.t] if a.HasField("t") else []), *a.tensors] for a in attributes)
     for tensor in (*graph.initializer, *in_nodes):
         assert not tensor.external_data

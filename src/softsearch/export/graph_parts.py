@@ -74,12 +74,21 @@ def quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
+def inputs_of(node: NodeProto) -> set[str]:
+    """The values that an operator reads, also from inside of its graphs."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        if attribute.type == AttributeProto.GRAPH:
+            names = names.union(*map(inputs_of, attribute.g.node))
+    return names
+
+
 def needed(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> list[NodeProto]:
     """The operators, in order, that contribute to some values."""
     wanted, kept = set(outputs), []
     for node in reversed(list(nodes)):
         if wanted & set(node.output):
-            wanted.update(node.input)
+            wanted |= inputs_of(node)
             kept.append(node)
     return kept[::-1]
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from softsearch.export.additive_attention import project_annotations
 from softsearch.export.graph_parts import quiet
-from softsearch.export.recurrences import OPSET, OnnxRecurrence
+from softsearch.export.recurrences import OPSET, bound_scans, make_exportable
 from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
 from softsearch.export.transformer_step import LOWEST, SlotsStep, transformer_step
@@ -79,7 +79,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     step = _export_step(_StepGraph(model, step_module, missing), example, shortlist=shortlist)
     for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one
         if isinstance(module, Recurrence):
-            model.set_submodule(name, OnnxRecurrence(module))
+            model.set_submodule(name, make_exportable(module))
     # The tracer takes an axis of a dynamic size to be longer than 1, unlike the graph's operators, and this gives
     # positions such a size.
     axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}
@@ -89,6 +89,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
         [*example.memory_names, *example.cache_names, *example.slot_names],
     )
     _drop(encoder.graph.output, set(example.memory_names) - {value.name for value in step.graph.input})
+    bound_scans(encoder.graph, "src_tokens")
     share_embedding(encoder.graph, step.graph)
     return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
 
@@ -243,7 +244,7 @@ def _export(
     module: nn.Module, inputs: dict[str, Any], outputs: list[str], input_names: list[str] | None = None
 ) -> onnx.ModelProto:
     """Exports a module from an example and the dynamic axes of each argument, which may hold several inputs."""
-    with quiet(), warnings.catch_warnings():
+    with quiet(), warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # of the exporter's own use of its libraries; parity is what counts
         program = torch.onnx.export(
             module.eval(),
@@ -257,9 +258,18 @@ def _export(
         )
     assert program is not None
     model = program.model_proto
-    for part in (*model.graph.node, *model.graph.value_info):
-        del part.metadata_props[:]  # stack traces, with paths of this machine
+    _drop_metadata(model.graph)
     return model
+
+
+def _drop_metadata(graph: onnx.GraphProto) -> None:
+    """Drops stack traces, with paths of this machine."""
+    for part in (*graph.node, *graph.value_info):
+        del part.metadata_props[:]
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _drop_metadata(attribute.g)
 
 
 def _drop(values: Any, names: set[str]) -> None:

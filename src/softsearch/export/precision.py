@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import onnx
+from onnx import TensorProto
+from onnx.helper import make_node
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
 
 from softsearch.errors import ConfigError
@@ -87,11 +89,30 @@ def with_graphs(bundle: Bundle, graphs: dict[str, bytes]) -> Bundle:
 
 
 def _float16(graph: bytes) -> bytes:
-    """A float32 graph in float16: weights, computation and states, with float32 for what the search reads."""
+    """A float32 graph in float16: weights, computation and states, with float32 for what the search reads.
+
+    A graph that scans gives float16 alone: ONNX Runtime 1.31 ends the process as it loads one in float16.
+    """
+    model = onnx.load_from_string(graph)
+    if any(node.op_type == "Scan" for node in model.graph.node):
+        _give_float16(model.graph)
+        return bytes(model.SerializeToString())
     model = convert_float_to_float16(
-        onnx.load_from_string(graph),
+        model,
         max_finite_val=_HIDDEN,
         keep_io_types=_FLOAT32,
         op_block_list=_FLOAT32_OPERATORS,
     )
     return bytes(model.SerializeToString())
+
+
+def _give_float16(graph: onnx.GraphProto) -> None:
+    """Converts the outputs, and nothing else."""
+    outputs = [value for value in graph.output if value.type.tensor_type.elem_type == TensorProto.FLOAT]
+    new_names = {value.name: f"{value.name}.float32" for value in outputs}
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [new_names.get(name, name) for name in names]
+    for value in outputs:
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+        graph.node.append(make_node("Cast", [new_names[value.name]], [value.name], to=TensorProto.FLOAT16))

@@ -7,8 +7,8 @@ for each row.
 
 The operators stay standard ONNX: ``QuantizeLinear`` and ``DequantizeLinear`` around ``MatMul`` and ``Gemm``, which ONNX
 Runtime replaces by its integer kernels as it loads the graph. Float32 stay: products of two activations (attention) and
-with vectors, convolutions, and the operators ``RNN``, ``GRU`` and ``LSTM`` of recurrent encoders, which have no integer
-form in ONNX. The step of a recurrent decoder is made of plain products.
+with vectors, convolutions, and the operators ``RNN``, ``GRU``, ``LSTM`` and ``Scan`` of recurrent encoders, which have
+no integer form in ONNX. The step of a recurrent decoder is made of plain products.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, numpy_helper
 from onnx.helper import make_node
 
-from softsearch.export.graph_parts import needed
+from softsearch.export.graph_parts import inputs_of, needed
 
 LEVELS = 255  # between the lowest and the highest of 8 bits
 _MOST = 127  # of an int8 weight: without -128, 0 is in the middle
@@ -57,7 +57,7 @@ def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
     del proto.node[:]
     all_nodes = chain.from_iterable(replaced.get(node.output[0], [node]) for node in nodes)
     proto.node.extend(needed(all_nodes, [value.name for value in proto.output]))
-    used = {name for node in proto.node for name in node.input}
+    used = {name for node in proto.node for name in inputs_of(node)}
     constants = [tensor for tensor in (*proto.initializer, *integers.constants.values()) if tensor.name in used]
     del proto.initializer[:]
     proto.initializer.extend(constants)

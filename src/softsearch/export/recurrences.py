@@ -1,4 +1,7 @@
-"""ONNX operators RNN, LSTM and GRU for a recurrent layer: exporting a loop over time would fix the number of tokens.
+"""Recurrent layers in an exported graph, where a loop in Python would fix the number of tokens.
+
+Cells by themselves are ONNX's operators RNN, LSTM and GRU. Those with norms or further transitions are a ``Scan`` of
+the cell's step, in which the runtime allows no more than one round for each token: see :func:`bound_scans`.
 
 The GRU's ``linear_before_reset`` is 0 where the reset gate acts before the product and 1 where it acts after. ONNX lets
 z weight the old state where our cells let it weight the candidate, hence its negated weights: sigmoid(-a) = 1 -
@@ -10,12 +13,15 @@ instead of its tanh: the operator's third activation, which is the identity as `
 
 from typing import Any
 
+import onnx
 import torch
+from onnx import helper
 from torch import Tensor, nn
+from torch._higher_order_ops.scan import scan
 
-from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, State
 from softsearch.models.interface import FinalState
-from softsearch.models.recurrence import Recurrence, RecurrenceOutput
+from softsearch.models.recurrence import Loop, Recurrence, RecurrenceOutput
 
 OPSET = 20
 _OPERATORS = {
@@ -27,12 +33,61 @@ _OPERATORS = {
 _OPEN = 100.0  # whose sigmoid is 1 in single precision
 
 
+def make_exportable(layer: Recurrence) -> nn.Module:
+    """The layer from zero states with a loop that can be exported; the layer itself must not be used afterwards."""
+    return OnnxRecurrence(layer) if layer.forward_cell.is_plain else _ScannedRecurrence(layer)
+
+
+def bound_scans(graph: onnx.GraphProto, tokens: str) -> None:
+    """Makes every ``Scan`` also scan the graph's input of tokens, ``[sentences, src_len]``, of which it reads nothing.
+
+    ONNX Runtime refuses scans of unequal lengths, so that :mod:`softsearch.runtime.graph_check` can see how long they
+    run.
+    """
+    for node in (node for node in graph.node if node.op_type == "Scan"):
+        attributes = {attribute.name: attribute for attribute in node.attribute}
+        count = attributes["num_scan_inputs"].i
+        attributes["num_scan_inputs"].i = count + 1
+        attributes["scan_input_directions"].ints.append(0)
+        node.attribute.append(helper.make_attribute("scan_input_axes", [0] * count + [1]))
+        body = attributes["body"].g
+        body.input.append(helper.make_tensor_value_info(f"{body.name}_token", onnx.TensorProto.INT64, None))
+        node.input.append(tokens)
+
+
+class _ScanLoop(Loop):
+    def forward(self, inputs: Tensor, state: State, real: Tensor | None) -> tuple[Tensor, State]:
+        """See :class:`Loop`."""
+
+        def step(before: State, now: tuple[Tensor, Tensor]) -> tuple[State, Tensor]:
+            after = self.cell.advance(now[0], before, now[1])
+            return after, after[0].clone()  # no two outputs may be the same memory
+
+        last, states = scan(step, state, (inputs, real))
+        return states, last
+
+
+class _ScannedRecurrence(Recurrence):
+    loop = _ScanLoop
+
+    def __init__(self, original: Recurrence) -> None:
+        nn.Module.__init__(self)
+        self.forward_cell, self.backward_cell = original.forward_cell, original.backward_cell
+        self.names, weights = zip(*original.loop_weights().items(), strict=True)
+        self.weights = nn.ParameterList(nn.Parameter(w.detach(), requires_grad=False) for w in weights)
+
+    def loop_weights(self) -> dict[str, Tensor]:
+        """See :class:`Recurrence`: stacked already, so that the graph does not do it at each run."""
+        return dict(zip(self.names, self.weights, strict=True))
+
+
 class OnnxRecurrence(nn.Module):
     """A :class:`Recurrence` from zero states whose loop over time is one operator; it can only be exported."""
 
     def __init__(self, original: Recurrence) -> None:
         super().__init__()
         cell, cells = original.forward_cell, original.cells
+        self.forward_cell = cell  # for a decoder's first state
         self.operator, self.num_states = _OPERATORS[type(cell)], cell.num_states
         self.attributes: dict[str, Any] = {
             "hidden_size": cell.hidden_dim,

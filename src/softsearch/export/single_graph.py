@@ -18,7 +18,7 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from softsearch.errors import ConfigError
 from softsearch.export import search_graph
-from softsearch.export.graph_parts import Parts, needed
+from softsearch.export.graph_parts import Parts, inputs_of, needed
 from softsearch.export.recurrences import OPSET
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.options import Strategy
@@ -113,9 +113,9 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
         names |= {name: f"trace/{name}" for name in ("writers", "written")}
         after += parts.function(search_graph.trace_attention, names, results)
     body = loop.attribute[0].g
-    read = {name for node in (*body.node, loop, *after) for name in node.input}
+    read = {name for node in (*body.node, loop, *after) for name in inputs_of(node)}
     nodes = [*needed([*before, *encode], read), loop, *after]
-    read |= {name for node in nodes for name in node.input}
+    read |= {name for node in nodes for name in inputs_of(node)}
     graph = helper.make_graph(
         nodes,
         "translate",

@@ -4,45 +4,122 @@ A state is a tuple of tensors, the output h first. Under autocast the products a
 small changes would be rounded away.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from softsearch.models.layers import xavier
+from softsearch.models.layers import Dropout, xavier
 
 State = tuple[Tensor, ...]
 Kind = Literal["rnn", "lstm", "gru", "input_forget"]
 Reset = Literal["before", "after"]
 
 
+class Norm(nn.LayerNorm):
+    """Layer normalisation (Ba et al. 2016, arXiv:1607.06450), also with the weights of several on a leading axis."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalises the last axis."""
+        if self.weight.dim() == 1:
+            return super().forward(x)
+        return functional.layer_norm(x, self.normalized_shape, eps=self.eps) * self.weight + self.bias
+
+
 class Cell(nn.Module):
     """A cell; its product with the input is computed for all steps at once.
 
-    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width.
+    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. What
+    :func:`make_cell` can add:
+
+    - Layer normalisation of W x + b and of U h, each by itself (Ba et al. 2016), ``norm_blocks``
+      vectors together.
+    - Dropout of h in all products with it (Gal & Ghahramani 2016, arXiv:1512.05287): one mask for all steps of a
+      sequence and all blocks. In training it is the last tensor of the state.
+    - Deep transitions (Pascanu et al. 2014; Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3): each step goes
+      through further cells, which read nothing but the state. Where W x + b was they have a bias alone.
     """
 
-    num_states: ClassVar[int] = 1  # tensors in a state
+    num_states: ClassVar[int] = 1  # tensors in a state, without the mask
+    input_projection: nn.Linear  # of a cell that reads an input
     recurrent_weight: nn.Parameter  # U of all blocks, transposed; the GRU has it in two parts
 
-    def __init__(self, input_dim: int, hidden_dim: int, *, blocks: int) -> None:
+    def __init__(
+        self,
+        input_dim: int | None,
+        hidden_dim: int,
+        *,
+        blocks: int,
+        norm_blocks: tuple[int, ...],
+        layer_norm: bool,
+    ) -> None:
         super().__init__()
         self.hidden_dim = hidden_dim
-        self.input_projection = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
+        if input_dim is None:
+            self.input_bias = nn.Parameter(torch.zeros(blocks * hidden_dim))
+        else:
+            self.input_projection = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
+        widths = [n * hidden_dim for n in norm_blocks] if layer_norm else []
+        self.input_norms = nn.ModuleList(Norm(width) for width in ([] if input_dim is None else widths))
+        self.state_norms = nn.ModuleList(Norm(width) for width in widths)
+        self.recurrent_dropout = Dropout(0.0)
+        self.transitions = nn.ModuleList()
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """Returns the next state.
 
         Args:
             x: :attr:`input_projection` of the input, ``[..., batch, blocks * hidden_dim]``.
-            state: ``[..., batch, hidden_dim]`` each.
+            state: ``[..., batch, hidden_dim]`` each, from :meth:`start_from` on.
             real: ``[..., batch, 1]``, 0 where the state must stay as it is and 1 elsewhere; None: 1 everywhere.
         """
+        return self.advance(self.normalized(x), state, real)
+
+    def normalized(self, x: Tensor) -> Tensor:
+        """What depends on the input alone, from :attr:`input_projection` of it."""
+        if not self.input_norms:
+            return x
+        norms = cast(list[Norm], list(self.input_norms))
+        parts = x.split([norm.normalized_shape[0] for norm in norms], dim=-1)
+        return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)], dim=-1)
+
+    def advance(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+        """:meth:`forward` from :meth:`normalized` of x."""
+        state, mask = state[: self.num_states], state[self.num_states :]
+        masks = mask[0].chunk(1 + len(self.transitions), dim=-1) if mask else (None,) * (1 + len(self.transitions))
+        state = self.update(x, state, real, masks[0])
+        for cell, keep in zip(cast(list[Cell], list(self.transitions)), masks[1:], strict=True):
+            state = cell.update(cell.input_bias, state, real, keep)
+        return (*state, *mask)
+
+    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
+        """The equations of the cell alone; its products with h have h * ``keep`` in its place."""
         raise NotImplementedError
 
-    def start_from(self, h: Tensor) -> State:
-        """The state before the first step with this ``h``; all else in it is zero."""
-        return (h,) + (torch.zeros_like(h),) * (self.num_states - 1)
+    def start_from(self, *state: Tensor) -> State:
+        """The state before the first step: h and perhaps more of it, else zeros; the mask of a sequence in training."""
+        h = state[0]
+        state += (torch.zeros_like(h),) * (self.num_states - len(state))
+        if not self.drops_state:
+            return state
+        return (*state, self.recurrent_dropout(h.new_ones(*h.shape[:-1], (1 + len(self.transitions)) * h.shape[-1])))
+
+    @property
+    def drops_state(self) -> bool:
+        """Whether :meth:`start_from` draws a mask."""
+        return self.training and self.recurrent_dropout.rate > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has neither norms nor further transitions, as the cells of other implementations."""
+        return not (self.state_norms or self.transitions)
+
+    def _product(self, h: Tensor, keep: Tensor | None) -> Tensor:
+        """U h of all blocks, of a cell whose blocks are normalised together."""
+        product = (h if keep is None else h * keep) @ self.recurrent_weight
+        return self.state_norms[0](product) if self.state_norms else product
 
     def weights(self) -> tuple[Tensor, ...]:
         """Weights of input and state, ``[blocks * hidden_dim, ...]``, and the biases of both."""
@@ -62,14 +139,14 @@ class Cell(nn.Module):
 class ElmanCell(Cell):
     """h' = tanh(W x + U h + b) (Elman 1990)."""
 
-    def __init__(self, input_dim: int, hidden_dim: int) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=1)
+    def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=1, norm_blocks=(1,), layer_norm=layer_norm)
         self.recurrent_weight = _recurrent(hidden_dim, 1)
 
-    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
-        return _where(real, (torch.tanh(x + h @ self.recurrent_weight).to(h.dtype),), state)
+        return _where(real, (torch.tanh(x + self._product(h, keep)).to(h.dtype),), state)
 
 
 class LSTMCell(Cell):
@@ -81,18 +158,20 @@ class LSTMCell(Cell):
 
     num_states = 2
 
-    def __init__(self, input_dim: int, hidden_dim: int) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=4)  # i, f, o, g
+    def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=4, norm_blocks=(4,), layer_norm=layer_norm)  # i, f, o, g
         self.recurrent_weight = _recurrent(hidden_dim, 4)
-        nn.init.ones_(self.input_projection.bias.data[hidden_dim : 2 * hidden_dim])
+        bias = self.input_bias if input_dim is None else self.input_projection.bias
+        nn.init.ones_(bias.data[hidden_dim : 2 * hidden_dim])
+        self.memory_norm = Norm(hidden_dim) if layer_norm else None  # as in Ba et al. 2016
 
-    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h, c)."""
         h, c = state
-        gates, candidate = (x + h @ self.recurrent_weight).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
+        gates, candidate = (x + self._product(h, keep)).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f, o = torch.sigmoid(gates).to(c.dtype).chunk(3, dim=-1)
         c = f * c + i * torch.tanh(candidate)
-        return _where(real, (o * torch.tanh(c), c), state)
+        return _where(real, (o * torch.tanh(c if self.memory_norm is None else self.memory_norm(c)), c), state)
 
     def kernel_weights(self) -> list[Tensor]:
         """See :class:`Cell`; PyTorch's order is i, f, g, o."""
@@ -106,14 +185,14 @@ class InputForgetCell(Cell):
     forget gate's bias does not start at 1 as that of :class:`LSTMCell`.
     """
 
-    def __init__(self, input_dim: int, hidden_dim: int) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=3)  # i, f, g
+    def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=3, norm_blocks=(3,), layer_norm=layer_norm)  # i, f, g
         self.recurrent_weight = _recurrent(hidden_dim, 3)
 
-    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
-        gates, candidate = (x + h @ self.recurrent_weight).split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
+        gates, candidate = (x + self._product(h, keep)).split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f = torch.sigmoid(gates).to(h.dtype).chunk(2, dim=-1)
         return _where(real, (f * h + i * torch.tanh(candidate),), state)
 
@@ -129,17 +208,20 @@ class GRUCell(Cell):
     2017 (arXiv:1703.04357), PyTorch and cuDNN; their z weights the old state, the same with z's weights negated.
     """
 
-    def __init__(self, input_dim: int, hidden_dim: int, *, reset: Reset = "before") -> None:
-        super().__init__(input_dim, hidden_dim, blocks=3)  # z, r, candidate
+    def __init__(
+        self, input_dim: int | None, hidden_dim: int, *, reset: Reset = "before", layer_norm: bool = False
+    ) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=3, norm_blocks=(2, 1), layer_norm=layer_norm)  # z, r, candidate
         self.recurrent_gate_weight = _recurrent(hidden_dim, 2)  # U_z, U_r
         self.recurrent_candidate_weight = _recurrent(hidden_dim, 1)  # U
         self.reset = reset
         self.recurrent_candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
 
-    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
+    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         gates, candidate = self.recurrent_gate_weight, self.recurrent_candidate_weight
-        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias, real),)
+        norms = cast(list[Norm], list(self.state_norms))
+        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias, real, keep, norms),)
 
     def weights(self) -> tuple[Tensor, ...]:
         """See :class:`Cell`; the bias of the state is b_U."""
@@ -156,27 +238,55 @@ class GRUCell(Cell):
 
 
 def gru(
-    x: Tensor, h: Tensor, gates: Tensor, candidate: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
+    x: Tensor,
+    h: Tensor,
+    gates: Tensor,
+    candidate: Tensor,
+    bias: Tensor | None = None,
+    mask: Tensor | None = None,
+    keep: Tensor | None = None,
+    norms: Sequence[Norm] = (),
 ) -> Tensor:
     """One step of :class:`GRUCell`, also for several cells stacked on the leading axes.
 
     ``x`` is W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``; ``h`` ``[..., batch, hidden]``; ``gates``
     U_z and U_r, ``[..., hidden, 2 * hidden]``; ``candidate`` U, ``[..., hidden, hidden]``; ``bias`` b_U of
-    ``reset=after``, and whatever else the reset gate multiplies; ``mask`` ``[..., batch, 1]``, 0 where h must stay.
+    ``reset=after``, and whatever else the reset gate multiplies; ``mask`` ``[..., batch, 1]``, 0 where h must stay;
+    ``keep`` a factor of h in the products; ``norms`` those of the products for the gates and for the candidate.
     """
     x_gates, x_candidate = x.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
-    z, r = torch.sigmoid(x_gates + h @ gates).chunk(2, dim=-1)
-    product = (r * h) @ candidate if bias is None else r * (h @ candidate + bias)
-    new = torch.tanh(x_candidate + product)
+    read = h if keep is None else h * keep
+    product = read @ gates
+    z, r = torch.sigmoid(x_gates + (norms[0](product) if norms else product)).chunk(2, dim=-1)
+    product = (r * read) @ candidate if bias is None else read @ candidate + bias
+    product = norms[1](product) if norms else product
+    new = torch.tanh(x_candidate + (product if bias is None else r * product))
     z = z if mask is None else z * mask
     return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
 
 
-def make_cell(kind: Kind, input_dim: int, hidden_dim: int, *, reset: Reset = "before") -> Cell:
-    """A cell by its name; ``reset`` is the GRU's."""
-    if kind == "gru":
-        return GRUCell(input_dim, hidden_dim, reset=reset)
-    return {"rnn": ElmanCell, "lstm": LSTMCell, "input_forget": InputForgetCell}[kind](input_dim, hidden_dim)
+def make_cell(
+    kind: Kind,
+    input_dim: int,
+    hidden_dim: int,
+    *,
+    reset: Reset = "before",
+    layer_norm: bool = False,
+    recurrent_dropout: float = 0.0,
+    transition_depth: int = 1,
+) -> Cell:
+    """A cell by its name, with what :class:`Cell` describes; ``reset`` is the GRU's."""
+
+    def make(input_dim: int | None) -> Cell:
+        if kind == "gru":
+            return GRUCell(input_dim, hidden_dim, reset=reset, layer_norm=layer_norm)
+        cls = {"rnn": ElmanCell, "lstm": LSTMCell, "input_forget": InputForgetCell}[kind]
+        return cls(input_dim, hidden_dim, layer_norm=layer_norm)
+
+    cell = make(input_dim)
+    cell.recurrent_dropout.rate = recurrent_dropout
+    cell.transitions.extend(make(None) for _ in range(transition_depth - 1))
+    return cell
 
 
 def _where(real: Tensor | None, after: State, before: State) -> State:

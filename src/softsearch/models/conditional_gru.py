@@ -1,15 +1,18 @@
 """The decoder of Nematus (Sennrich et al. 2017, arXiv:1703.04357), first of dl4mt: two GRUs with attention between."""
 
+from functools import partial
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention, AttentionKind
-from softsearch.models.cells import GRUCell, Reset, State
+from softsearch.models.cells import Reset, State, make_cell
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderDescription, EncoderOutput
+from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput
 from softsearch.models.layers import Projections, xavier
 from softsearch.models.rnnsearch import AttentionalDecoder, Look
-from softsearch.ranges import Rate, Size
+from softsearch.ranges import Range, Rate, Size
 
 
 class ConditionalGRUDecoder(AttentionalDecoder):
@@ -18,6 +21,10 @@ class ConditionalGRUDecoder(AttentionalDecoder):
     s_0 = tanh(W_init mean_i h_i); for each j: s'_j = GRU_1(E y_{j-1}, s_{j-1}), c_j by additive attention from s'_j,
     s_j = GRU_2(c_j, s'_j); t_j = tanh(W_t1 s_j + W_t2 E y_{j-1} + W_t3 c_j), p(y_j) = softmax(W_o t_j).
     There z weights the old state: :class:`GRUCell` with z's weights negated.
+
+    With a ``transition_depth`` of more than two, s_j goes through so many GRUs less two before it is read, which have
+    no input but it (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2). :class:`Cell` describes these, and
+    ``recurrent_dropout`` and ``layer_norm``, which are those of all GRUs.
 
     s' and s have ``hidden_dim`` units, t ``output_dim``. The paper's GRUs have ``reset=after``. ``attention`` and the
     ``location_`` options are those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
@@ -36,11 +43,15 @@ class ConditionalGRUDecoder(AttentionalDecoder):
         location_filters: Size = 10,
         location_half_width: Size = 5,
         dropout: Rate = 0.0,
+        recurrent_dropout: Rate = 0.0,
+        layer_norm: bool = False,
+        transition_depth: Annotated[int, Range(2, 1024)] = 2,
     ) -> None:
         super().__init__(embeddings, dropout)
         dim, memory_dim = embeddings.dim, encoder.output_dim
         self.initial_state_projection = nn.Linear(memory_dim, hidden_dim)
-        self.cell = GRUCell(dim, hidden_dim, reset=reset)  # GRU_1
+        gru = partial(make_cell, "gru", reset=reset, recurrent_dropout=recurrent_dropout, layer_norm=layer_norm)
+        self.cell = gru(dim, hidden_dim)  # GRU_1
         self.attention = AdditiveAttention(
             hidden_dim,
             memory_dim,
@@ -49,7 +60,7 @@ class ConditionalGRUDecoder(AttentionalDecoder):
             location_filters=location_filters,
             location_half_width=location_half_width,
         )
-        self.context_cell = GRUCell(memory_dim, hidden_dim, reset=reset)  # GRU_2
+        self.context_cell = gru(memory_dim, hidden_dim, transition_depth=transition_depth - 1)  # GRU_2, ...
         self.readout_projections = Projections(output_dim, state=hidden_dim, embedding=dim, context=memory_dim)
         self.readout_activation = torch.tanh
         self.output_projection = embeddings.make_output(output_dim, "output_dim")
@@ -60,8 +71,16 @@ class ConditionalGRUDecoder(AttentionalDecoder):
         real = encoded.mask[..., None].to(encoded.states.dtype)
         return (encoded.states * real).sum(1) / real.sum(1)
 
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """See :class:`AttentionalDecoder`; in training with the masks of both cells' dropout."""
+        state = super().init_state(encoded)
+        end = len(state.cache) - self.attention.reads_alignments
+        masks = self.context_cell.start_from(state.cache[0])[1:]
+        return state._replace(cache=state.cache[:end] + masks + state.cache[end:])
+
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
-        s = self.cell(cell_input, s)
-        context, alignments = look(s[0])
-        s = self.context_cell(self.context_cell.input_projection(context), s)
-        return s[0], context, alignments, s
+        masks = s[1:]  # of both cells, if any
+        (h, *_) = self.cell(cell_input, (s[0], *masks[:1]))
+        context, alignments = look(h)
+        (h, *_) = self.context_cell(self.context_cell.input_projection(context), (h, *masks[1:]))
+        return h, context, alignments, (h, *masks)

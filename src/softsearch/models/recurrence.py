@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, Reset, State, make_cell
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, State, make_cell
 from softsearch.models.interface import FinalState
 
 _KERNELS: dict[type[Cell], Any] = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}
@@ -28,26 +28,29 @@ class Loop(nn.Module):
         self.cell = cell
 
     def forward(self, inputs: Tensor, state: State, real: Tensor | None) -> tuple[Tensor, State]:
-        """The outputs h of all steps, and the last state; see :class:`Cell`, with time on a first axis."""
+        """The outputs h of all steps, and the last state; see :meth:`Cell.advance`, with time on a first axis."""
         reals = [None] * len(inputs) if real is None else real.unbind(0)
         outputs = []
         for step_input, step_real in zip(inputs.unbind(0), reals, strict=True):
-            state = self.cell(step_input, state, step_real)
+            state = self.cell.advance(step_input, state, step_real)
             outputs.append(state[0])
         return torch.stack(outputs), state
 
 
 class Recurrence(nn.Module):
-    """One layer, ``hidden_dim`` units in each direction: PyTorch's kernels where they compute the cell, else a loop."""
+    """One layer, ``hidden_dim`` units in each direction: PyTorch's kernels where they compute the cell, else a loop.
+
+    Other options are those of :func:`make_cell`.
+    """
 
     loop: type[Loop] = Loop  # the export has another
 
     def __init__(
-        self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, reset: Reset = "before"
+        self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, **options: Any
     ) -> None:
         super().__init__()
-        self.forward_cell = make_cell(kind, input_dim, hidden_dim, reset=reset)
-        self.backward_cell = make_cell(kind, input_dim, hidden_dim, reset=reset) if bidirectional else None
+        self.forward_cell = make_cell(kind, input_dim, hidden_dim, **options)
+        self.backward_cell = make_cell(kind, input_dim, hidden_dim, **options) if bidirectional else None
 
     @property
     def cells(self) -> list[Cell]:
@@ -58,35 +61,39 @@ class Recurrence(nn.Module):
         """Reads ``x`` ``[batch, len, input_dim]``.
 
         The mask is ``[batch, len]``, True = real token, with padding on the right; none: all are real. ``initial`` is
-        the state before the first token of a layer with one direction, zeros by default.
+        the state before the first token of a layer with one direction, see :meth:`Cell.start_from`; zeros by default.
         """
         cell = self.forward_cell
-        loops = type(cell) not in _KERNELS or (isinstance(cell, GRUCell) and cell.reset == "before")
-        return self._loop(x, mask, initial) if loops else self._kernel(x, mask, initial)
+        before = isinstance(cell, GRUCell) and cell.reset == "before"
+        has_kernel = type(cell) in _KERNELS and not before and cell.is_plain and not cell.drops_state
+        return self._kernel(x, mask, initial) if has_kernel else self._loop(x, mask, initial)
 
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         """Both directions in one loop: the first direction's cell, with the weights of both on a new first axis."""
         cells, x = self.cells, x.transpose(0, 1)  # [len, batch, input_dim]
-        products = [cell.input_projection(x) for cell in cells]
+        products = [cell.normalized(cell.input_projection(x)) for cell in cells]
         inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, blocks * hidden_dim]
-        named = [dict(cell.named_parameters()) for cell in cells]
-        weights = {
-            f"cell.{name}": torch.stack([p[name] if p[name].dim() > 1 else p[name][None] for p in named])
-            for name in named[0]
-            if not name.startswith("input_projection.")
-        }
         if initial is None:
-            zeros = named[0]["input_projection.bias"].new_zeros(len(cells), x.shape[1], cells[0].hidden_dim)
-            initial = (zeros,) * cells[0].num_states
+            bias = cells[0].input_projection.bias
+            state = cells[0].start_from(bias.new_zeros(len(cells), x.shape[1], cells[0].hidden_dim))
         else:
-            initial = tuple(s[None] for s in initial)
+            state = tuple(s[None] for s in initial)
         real = None
         if mask is not None:
             real = torch.stack(_in_own_time([mask.T[..., None].to(inputs.dtype)] * len(cells)), dim=1)
-        states, last = functional_call(self.loop(cells[0]), weights, (inputs, initial, real))
+        states, last = functional_call(self.loop(cells[0]), self.loop_weights(), (inputs, state, real))
         directions = _in_own_time(list(states.unbind(1)))  # [len, batch, hidden_dim] each
-        final = FinalState(*zip(*(s.unbind(0) for s in last), strict=True))
+        final = FinalState(*zip(*(s.unbind(0) for s in last[: cells[0].num_states]), strict=True))
         return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), final)
+
+    def loop_weights(self) -> dict[str, Tensor]:
+        """What the cells have besides their products with the input, stacked, under the names of :class:`Loop`."""
+        named = [dict(cell.named_parameters()) for cell in self.cells]
+        return {
+            f"cell.{name}": torch.stack([p[name] if p[name].dim() > 1 else p[name][None] for p in named])
+            for name in named[0]
+            if not name.startswith(("input_projection.", "input_norms."))
+        }
 
     def _kernel(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         cells, cell = self.cells, self.forward_cell

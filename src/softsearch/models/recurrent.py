@@ -29,8 +29,9 @@ class RecurrentEncoder(Encoder):
     """A stack of recurrent layers; the states of the last one are the annotations.
 
     With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1). Each
-    direction has ``hidden_dim`` units. Dropout is on the embeddings, between layers and on the annotations, never on
-    recurrent connections (Zaremba et al. 2014, arXiv:1409.2329).
+    direction has ``hidden_dim`` units. Dropout is on the embeddings, between layers and on the annotations (Zaremba et
+    al. 2014, arXiv:1409.2329), and by ``recurrent_dropout`` on recurrent connections. See :class:`Cell` for that,
+    ``layer_norm`` and ``transition_depth``, the transitions in each step.
     """
 
     def __init__(
@@ -43,6 +44,9 @@ class RecurrentEncoder(Encoder):
         bidirectional: bool = True,
         reset: Reset = "before",
         dropout: Rate = 0.0,
+        recurrent_dropout: Rate = 0.0,
+        layer_norm: bool = False,
+        transition_depth: Depth = 1,
     ) -> None:
         super().__init__()
         self.embedding: nn.Embedding = embedding
@@ -50,9 +54,15 @@ class RecurrentEncoder(Encoder):
         layer = LayerShape(hidden_dim, 1 + bidirectional, has_c=cell == "lstm")
         self.description = EncoderDescription(layer.joined_dim, (layer,) * num_layers)
         widths = [embedding.embedding_dim] + [layer.joined_dim] * (num_layers - 1)
-        self.layers = nn.ModuleList(
-            Recurrence(cell, width, hidden_dim, bidirectional=bidirectional, reset=reset) for width in widths
+        make = partial(
+            Recurrence,
+            bidirectional=bidirectional,
+            reset=reset,
+            recurrent_dropout=recurrent_dropout,
+            layer_norm=layer_norm,
+            transition_depth=transition_depth,
         )
+        self.layers = nn.ModuleList(make(cell, width, hidden_dim) for width in widths)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`."""
@@ -85,7 +95,8 @@ class RecurrentDecoder(Decoder):
 
     Each layer starts from that of the same depth, its directions side by side. An encoder without final states makes
     it a language model (Mikolov et al. 2010), which starts from zeros. Dropout is on the embeddings, between layers and
-    before the output layer (Zaremba et al. 2014).
+    before the output layer (Zaremba et al. 2014). ``recurrent_dropout``, ``layer_norm`` and ``transition_depth`` are as
+    in :class:`RecurrentEncoder`.
 
     Raises:
         ConfigError: the encoder's final states do not fit.
@@ -101,12 +112,21 @@ class RecurrentDecoder(Decoder):
         num_layers: Depth = 1,
         reset: Reset = "before",
         dropout: Rate = 0.0,
+        recurrent_dropout: Rate = 0.0,
+        layer_norm: bool = False,
+        transition_depth: Depth = 1,
     ) -> None:
         super().__init__(embeddings, dropout)
         widths = [embeddings.dim] + [hidden_dim] * (num_layers - 1)
-        layers = [Recurrence(cell, width, hidden_dim, reset=reset) for width in widths]
-        self.layers = nn.ModuleList(layers)
-        self.hidden_dim, self.num_states = hidden_dim, layers[0].forward_cell.num_states
+        make = partial(
+            Recurrence,
+            reset=reset,
+            recurrent_dropout=recurrent_dropout,
+            layer_norm=layer_norm,
+            transition_depth=transition_depth,
+        )
+        self.layers = nn.ModuleList(make(cell, width, hidden_dim) for width in widths)
+        self.hidden_dim = hidden_dim
         shapes = [(layer.joined_dim, layer.has_c) for layer in encoder.layers]
         if shapes and shapes != [(hidden_dim, cell == "lstm")] * num_layers:
             widths_found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
@@ -119,10 +139,11 @@ class RecurrentDecoder(Decoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The final states of the encoder's layers, as they are."""
-        if encoded.final:
-            return DecoderState.initial(encoded, tuple(tensor for layer in encoded.final for tensor in layer.joined()))
         zeros = self.embedding.weight.new_zeros(encoded.mask.shape[0], self.hidden_dim)
-        return DecoderState.initial(encoded, (zeros,) * (len(self.layers) * self.num_states))
+        finals = [layer.joined() for layer in encoded.final] or [(zeros,)] * len(self.layers)
+        cells = [layer.forward_cell for layer in cast(list[Recurrence], list(self.layers))]
+        starts = (cell.start_from(*final) for cell, final in zip(cells, finals, strict=True))
+        return DecoderState.initial(encoded, tuple(tensor for start in starts for tensor in start))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: layer by layer, because nothing of a step's output is fed back."""
@@ -156,7 +177,7 @@ class RecurrentDecoder(Decoder):
 
     def _with_states(self, cache: tuple[Tensor, ...]) -> list[tuple[Recurrence, State]]:
         """Each layer with its own part of the cache."""
-        size = self.num_states
+        size = self._first_cell.num_states + self._first_cell.drops_state
         layers = cast(list[Recurrence], self.layers)
         return [(layer, cache[i * size : (i + 1) * size]) for i, layer in enumerate(layers)]
 
@@ -182,13 +203,24 @@ class EncoderDecoder(Seq2Seq):
         bidirectional: bool = False,
         reset: Reset = "before",
         dropout: Rate = 0.0,
+        recurrent_dropout: Rate = 0.0,
+        layer_norm: bool = False,
+        transition_depth: Depth = 1,
         init: Callable[[nn.Module], None] | None = None,
     ) -> None:
         if hidden_dim % (1 + bidirectional):
             raise ConfigError(
                 f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true"
             )
-        shared: dict[str, Any] = {"cell": cell, "num_layers": num_layers, "reset": reset, "dropout": dropout}
+        shared: dict[str, Any] = {
+            "cell": cell,
+            "num_layers": num_layers,
+            "reset": reset,
+            "dropout": dropout,
+            "recurrent_dropout": recurrent_dropout,
+            "layer_norm": layer_norm,
+            "transition_depth": transition_depth,
+        }
         encoder_dim = hidden_dim // (1 + bidirectional)
         super().__init__(
             src_vocab_size=src_vocab_size,

@@ -1,8 +1,12 @@
 """Graph checks: what an ONNX file of a bundle may hold, checked in its bytes before ONNX Runtime sees them.
 
 A graph is a plain sequence of ONNX's own operators over constants in the same file. So nothing in it is repeated
-without limit (``Loop``, ``Scan``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is
-another library's, and no constant is read from another file of the host.
+without limit (``Loop``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is another
+library's, and no constant is read from another file of the host.
+
+The one operator with a graph inside is a ``Scan`` of the tokens that the runtime feeds, which recurrent encoders need:
+one of its scanned inputs is ``src_tokens``. ONNX Runtime refuses scanned inputs of other lengths, so that the graph
+inside, a plain sequence itself, runs once for each token.
 
 Parsing takes memory in proportion to the file: a constant is as large as the bytes that it holds, and the rest, whose
 messages take up to some hundred times their bytes when they are parsed, is short. What operators such as
@@ -25,9 +29,12 @@ _MAX_DIMS, _MAX_DIM = 16, (1 << 31) - 1  # of a constant
 _Value = int | memoryview
 _MODEL_GRAPH, _MODEL_OPSET, _MODEL_TRAINING, _MODEL_FUNCTIONS = 7, 8, 20, 25
 _OPSET_DOMAIN = 1
-_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_SPARSE_INITIALIZER = 1, 5, 15
-_NODE_ATTRIBUTE, _NODE_DOMAIN = 5, 7
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_SPARSE_INITIALIZER = 1, 5, 11, 15
+_VALUE_NAME = 1
+_NODE_INPUT, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 4, 5, 7
+_ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH = 1, 3, 6
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
+_SCANNED = b"src_tokens"  # an input of the encoder, from the sentences
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
 _FLOAT = 1  # a tensor's type
 _EMPTY = memoryview(b"")
@@ -54,7 +61,7 @@ def check_graph(model: bytes) -> None:
             if field == _MODEL_OPSET:
                 _check_domain(value, _OPSET_DOMAIN, "operators")
             if field == _MODEL_GRAPH:
-                data += _check_nodes(value)
+                data += _check_nodes(value)[0]
                 graphs += 1
         if graphs != 1:  # parsers make one graph of several
             raise ValueError(f"{graphs} graphs")
@@ -92,31 +99,58 @@ def _initializers(model: bytes) -> Iterator[list[tuple[int, _Value]]]:
             yield from (list(_fields(value)) for part, value in _fields(graph) if part == _GRAPH_INITIALIZER)
 
 
-def _check_nodes(graph: _Value) -> int:
-    """Checks a graph and returns the bytes of raw data in its constants."""
-    nodes = data = 0
+def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
+    """Checks a graph; returns the bytes of raw data in its constants, and its operators.
+
+    ``inside``: it is that of a ``Scan``.
+    """
+    nodes = data = scans = 0
+    inputs, constants = set(), set()
     for field, value in _fields(graph):
         if field == _GRAPH_SPARSE_INITIALIZER:
             raise _error("sparse constants")
         if field == _GRAPH_INITIALIZER:
             data += _check_tensor(value)
+            constants.update(_names(value, _TENSOR_NAME))
+        if field == _GRAPH_INPUT:
+            inputs.update(_names(value, _VALUE_NAME))
         if field == _GRAPH_NODE:
-            data += _check_node(value)
-            nodes += 1
+            _check_domain(value, _NODE_DOMAIN, "an operator")
+            body = None if inside else _scanned_graph(value)
+            found = (0, 0) if body is None else _check_nodes(body, inside=True)
+            data += found[0] + sum(
+                _check_attribute(v, scans=body is not None) for part, v in _fields(value) if part == _NODE_ATTRIBUTE
+            )
+            nodes += 1 + found[1]
+            scans += body is not None
             if nodes > MAX_NODES:
                 raise _error(f"more than {MAX_NODES} operators")
-    return data
+    if scans and _SCANNED not in inputs - constants:  # a constant is an input's default value
+        raise _error("a scan of other values than its tokens")
+    return data, nodes
 
 
-def _check_node(node: _Value) -> int:
-    _check_domain(node, _NODE_DOMAIN, "an operator")
-    return sum(_check_attribute(value) for field, value in _fields(node) if field == _NODE_ATTRIBUTE)
+def _scanned_graph(node: _Value) -> _Value | None:
+    """The graph inside of an operator that scans the tokens; None: it is no such operator."""
+    types, inputs = _names(node, _NODE_TYPE), _names(node, _NODE_INPUT)
+    attributes = [value for field, value in _fields(node) if field == _NODE_ATTRIBUTE]
+    graphs = [value for attribute in attributes for field, value in _fields(attribute) if field == _ATTRIBUTE_GRAPH]
+    counts = [
+        _number(value)
+        for attribute in attributes
+        if _names(attribute, _ATTRIBUTE_NAME) == [b"num_scan_inputs"]
+        for field, value in _fields(attribute)
+        if field == _ATTRIBUTE_INT
+    ]
+    # The scanned inputs are the last. Parsers make one of several graphs, and take the last of several numbers.
+    scans_tokens = types == [b"Scan"] and inputs[-1:] == [_SCANNED] and len(counts) == 1 and 0 < counts[0] < 1 << 31
+    return graphs[0] if scans_tokens and len(graphs) == 1 else None
 
 
-def _check_attribute(attribute: _Value) -> int:
+def _check_attribute(attribute: _Value, *, scans: bool) -> int:
     singles = data = 0
     for part, content in _fields(attribute):
-        if part in _ATTRIBUTE_GRAPHS:
+        if part in _ATTRIBUTE_GRAPHS and not (scans and part == _ATTRIBUTE_GRAPH):
             raise _error("an operator with a graph inside, as loops and branches have")
         if part in _ATTRIBUTE_SPARSE:
             raise _error("sparse constants")
@@ -126,6 +160,10 @@ def _check_attribute(attribute: _Value) -> int:
     if singles > 1:  # parsers make one constant of several, with the dimensions of all
         raise ValueError(f"an attribute with {singles} constants in the place of one")
     return data
+
+
+def _names(message: _Value, number: int) -> list[bytes]:
+    return [bytes(_message(value)) for field, value in _fields(message) if field == number]
 
 
 def _check_domain(message: _Value, number: int, what: str) -> None:

@@ -99,24 +99,6 @@ def gru_after(w: Weights, x: Array, h: Array, inside: Array | float = 0.0) -> Ar
     return (1 - z) * np.tanh(x_h + r * (U @ h + w["recurrent_candidate_bias"] + inside)) + z * h
 
 
-def cell(w: Weights, options: Options, x: Array, state: State) -> State:
-    """One step of the cell that the options name; ``x`` is W x + b."""
-    if options["cell"] == "rnn":
-        return (elman(w, x, *state),)
-    if options["cell"] == "lstm":
-        return lstm(w, x, *state)
-    if options["cell"] == "input_forget":
-        return (input_forget(w, x, *state),)
-    gru = gru_before if options.get("reset", "before") == "before" else gru_after
-    return (gru(w, x, *state),)
-
-
-def zeros(w: Weights, options: Options) -> State:
-    """The state before the first token."""
-    hidden = (w["recurrent_gate_weight"] if options["cell"] == "gru" else w["recurrent_weight"]).shape[0]
-    return (np.zeros(hidden),) * (2 if options["cell"] == "lstm" else 1)
-
-
 def additive_attention(
     w: Weights, options: Options, s: Array, annotations: Sequence[Array], before: Array | None
 ) -> tuple[Array, Array]:

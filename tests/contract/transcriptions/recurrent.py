@@ -6,20 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tests.contract.transcriptions.cells import cell, zeros
 from tests.contract.transcriptions.equations import (
     Array,
     Options,
     State,
     Weights,
     additive_attention,
-    cell,
     elman,
     gru_after,
-    gru_before,
     maxout,
     sigmoid,
     softmax,
-    zeros,
 )
 
 
@@ -179,16 +177,18 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
 
 
 def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
-    """Sennrich et al. 2017, section 2: look, update, generate."""
-    gru = gru_before if options["reset"] == "before" else gru_after
+    """Sennrich et al. 2017, section 2: look, update, generate; deep: Miceli Barone et al. 2017, section 2.3.2."""
+    first = {**options, "cell": "gru", "transition_depth": 1}
+    further = {**first, "transition_depth": options.get("transition_depth", 2) - 1}
     s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
     alpha: Array | None = None
     logits = []
     for token in ids:
         y = w["embedding.weight"][token]
-        s = gru(w.at("cell"), w.affine("cell.input_projection", y), s)  # s'_j = GRU_1(y_{j-1}, s_{j-1})
+        (s,) = cell(w.at("cell"), first, w.affine("cell.input_projection", y), (s,))  # s'_j = GRU_1(y_{j-1}, s_{j-1})
         c, alpha = additive_attention(w.at("attention"), options, s, encoded.annotations, alpha)
-        s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)  # s_j = GRU_2(c_j, s'_j)
+        x = w.affine("context_cell.input_projection", c)
+        (s,) = cell(w.at("context_cell"), further, x, (s,))  # s_j = GRU_2(c_j, s'_j), and so on without input
         t = np.tanh(
             w.affine("readout_projections.state", s)
             + w.product("readout_projections.embedding", y)

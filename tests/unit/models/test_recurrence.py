@@ -18,9 +18,9 @@ def normal(*shape: int, seed: int) -> Tensor:
     return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def make(kind: Any, reset: Reset, *, bidirectional: bool) -> Recurrence:
+def make(kind: Any, reset: Reset, *, bidirectional: bool, **options: Any) -> Recurrence:
     torch.manual_seed(0)
-    layer = Recurrence(kind, INPUT, HIDDEN, bidirectional=bidirectional, reset=reset).double()
+    layer = Recurrence(kind, INPUT, HIDDEN, bidirectional=bidirectional, reset=reset, **options).double()
     for parameter in layer.parameters():
         nn.init.normal_(parameter, std=0.5)
     return layer
@@ -95,3 +95,69 @@ def test_states_keep_their_precision_under_autocast(kind: Any, reset: Reset, x: 
     with torch.autocast("cpu", torch.bfloat16):
         found = layer(x.bfloat16(), mask)
     assert {t.dtype for t in (found.states, *found.final[0])} == {torch.float32}
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {"layer_norm": True},
+    {"transition_depth": 3},
+    {"layer_norm": True, "transition_depth": 2},
+]
+
+
+@pytest.mark.parametrize(("kind", "reset"), KINDS)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_cells_with_options_run_in_both_directions(
+    kind: Any, reset: Reset, options: dict[str, Any], x: Tensor, mask: Tensor
+) -> None:
+    layer = make(kind, reset, bidirectional=True, **options)
+    found = layer(x, mask)
+    for sentence, length in enumerate(LENGTHS):
+        words = x[sentence, :length]
+        outputs, last = scan(layer.forward_cell, words)
+        torch.testing.assert_close(found.states[sentence, :length, :HIDDEN], outputs)
+        assert_last(found.final[0], sentence, last)
+        outputs, last = scan(cast(Cell, layer.backward_cell), words.flip(0))
+        torch.testing.assert_close(found.states[sentence, :length, HIDDEN:], outputs.flip(0))
+        assert_last(found.final[1], sentence, last)
+
+
+@pytest.mark.parametrize(("kind", "reset"), KINDS)
+def test_one_mask_drops_the_state_at_all_steps_in_training_alone(
+    kind: Any, reset: Reset, x: Tensor, mask: Tensor
+) -> None:
+    layer = make(kind, reset, bidirectional=False, recurrent_dropout=0.5)
+    cell = layer.forward_cell
+    plain = make(kind, reset, bidirectional=False)
+    torch.testing.assert_close(layer.eval()(x, mask).states, plain(x, mask).states)
+    layer.train()
+    zeros = torch.zeros(len(LENGTHS), HIDDEN, dtype=torch.float64)
+    torch.manual_seed(7)
+    start = cell.start_from(zeros)
+    keep = start[-1]
+    assert len(start) == cell.num_states + 1
+    assert keep.shape == (len(LENGTHS), HIDDEN)
+    assert set(keep.unique().tolist()) == {0.0, 2.0}
+    torch.manual_seed(7)
+    found = layer(x, mask)
+    for sentence, length in enumerate(LENGTHS):
+        outputs, last = scan(cell, x[sentence, :length], tuple(s[sentence] for s in start))
+        torch.testing.assert_close(found.states[sentence, :length], outputs)
+        assert torch.equal(last[-1], keep[sentence])
+    assert len(found.final.forward) == cell.num_states
+
+
+def test_dropped_units_of_the_state_are_in_no_product() -> None:
+    layer = make("gru", "after", bidirectional=False, recurrent_dropout=0.5, transition_depth=2)
+    cell = layer.forward_cell
+    h = normal(1, HIDDEN, seed=4)
+    word = normal(1, INPUT, seed=5)
+    for unit in range(2 * HIDDEN):
+        keep = torch.ones(1, 2 * HIDDEN, dtype=torch.float64)
+        keep[0, unit] = 0
+        without = make("gru", "after", bidirectional=False, transition_depth=2).forward_cell
+        changed = cast(Any, without if unit < HIDDEN else without.transitions[0])
+        with torch.no_grad():
+            changed.recurrent_gate_weight[unit % HIDDEN] = 0
+            changed.recurrent_candidate_weight[unit % HIDDEN] = 0
+        (expected,) = without(without.input_projection(word), (h,))
+        torch.testing.assert_close(cell(cell.input_projection(word), (h, keep))[0], expected)

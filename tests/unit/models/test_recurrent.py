@@ -10,6 +10,8 @@ from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, LayerShape
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
+from tests.contract.models import model_config, random_model
+from tests.contract.test_transcriptions import varied
 
 VOCAB, HIDDEN = 11, 4
 
@@ -66,3 +68,28 @@ def test_a_language_model_starts_from_zeros() -> None:
     assert [tensor.shape for tensor in state.cache] == [(2, HIDDEN)] * 2
     assert all(bool((tensor == 0).all()) for tensor in state.cache)
     assert decoder.step(torch.tensor([4, 5]), state).alignments is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("nematus_deep", ["encoder.recurrent_dropout=0.5", "decoder.recurrent_dropout=0.5"]),
+        ("lstm", ["+recurrent_dropout=0.5", "+transition_depth=2"]),
+        ("rnnlm", ["+decoder.recurrent_dropout=0.5"]),
+    ],
+)
+def test_the_masks_of_a_sequence_are_part_of_its_state(name: str, options: list[str]) -> None:
+    """So that teacher forcing and steps drop the same units of the state, whichever rows are kept."""
+    config = varied(model_config(name), options)
+    model = random_model(config)
+    src, tgt = torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([[2, 5, 6, 7], [2, 8, 9, 10]])
+    undropped = model(src, tgt)
+    state = model.train().encode(src)
+    forced = model.decoder(tgt, state)
+    assert (forced - undropped).abs().max() > 1e-3
+    rows = torch.tensor([0, 0, 1, 1])  # two hypotheses for each sentence
+    stepped = state.select(rows)
+    for position in range(tgt.shape[1]):
+        output = model.decoder.step(tgt[rows, position], stepped)
+        torch.testing.assert_close(output.logits, forced[rows, position])
+        stepped = output.state

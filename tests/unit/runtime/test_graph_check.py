@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from softsearch.errors import BundleError, InputError
 from softsearch.runtime import graph_check
@@ -32,6 +34,22 @@ def body(op: str) -> onnx.GraphProto:
     return helper.make_graph(
         [helper.make_node("Identity", ["true"], ["after"])], "body", inputs, [port("after")], [true]
     )
+
+
+def scan(*inputs: str, inside: Any = (), num_scan_inputs: int = 1) -> onnx.NodeProto:
+    """A scan whose last input is a state if no input is scanned."""
+    graph = body("Scan")
+    graph.node.extend([inside] if isinstance(inside, onnx.NodeProto) else inside)
+    return node("Scan", *inputs, body=graph, num_scan_inputs=num_scan_inputs)
+
+
+def with_attribute(changed: onnx.NodeProto, name: str, value: object) -> onnx.NodeProto:
+    changed.attribute.append(helper.make_attribute(name, value))
+    return changed
+
+
+def constant_tokens() -> onnx.TensorProto:
+    return numpy_helper.from_array(np.zeros((1 << 31) - 1, dtype=np.int64)[:0].reshape(0, 3), "src_tokens")
 
 
 def port(name: str) -> onnx.ValueInfoProto:
@@ -64,6 +82,45 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "an endless loop": (lambda m: m.graph.node.append(node("Loop", "", "", body=body("Loop"))), "with a graph inside"),
     "a scan": (
         lambda m: m.graph.node.append(node("Scan", body=body("Scan"), num_scan_inputs=1)),
+        "with a graph inside",
+    ),
+    "a scan of an intermediate value": (lambda m: m.graph.node.append(scan("x", "memory.0")), "with a graph inside"),
+    "a scan of tokens that are a constant": (
+        lambda m: (m.graph.node.append(scan("x", "src_tokens")), m.graph.initializer.append(constant_tokens())),
+        "a scan of other values than its tokens",
+    ),
+    "a scan that takes the tokens as its state": (
+        lambda m: m.graph.node.append(scan("x", "src_tokens", num_scan_inputs=0)),
+        "with a graph inside",
+    ),
+    "a scan of two numbers of inputs": (
+        lambda m: m.graph.node.append(with_attribute(scan("x", "src_tokens"), "num_scan_inputs", 0)),
+        "with a graph inside",
+    ),
+    "a scan of two graphs": (
+        lambda m: m.graph.node.append(with_attribute(scan("x", "src_tokens"), "body", body("If"))),
+        "with a graph inside",
+    ),
+    "a branch in a scan": (
+        lambda m: m.graph.node.append(scan("x", "src_tokens", inside=node("If", then_branch=body("If")))),
+        "with a graph inside",
+    ),
+    "a scan in a scan": (
+        lambda m: m.graph.node.append(scan("x", "src_tokens", inside=scan("x", "src_tokens"))),
+        "with a graph inside",
+    ),
+    "a huge constant in a scan": (
+        lambda m: m.graph.node.append(
+            scan("x", "src_tokens", inside=node("Constant", value=constant(np.ones(1), dims=[1 << 30])))
+        ),
+        "a constant of 1 x 1073741824 elements in 8 bytes",
+    ),
+    "a long scan": (
+        lambda m: m.graph.node.append(scan("x", "src_tokens", inside=[node("Neg", "x")] * 20_000)),
+        "more than 20000 operators",
+    ),
+    "a loop over the tokens": (
+        lambda m: m.graph.node.append(node("Loop", "x", "src_tokens", body=body("Loop"), num_scan_inputs=1)),
         "with a graph inside",
     ),
     "a branch": (
@@ -133,6 +190,48 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         "bytes besides the raw data of its constants, expected at most 16777216",
     ),
 }
+
+
+def counting_encoder(scanned: str) -> bytes:
+    """An encoder that also counts the rounds of a scan of the tokens ``[n, s]`` over s, and of another value."""
+    add = node("Add", "count", "one_float", output="count_after")
+    first = TensorProto.FLOAT
+    body = helper.make_graph(
+        [add],
+        "body",
+        [
+            helper.make_tensor_value_info("count", first, [1]),
+            helper.make_tensor_value_info("other", first, None),
+            helper.make_tensor_value_info("token", TensorProto.INT64, None),
+        ],
+        [helper.make_tensor_value_info("count_after", first, [1])],
+    )
+    model = onnx.load_from_string(bundle_parts()[0]["encoder.onnx"])
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(1, dtype=np.float32), "one_float"))
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(1, dtype=np.float32), "none"))
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((100, 0), dtype=np.float32), "long"))
+    inputs = ["none", scanned, "src_tokens"]
+    axes = [1, 1] if scanned == "memory.0" else [0, 1]
+    model.graph.node.append(
+        helper.make_node("Scan", inputs, ["counted"], body=body, num_scan_inputs=2, scan_input_axes=axes)
+    )
+    model.graph.output.append(helper.make_tensor_value_info("counted", first, [1]))
+    content: bytes = model.SerializeToString()
+    return content
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_a_scan_of_the_tokens_runs_once_for_each(length: int) -> None:
+    """ONNX Runtime refuses another length, even of a value without elements."""
+    tokens = np.full((2, length), 5)
+    feeds = {"src_tokens": tokens, "src_mask": tokens > 0}
+    good, long = (counting_encoder(scanned) for scanned in ("memory.0", "long"))
+    for graph in (good, long):
+        check_graph(graph)
+    (counted,) = onnxruntime.InferenceSession(good).run(["counted"], feeds)
+    assert counted.tolist() == [length]
+    with pytest.raises(Fail, match="inconsistent sequence lengths"):
+        onnxruntime.InferenceSession(long).run(["counted"], feeds)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -1,0 +1,44 @@
+"""Cells with layer normalisation, in NumPy: Ba et al. 2016 (arXiv:1607.06450), supplementary material."""
+
+import numpy as np
+
+from tests.contract.transcriptions.equations import Array, Options, State, Weights, sigmoid
+
+
+def norm(w: Weights, x: Array) -> Array:
+    """LN(x; alpha, beta): the mean and the deviation of a vector's own entries, then a gain and a bias for each."""
+    mu = sum(x) / len(x)
+    sigma = np.sqrt(sum((x - mu) ** 2) / len(x) + 1e-5)
+    return np.asarray(w["weight"] * (x - mu) / sigma + w["bias"])
+
+
+def normalised_cell(w: Weights, options: Options, x: Array, state: State, *, reads: bool) -> State:
+    """One step; ``x`` is W x + b of all blocks, or what stands in its place in a cell that reads no input."""
+    h = state[0]
+    if options["cell"] == "gru":
+        return (gru(w, options, x, h, reads=reads),)
+    x = norm(w.at("input_norms.0"), x) if reads else x
+    a = x + norm(w.at("state_norms.0"), w["recurrent_weight"].T @ h)
+    if options["cell"] == "rnn":
+        return (np.tanh(a),)
+    if options["cell"] == "input_forget":
+        i, f, g = np.split(a, 3)
+        return (sigmoid(f) * h + sigmoid(i) * np.tanh(g),)
+    i, f, o, g = np.split(a, 4)
+    c = sigmoid(f) * state[1] + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(norm(w.at("memory_norm"), c)), c
+
+
+def gru(w: Weights, options: Options, x: Array, h: Array, *, reads: bool) -> Array:
+    """Gates and candidate have norms of their own; the reset gate acts outside of the norm where it acts after."""
+    size = len(h)
+    x_gates, x_candidate = x[: 2 * size], x[2 * size :]
+    if reads:
+        x_gates, x_candidate = norm(w.at("input_norms.0"), x_gates), norm(w.at("input_norms.1"), x_candidate)
+    z, r = np.split(sigmoid(x_gates + norm(w.at("state_norms.0"), w["recurrent_gate_weight"].T @ h)), 2)
+    U = w["recurrent_candidate_weight"].T
+    if options.get("reset", "before") == "before":
+        inside = norm(w.at("state_norms.1"), U @ (r * h))
+    else:
+        inside = r * norm(w.at("state_norms.1"), U @ h + w["recurrent_candidate_bias"])
+    return np.asarray((1 - z) * h + z * np.tanh(x_candidate + inside))
