@@ -179,8 +179,13 @@ def in_precision(precision: LowPrecision, bundle: Bundle) -> tuple[Bundle, list[
     src = [rng.integers(len(SPECIALS), bundle.manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
     graphs, loss = lower_precision(bundle, precision, src, bleu=len)
     assert loss.sentences == 5
-    assert {product for graph in graphs.values() for product in product_inputs(graph)} == set()
+    whole = [graph for graph in graphs.values() if precision == "int8" or not has_scan(graph)]  # see _float16
+    assert {product for graph in whole for product in product_inputs(graph)} == set()
     return with_graphs(bundle, graphs), src
+
+
+def has_scan(graph: bytes) -> bool:
+    return any(node.op_type == "Scan" for node in onnx.load_from_string(graph).graph.node)
 
 
 def log_probs_of(step_fn: OnnxStepFunction, src: list[list[int]]) -> Any:
