@@ -32,3 +32,14 @@ def test_a_cell_without_an_output_gate_is_an_lstm_that_gives_its_memory() -> Non
     for node in nodes:
         attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         assert attributes["activations"] == [b"Sigmoid", b"Tanh", b"Affine"] * 2
+
+
+def test_a_cell_with_options_is_a_scan_of_the_tokens() -> None:
+    encoder = onnx.load_from_string(export_graphs(small_model("nematus_deep"))["encoder.onnx"])
+    scans = [node for node in encoder.graph.node if node.op_type == "Scan"]
+    assert len(scans) == 2
+    for node in scans:
+        attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        assert node.input[-1] == "src_tokens"
+        assert attributes["scan_input_axes"][-1] == 1
+        assert not any(part.metadata_props for part in attributes["body"].node)

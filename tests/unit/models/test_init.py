@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 from omegaconf import OmegaConf
-from torch import Tensor
+from torch import Tensor, nn
 
 from softsearch.app.config.validation import build
 from softsearch.models.cells import GRUCell
@@ -115,3 +115,16 @@ def test_a_config_names_how_a_model_starts() -> None:
     init = "+model.init={_target_: softsearch.models.init.uniform, _partial_: true, scale: 0.001}"
     model: Seq2Seq = build(model_config("rnnsearch", init), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     assert 0 < max(float(parameter.detach().abs().max()) for parameter in model.parameters()) <= 0.001
+
+
+def test_further_transitions_start_orthogonal() -> None:
+    model = small_model("nematus_deep")
+    cells = [module for module in model.modules() if isinstance(module, GRUCell)]
+    assert len(cells) == 2 * 2 * 3 + 3  # layers, directions and transitions of the encoder; those of the decoder
+    before = [cell.recurrent_candidate_weight.clone() for cell in cells]
+    norms = [norm.weight.clone() for norm in model.modules() if isinstance(norm, nn.LayerNorm)]
+    nematus(model, std=0.01)
+    assert all(torch.equal(cell.recurrent_candidate_weight, w) for cell, w in zip(cells, before, strict=True))
+    found = [norm.weight for norm in model.modules() if isinstance(norm, nn.LayerNorm)]
+    assert all(torch.equal(one, other) for one, other in zip(found, norms, strict=True))
+    assert all(bool((cell.input_bias == 0).all()) for cell in cells if hasattr(cell, "input_bias"))
