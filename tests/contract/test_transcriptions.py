@@ -90,6 +90,14 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ),
     ],
     "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"], [FACTORED]],
+    "multi_source": [
+        [*UNEQUAL, "decoder.score=concat"],
+        ["encoder.num_sources=3", "decoder.window=global"],
+        ["decoder.score=dot", "decoder.window=local-m", "decoder.input_feeding=false"],
+        ["encoder.encoder.hidden_dim=4", "encoder.encoder.bidirectional=true"],
+        ["decoder.score=location", "decoder.window=global"],
+        ["encoder.encoder.cell=gru", "decoder.cell=gru"],
+    ],
     "kalchbrenner2013_rctm2": [
         [*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"],
         ["decoder.length_ratio=2.3"],

@@ -53,6 +53,7 @@ class EncoderDescription(NamedTuple):
     max_src_len: int | None = None  # tokens of the longest sentence that it can read, EOS included
     tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
     span: int = 1  # tokens from its own on that a state represents: of the last states, some are beyond the end
+    source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.
@@ -79,6 +80,13 @@ class EncoderDescription(NamedTuple):
             )
 
 
+class Sources(NamedTuple):
+    """The places of several sources in their lines."""
+
+    begins: Tensor  # [batch, sources] int64, the first token of each
+    masks: Tensor  # [batch, sources, src_len] bool, True = real token, counted from the source's own beginning
+
+
 class EncoderOutput(NamedTuple):
     """The output of an encoder for a batch of sentences."""
 
@@ -86,6 +94,7 @@ class EncoderOutput(NamedTuple):
     mask: Tensor  # [batch, positions] bool, True = has a real token
     final: tuple[FinalState, ...]  # of each layer, from the first on; may be empty
     src_tokens: Tensor | None = None  # [batch, src_len] ids, for decoders that copy; Seq2Seq adds them
+    sources: Sources | None = None  # where several sources are in a line
 
 
 class Memory(NamedTuple):

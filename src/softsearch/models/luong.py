@@ -1,5 +1,9 @@
 """The decoder of Luong, Pham & Manning 2015 (arXiv:1508.04025): attention after the top layer, and input feeding."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -50,14 +54,18 @@ class LuongDecoder(RecurrentDecoder):
             dropout=dropout,
         )
         memory_dim = encoder.output_dim
-        self.attention = LuongAttention(
-            hidden_dim, memory_dim, score=score, window=window, half_window=half_window, location_length=location_length
-        )
+        options: dict[str, Any] = {"score": score, "window": window, "half_window": half_window}
+        make = partial(LuongAttention, hidden_dim, **options, location_length=location_length)
+        self.attention = self._make_attention(encoder, make)
         self.attentional_projection = xavier(nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False))  # W_c
         self.feed_projection: nn.Linear | None = None
         if input_feeding:  # the columns of the first layer's W that read h~
             width = self._first_cell.input_projection.out_features
             self.feed_projection = xavier(nn.Linear(hidden_dim, width, bias=False), blocks=width // hidden_dim)
+
+    def _make_attention(self, encoder: EncoderDescription, make: Callable[[int], LuongAttention]) -> Any:
+        """A module like :class:`LuongAttention`; ``make`` is called with the width of the states."""
+        return make(encoder.output_dim)
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""

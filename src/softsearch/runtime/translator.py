@@ -34,7 +34,7 @@ from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
 from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import is_blank
-from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
+from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
 _MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
@@ -255,6 +255,11 @@ class Translator:
             raise InputError(
                 f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
                 f"tokens (the model takes {limit} at once), so put one sentence on each line"
+            )
+        if SOURCE_SEPARATOR in text.split() and len(encode(SOURCE_SEPARATOR)) == 1:
+            raise InputError(
+                f"line {number} has {len(ids)} tokens, and its sources cannot be split together; expected fewer than "
+                f"{limit} tokens, so shorten it"
             )
         tag = self._tag(text)
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]

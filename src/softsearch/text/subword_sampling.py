@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer
-from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
+from softsearch.text.vocabulary import UNK, is_tag
 
 _WORD = re.compile("\u2581[^\u2581]*|[^\u2581]+")  # pieces never cross the space before a word
 _CACHED_WORDS = 1 << 16
@@ -45,7 +45,7 @@ class SubwordSampler:
             return list(ids)
         pieces: list[str] = []
         for word in _WORD.findall("".join(self.tokenizer.pieces(ids))):
-            tag = word in self._ids and LANGUAGE_TAG.fullmatch(word[1:])
+            tag = word in self._ids and is_tag(word[1:])
             pieces.extend([word] if tag else self._draw(word, rng))
         drawn = [self._ids[piece] for piece in pieces]
         return drawn[::-1] if self.tokenizer.reverse else drawn

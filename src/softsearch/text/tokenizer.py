@@ -162,7 +162,7 @@ class TokenizerTrainer:
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
         """Returns the source and the target tokenizer, the same object twice when joint.
 
-        Each of the ``tags``, words at the start of source lines, becomes one piece of the source vocabulary.
+        Each of the ``tags``, words of source lines, becomes one piece of the source vocabulary.
         """
         train = partial(train_tokenizer, kind=self.kind)
         if self.joint:

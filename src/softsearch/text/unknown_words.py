@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.text.tokenizer import SentencePieceTokenizer
-from softsearch.text.vocabulary import LANGUAGE_TAG, UNK
+from softsearch.text.vocabulary import UNK, is_tag
 
 
 class UnknownWords:
@@ -60,10 +60,10 @@ class UnknownWords:
 
 
 def most_attended(words: Sequence[str], alignments: NDArray[np.floating]) -> NDArray[np.int64] | None:
-    """Returns the index in ``words`` with the largest weight in every row; EOS and language tags do not count.
+    """Returns the index in ``words`` with the largest weight in every row; EOS and tags do not count.
 
     ``words`` are in the model's order, ``alignments`` are ``[tgt_len, len(words) + 1]``, EOS last; the result is
     ``[tgt_len]``, or None where the source has no word.
     """
-    indices = np.array([i for i, word in enumerate(words) if not LANGUAGE_TAG.fullmatch(word)], dtype=np.int64)
+    indices = np.array([i for i, word in enumerate(words) if not is_tag(word)], dtype=np.int64)
     return indices[alignments[:, indices].argmax(axis=1)] if indices.size else None

@@ -11,6 +11,9 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 
 # Tag at the start of a source line: the language to translate into (Johnson et al. 2017, arXiv:1611.04558, section 3).
 LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
+# Tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
+SOURCE_SEPARATOR = "<and>"
+FIRST_TAG = len(SPECIALS)  # id of the first tag in the vocabulary of data that has tags
 
 
 def with_eos(ids: Sequence[int]) -> list[int]:
@@ -24,3 +27,8 @@ def with_eos(ids: Sequence[int]) -> list[int]:
 def language_tag(lang: str) -> str:
     """Returns the tag that asks for a language: ``<2de>`` for German."""
     return f"<2{lang}>"
+
+
+def is_tag(word: str) -> bool:
+    """Returns whether a word is a tag, which is one piece wherever the data has tags, and no text to translate."""
+    return word == SOURCE_SEPARATOR or LANGUAGE_TAG.fullmatch(word) is not None

@@ -1,6 +1,7 @@
 """A whole model by its YAML: which transcription encodes, and which decodes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
@@ -12,13 +13,14 @@ from tests.contract.transcriptions import (
     ngrams,
     output_layers,
     recurrent,
+    sources,
     transformer,
 )
 from tests.contract.transcriptions.equations import Array, Options, Weights
 from tests.contract.transcriptions.recurrent import Encoded
 
-Encode = Callable[[Weights, Options, Sequence[int]], Encoded]
-Decode = Callable[[Weights, Options, Encoded, Sequence[int]], list[Array]]
+Encode = Callable[[Weights, Options, Sequence[int]], Any]  # one Encoded, or one of each source
+Decode = Callable[[Weights, Options, Any, Sequence[int]], list[Array]]
 
 ENCODERS: dict[str, Encode] = {
     "RecurrentEncoder": recurrent.encode,
@@ -27,6 +29,7 @@ ENCODERS: dict[str, Encode] = {
     "TransformerEncoder": transformer.encode,
     "NgramEncoder": ngrams.encode,
     "SourceEmbeddings": decoder_only.read_source,
+    "MultiSourceEncoder": sources.encode_sources,
     "NoSource": lambda *_: Encoded([], []),
 }
 DECODERS: dict[str, Decode] = {
@@ -37,6 +40,7 @@ DECODERS: dict[str, Decode] = {
     "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,
     "PointerGeneratorDecoder": output_layers.pointer_generator,
+    "MultiSourceDecoder": sources.decode,
     "RCTMDecoder": recurrent.summary,
     "RCTM2Decoder": ngrams.unfolded,
     "FeedForwardDecoder": language_models.feed_forward,

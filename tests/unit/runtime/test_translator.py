@@ -273,6 +273,16 @@ def test_reversed_parts_of_a_long_line_stay_in_the_order_of_the_text(tmp_path: P
     assert (found.alignments[0, found.src_pieces.index("</s>") + 1 :] == 0).all()
 
 
+def test_a_long_line_of_several_sources_is_refused(tmp_path: Path) -> None:
+    files, manifest = bundle_parts()
+    tagged = train_tokenizer([f"{line} <and> {line}" for line in SRC_LINES], kind="bpe", vocab_size=50, tags=["<and>"])
+    files["src.model"], files["encoder.onnx"] = tagged.model, encoder_graph(tagged.vocab_size)
+    bundle = write_bundle(tmp_path / "b", files, {**manifest, "vocab_sizes": {"src": tagged.vocab_size, "tgt": 60}})
+    text = " ".join(SRC_LINES)
+    with pytest.raises(InputError, match=r"line 2 has \d+ tokens, and its sources cannot be split together"):
+        Translator(bundle).translate([text, f"{text} <and> {text}"])
+
+
 def test_every_part_of_a_long_line_gets_its_language_tag(tmp_path: Path) -> None:
     files, manifest = bundle_parts()
     tagged = train_tokenizer([f"<2de> {line}" for line in SRC_LINES], kind="bpe", vocab_size=50, tags=["<2de>"])

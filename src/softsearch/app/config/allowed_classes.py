@@ -13,6 +13,7 @@ from typing import Any, Literal
 from softsearch.app.config.validation import check
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.corpora.multi30k import Multi30k
+from softsearch.data.corpora.multi_source import MultiSource
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
@@ -29,6 +30,7 @@ from softsearch.models.ngram import NGramDecoder
 from softsearch.models.output_layers import ClassFactored
 from softsearch.models.pointer_generator import PointerGeneratorDecoder
 from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
+from softsearch.models.multi_source import MultiSourceDecoder, MultiSourceEncoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
 from softsearch.models.rnnsearch import RNNsearchDecoder
@@ -44,6 +46,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     ClassFactored,
     ConvolutionalEncoder,
     NgramEncoder,
+    MultiSourceEncoder,
     NoSource,
     RecurrentEncoder,
     SourceEmbeddings,
@@ -56,6 +59,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     LuongDecoder,
     NGramDecoder,
     PointerGeneratorDecoder,
+    MultiSourceDecoder,
     RecurrentDecoder,
     RNNencdecDecoder,
     RNNsearchDecoder,
@@ -63,7 +67,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     RCTM2Decoder,
     TransformerDecoder,
 )
-DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, Parallel, Spellout)
+DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, MultiSource, Parallel, Spellout)
 
 
 def name_of(cls: type) -> str:

@@ -37,7 +37,7 @@ class ParallelSource(ABC):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Tags at the start of source lines, each one piece of the vocabulary."""
+        """Tags, words of source lines, each one piece of the vocabulary."""
         return ()
 
     @property

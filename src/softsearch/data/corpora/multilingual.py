@@ -36,11 +36,7 @@ class Multilingual(ParallelSource):
         """Checks the options."""
         if not self.pairs:
             raise ConfigError("data.pairs is empty, expected sources by name, as in configs/data/multilingual.yaml")
-        for name, source in self.pairs.items():
-            _check(f"data.pairs.{name}", source)
-        forms = {name: source.text_form for name, source in self.pairs.items()}
-        if len(set(forms.values())) > 1:
-            raise ConfigError(f"data.pairs have text of different forms, {forms}; choose one form for all")
+        check_parts("data.pairs", self.pairs)
 
     @property
     def text_form(self) -> TextForm:
@@ -62,7 +58,7 @@ class Multilingual(ParallelSource):
         splits = [split for split in get_args(Split) if any(split in files for _, files in parts)]
         digest = hashlib.sha256(str(_FORMAT).encode())
         for tag, files in parts:
-            contents = [(split, *map(_digest, pair)) for split, pair in sorted(files.items())]
+            contents = [(split, *map(digest_of, pair)) for split, pair in sorted(files.items())]
             digest.update(repr((tag, contents)).encode())
         folder = cache_dir / f"multilingual-{digest.hexdigest()[:16]}"
 
@@ -74,17 +70,30 @@ class Multilingual(ParallelSource):
         return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
 
 
-def _check(key: str, source: object) -> None:
+def check_parts(key: str, parts: Mapping[str, ParallelSource]) -> None:
+    """Checks sources that are to be joined.
+
+    Raises:
+        ConfigError: one is not of one corpus and one language pair, or their text has different forms.
+    """
+    for name, source in parts.items():
+        _check(f"{key}.{name}", source, key)
+    forms = {name: source.text_form for name, source in parts.items()}
+    if len(set(forms.values())) > 1:
+        raise ConfigError(f"{key} have text of different forms, {forms}; choose one form for all")
+
+
+def _check(key: str, source: object, parent: str) -> None:
     if not isinstance(source, ParallelSource) or source.tags:
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
     if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != NO_FILTERS):
         raise ConfigError(
             f"{key} has several training corpora or filters, expected one corpus as it is; give each corpus a name of "
-            "its own in data.pairs, and filter it beforehand"
+            f"its own in {parent}, and filter it beforehand"
         )
     if any(source.reversed_sides):
         raise ConfigError(
-            f"{key} has reverse_source or target_direction, expected them in data, for all pairs alike; move them there"
+            f"{key} has reverse_source or target_direction, expected them in data, for all alike; move them there"
         )
     if not LANGUAGE_TAG.fullmatch(language_tag(source.tgt_lang)) or "," in source.tgt_lang:
         raise ConfigError(f"{key}.tgt_lang is {source.tgt_lang!r}, expected a language's code; change {key}.tgt_lang")
@@ -100,7 +109,8 @@ def _join(folder: Path, split: str, parts: list[tuple[str, FilePair]]) -> None:
             tgt.writelines(f"{line}\n".encode() for line in corpus.tgt)
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """Returns the SHA-256 of a file, in hexadecimal digits."""
     stat = path.stat()
     return _digest_once(path, stat.st_size, stat.st_mtime_ns)
 

@@ -1,0 +1,96 @@
+"""Translation from several sources: their lines side by side (Zoph & Knight 2016)."""
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.data.corpora.multilingual import check_parts, digest_of
+from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import read_parallel
+from softsearch.text.vocabulary import SOURCE_SEPARATOR
+
+_FORMAT = 1
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiSource(ParallelSource):
+    """Several sources with the same target, a line of each side by side: ``a man <and> un homme``.
+
+    The tag is one piece of the vocabulary, and lines to translate have the same form (arXiv:1601.00710).
+    ``src_lang`` and ``tgt_lang`` name all languages, for tables.
+
+    Raises:
+        ConfigError: there are fewer than two sources, or they do not go together.
+    """
+
+    sources: Mapping[str, ParallelSource]
+
+    def __post_init__(self) -> None:
+        """Checks the options."""
+        if len(self.sources) < 2:
+            raise ConfigError(
+                f"data.sources has {list(self.sources)}, expected at least two sources by name, as in "
+                "configs/data/multi_source.yaml"
+            )
+        check_parts("data.sources", self.sources)
+
+    @property
+    def text_form(self) -> TextForm:
+        """See ParallelSource."""
+        return next(iter(self.sources.values())).text_form
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """See ParallelSource."""
+        return (SOURCE_SEPARATOR,)
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the joined files in ``cache_dir``, written if need be; a split is one that all sources have.
+
+        Raises:
+            CorpusError: a file cannot be read, the sources have different targets, a line has the tag already, or
+                ``cache_dir`` cannot be written.
+        """
+        parts = [source.files(cache_dir) for source in self.sources.values()]
+        splits = [split for split in parts[0] if all(split in files for files in parts)]
+        contents = [(split, *map(digest_of, files[split])) for files in parts for split in splits]
+        digest = hashlib.sha256(repr((_FORMAT, contents)).encode())
+        folder = cache_dir / f"multi-source-{digest.hexdigest()[:16]}"
+
+        def write(folder: Path) -> None:
+            for split in splits:
+                _join(folder, split, [files[split] for files in parts])
+
+        make_folder(folder, write)
+        return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
+
+
+def _join(folder: Path, split: str, pairs: list[FilePair]) -> None:
+    """Writes the files of a split, all lines; blank ones are dropped at preparation."""
+    corpora = [read_parallel(*pair, keep_empty=True) for pair in pairs]
+    for (path, _), corpus in zip(pairs, corpora, strict=True):
+        _log.info("%s of %s: %s", split, path, corpus.report.summary())
+        for number, line in enumerate(corpus.src, 1):
+            if SOURCE_SEPARATOR in line.split():
+                raise CorpusError(
+                    f"{path}:{number} has the word {SOURCE_SEPARATOR}, the tag between sources; remove it"
+                )
+    targets = corpora[0].tgt
+    for (_, path), corpus in zip(pairs, corpora, strict=True):
+        if corpus.tgt != targets:
+            both = zip_longest(targets, corpus.tgt)
+            number = next(n for n, (one, other) in enumerate(both, 1) if one != other)
+            raise CorpusError(
+                f"{pairs[0][1]} and {path} differ from line {number} on ({len(targets)} and {len(corpus.tgt)} lines), "
+                "expected the same target for all data.sources; give them files whose lines go together"
+            )
+    lines = zip(*(corpus.src for corpus in corpora), strict=True)
+    joined = (f" {SOURCE_SEPARATOR} ".join(sources) if any(map(str.strip, sources)) else "" for sources in lines)
+    (folder / f"{split}.src").write_bytes("".join(f"{line}\n" for line in joined).encode())
+    (folder / f"{split}.tgt").write_bytes("".join(f"{line}\n" for line in targets).encode())

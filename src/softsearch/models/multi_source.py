@@ -1,0 +1,166 @@
+"""Translation from several sources at once (Zoph & Knight 2016, arXiv:1601.00710): an encoder for each, and attention.
+
+The sources are one line, with a tag between them: ``a man <and> un homme``. Each ends with the tag or with EOS. Of too
+few sources the others are empty, which is EOS alone; further tags are tokens of the last source.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+from softsearch.models.attention import LuongAttention
+from softsearch.models.interface import (
+    DecoderState,
+    Encoder,
+    EncoderDescription,
+    EncoderOutput,
+    FinalState,
+    LayerShape,
+    Memory,
+    Sources,
+)
+from softsearch.models.layers import xavier
+from softsearch.models.luong import LuongDecoder
+from softsearch.ranges import Size
+from softsearch.text.vocabulary import FIRST_TAG, PAD
+
+
+class MultiSourceEncoder(Encoder):
+    """An encoder for each source of a line, and one state from their last ones (section 3.1, "Basic").
+
+    In each layer h = tanh(W_c [h_1; h_2]) and, of LSTMs, c = c_1 + c_2; both directions of a bidirectional layer lie
+    side by side. So do the states of the sources, which are 0 outside of their own part of the line: any decoder with
+    attention can read them, and attends to all sources at once.
+
+    Args:
+        embedding: of all sources.
+        encoder: called with ``embedding=``, returns the encoder of one source.
+        num_sources: 2 in the paper.
+
+    Raises:
+        ConfigError: the encoder of one source has fewer states than tokens.
+    """
+
+    def __init__(self, *, embedding: nn.Embedding, encoder: Callable[..., Encoder], num_sources: Size = 2) -> None:
+        super().__init__()
+        self.embedding: nn.Embedding = embedding
+        self.encoders = nn.ModuleList(encoder(embedding=embedding) for _ in range(num_sources))
+        one = cast(Encoder, self.encoders[0]).description
+        if one.tokens_per_position > 1:
+            raise ConfigError(
+                f"model.encoder.encoder has a state for every {one.tokens_per_position} tokens, and a MultiSourceEncoder "
+                "needs one for each token; set model.encoder.encoder to another, such as a RecurrentEncoder"
+            )
+        self.state_projections = nn.ModuleList(  # W_c
+            xavier(nn.Linear(num_sources * layer.joined_dim, layer.joined_dim, bias=False)) for layer in one.layers
+        )
+        self.description = one._replace(
+            output_dim=num_sources * one.output_dim,
+            layers=tuple(LayerShape(layer.joined_dim, has_c=layer.has_c) for layer in one.layers),
+            source_dims=(one.output_dim,) * num_sources,
+        )
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+        """See :class:`Encoder`."""
+        sources = find_sources(src_tokens, src_mask, len(self.encoders))
+        positions = torch.arange(src_tokens.shape[1], device=src_tokens.device)
+        encoded = []
+        for encoder, begin, mask in zip(self.encoders, sources.begins.unbind(1), sources.masks.unbind(1), strict=True):
+            in_line = (begin[:, None] + positions).clamp(max=src_tokens.shape[1] - 1)
+            output = encoder(src_tokens.gather(1, in_line).masked_fill(~mask, PAD), mask)
+            states = output.states.masked_fill(~mask[..., None], 0)
+            encoded.append(output._replace(states=_moved(states, positions - begin[:, None])))
+        final = zip(self.state_projections, *(output.final for output in encoded), strict=True)
+        return EncoderOutput(
+            torch.cat([output.states for output in encoded], dim=-1),
+            src_mask,
+            tuple(_combine(projection, layers) for projection, *layers in final),
+            sources,
+        )
+
+
+def find_sources(src_tokens: Tensor, src_mask: Tensor, count: int) -> Sources:
+    """Where the sources of each line are, ``[batch, src_len]`` both arguments."""
+    is_tag = (src_tokens == FIRST_TAG) & src_mask
+    source = is_tag.cumsum(1) - is_tag.long()  # tags before each token
+    length = src_mask.sum(1)
+    begins, ends = [torch.zeros_like(length)], []
+    for index in range(count - 1):
+        ends.append((src_mask & (source <= index)).sum(1))
+        begins.append(torch.minimum(ends[-1], length - 1))  # of a source that the line lacks: at EOS
+    begin, end = torch.stack(begins, dim=1), torch.stack([*ends, length], dim=1)
+    positions = torch.arange(src_tokens.shape[1], device=src_tokens.device)
+    return Sources(begin, positions < (end - begin)[..., None])
+
+
+def _moved(states: Tensor, places: Tensor) -> Tensor:
+    """The states at these places ``[batch, len]``, 0 where a place is outside."""
+    inside = (places >= 0) & (places < states.shape[1])
+    index = places.clamp(0, states.shape[1] - 1)[..., None].expand_as(states)
+    return states.gather(1, index).masked_fill(~inside[..., None], 0)
+
+
+def _combine(projection: nn.Module, layers: list[FinalState]) -> FinalState:
+    h, *c = zip(*(layer.joined() for layer in layers), strict=True)
+    return FinalState((torch.tanh(projection(torch.cat(h, dim=-1))), *(torch.stack(cell).sum(0) for cell in c)))
+
+
+class MultiSourceDecoder(LuongDecoder):
+    """A :class:`LuongDecoder` with an attention of its own to each source (section 3.4).
+
+    h~_t = tanh(W_c [c_t^1; c_t^2; h_t]). The alignments are the mean of all attentions'.
+
+    Raises:
+        ConfigError: the encoder has one source only, or its states or the attention's options do not fit.
+    """
+
+    def _make_attention(self, encoder: EncoderDescription, make: Callable[[int], LuongAttention]) -> Any:
+        if not encoder.source_dims:
+            raise ConfigError(
+                "model.decoder is a MultiSourceDecoder, which attends to several sources, but model.encoder reads one; "
+                "set model.encoder to a MultiSourceEncoder, or model.decoder to a LuongDecoder"
+            )
+        return MultiSourceAttention([make(dim) for dim in encoder.source_dims], encoder.source_dims)
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """As a :class:`LuongDecoder`, with each source from position 0 on, and the sources' places in the memory."""
+        assert encoded.sources is not None
+        begins, masks = encoded.sources
+        positions = torch.arange(masks.shape[2], device=masks.device)
+        parts = zip(encoded.states.split(self.attention.dims, dim=-1), begins.unbind(1), strict=True)
+        moved = [_moved(states, positions + begin[:, None]) for states, begin in parts]
+        state = super().init_state(encoded._replace(states=torch.cat(moved, dim=-1)))
+        memory = state.memory
+        return state._replace(memory=memory._replace(projected=(begins, masks, *memory.projected)))
+
+
+class MultiSourceAttention(nn.Module):
+    """An attention to each source, side by side."""
+
+    def __init__(self, attentions: Sequence[LuongAttention], dims: Sequence[int]) -> None:
+        super().__init__()
+        self.attentions, self.dims = nn.ModuleList(attentions), list(dims)
+
+    def project(self, states: Tensor) -> tuple[Tensor, ...]:
+        """See :meth:`LuongAttention.project`: of all sources one after the other."""
+        parts = zip(self.attentions, states.split(self.dims, dim=-1), strict=True)
+        return tuple(product for attention, part in parts for product in cast(LuongAttention, attention).project(part))
+
+    def forward(self, query: Tensor, memory: Memory, position: Tensor) -> tuple[Tensor, Tensor]:
+        """See :meth:`LuongAttention.forward`; ``memory`` holds the places of the sources before the products."""
+        begins, masks, *projected = memory.projected
+        each = len(projected) // len(self.dims)
+        positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
+        contexts, alignments = [], []
+        for index, (attention, states) in enumerate(
+            zip(self.attentions, memory.states.split(self.dims, dim=-1), strict=True)
+        ):
+            source = Memory(states, masks[:, index], tuple(projected[index * each : (index + 1) * each]))
+            context, weights = attention(query, source, position)
+            contexts.append(context)
+            in_source = (positions - begins[:, index, None])[:, None].expand_as(weights)
+            alignments.append(weights.gather(2, in_source.clamp(min=0)) * (in_source >= 0))
+        return torch.cat(contexts, dim=-1), torch.stack(alignments).mean(0)

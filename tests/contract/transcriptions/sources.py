@@ -1,0 +1,64 @@
+"""Several sources of one target (Zoph & Knight 2016), each sentence by itself: from token ids to logits."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from softsearch.text.vocabulary import EOS
+from tests.contract.transcriptions.equations import Array, Options, State, Weights, cell
+from tests.contract.transcriptions.recurrent import Encoded, Ends, encode, luong_context
+
+TAG = 4  # "<and>"
+
+
+def split_at_tags(ids: Sequence[int], count: int) -> list[list[int]]:
+    """The tokens of each source: up to a tag, or to the end of the line; EOS alone of those that the line lacks."""
+    *words, eos = ids
+    assert eos == EOS
+    sources: list[list[int]] = [[]]
+    for token in words:
+        sources[-1].append(token)
+        if token == TAG and len(sources) < count:
+            sources.append([])
+    sources[-1].append(EOS)
+    return sources + [[EOS]] * (count - len(sources))
+
+
+def encode_sources(w: Weights, options: Options, ids: Sequence[int]) -> list[Encoded]:
+    """Section 3: an encoder for each source."""
+    w["embedding.weight"]  # the same as that of each encoder
+    sources = split_at_tags(ids, options["num_sources"])
+    encoded = [encode(w.at(f"encoders.{i}"), options["encoder"], source) for i, source in enumerate(sources)]
+    ends = [
+        Ends(combine(w, f"state_projections.{layer}", [source.ends[layer].joined() for source in encoded]), None)
+        for layer in range(len(encoded[0].ends))
+    ]
+    return [source._replace(ends=ends) for source in encoded]
+
+
+def combine(w: Weights, name: str, states: Sequence[State]) -> State:
+    """Section 3.1, equations 5 and 6: h = tanh(W_c [h_1; h_2]), c = c_1 + c_2."""
+    h, *c = zip(*states, strict=True)
+    return (np.tanh(w.product(name, np.concatenate(h))), *(np.sum(cells, axis=0) for cells in c))
+
+
+def decode(w: Weights, options: Options, encoded: Sequence[Encoded], ids: Sequence[int]) -> list[Array]:
+    """Section 3.4: a context from each source; else Luong et al. 2015."""
+    states = [ends.joined() for ends in encoded[0].ends]
+    fed, logits = np.zeros(len(states[0][0])), []
+    for t, token in enumerate(ids):
+        h = w["embedding.weight"][token]
+        for layer in range(options["num_layers"]):
+            of_layer = w.at(f"layers.{layer}.forward_cell")
+            x = of_layer.affine("input_projection", h)
+            if layer == 0 and options["input_feeding"]:
+                x = x + w.product("feed_projection", fed)
+            states[layer] = cell(of_layer, options, x, states[layer])
+            h = states[layer][0]
+        contexts = [
+            luong_context(w.at(f"attention.attentions.{i}"), options, h, source.annotations, t)
+            for i, source in enumerate(encoded)
+        ]
+        fed = np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h))))
+        logits.append(w.affine("output_projection", fed))
+    return logits
