@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 from hydra import compose, initialize_config_dir
+from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
-from torch import Tensor
+from torch import Tensor, nn
 
 from softsearch.app.config.validation import build
-from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder, Encoder, EncoderOutput, Seq2Seq
+from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import SPECIALS
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -23,6 +25,7 @@ SMALL = {
     "hidden_dim": 8,  # as dim, which a tied output layer needs
     "attention_dim": 5,
     "maxout_dim": 8,
+    "feature_dim": 6,
     "output_dim": 8,
     "half_window": 2,
     "location_length": 4,
@@ -48,6 +51,33 @@ LUONG = [  # besides what its yaml says
 FACTORED = ("rnnsearch", "kalchbrenner2013", "transformer_tiny")  # with loss=class_factored, too
 DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
+
+
+class TokensAsFeatures(nn.Module):
+    """An encoder of feature vectors that reads token ids, each of them a vector, so that the contract holds for it."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.inner, self.embedding = encoder, None
+        self.description = encoder.description._replace(feature_dim=None)
+        self.table = nn.Buffer(torch.from_numpy(feature_table(encoder.description.output_dim)), persistent=False)
+
+    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+        output: EncoderOutput = self.inner(src_tokens, src_mask, self.table[src_tokens])
+        return output
+
+
+def feature_table(dim: int) -> NDArray[np.float64]:
+    """A vector for each token, ``[vocab, dim]``."""
+    return np.random.default_rng(0).standard_normal((SRC_VOCAB, dim))
+
+
+def as_sources(src: Sequence[Sequence[int]], feature_dim: int | None) -> Sequence[Sequence[int]]:
+    """Sources with random features, if a model reads them."""
+    if feature_dim is None:
+        return src
+    rng = np.random.default_rng(0)
+    return [FeatureSource(ids, rng.standard_normal((len(ids), feature_dim), np.float32)) for ids in src]
 
 
 @cache
@@ -77,6 +107,8 @@ def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
+        if model.encoder.description.feature_dim is not None:
+            model.encoder = cast(Encoder, TokensAsFeatures(model.encoder))
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter += 0.3 * torch.randn(parameter.shape)

@@ -29,11 +29,11 @@ from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
-from softsearch.search.interface import full_log_probs
+from softsearch.search.interface import Sentences, full_log_probs
 from softsearch.search.shortlist import Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
-from tests.contract.models import count, every_model, model_config
+from tests.contract.models import as_sources, count, every_model, model_config
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
     model, bundle = exported.model, exported.bundle
     vocab_size = bundle.manifest.tgt_vocab_size
     if model.encoder.embedding is None:
-        with pytest.raises(ConfigError, match="this model reads no source; use format=bundle"):
+        with pytest.raises(ConfigError, match=r"this model reads (no source|feature vectors); use format=bundle"):
             single_graph(bundle.files, BeamSearch(), vocab_size)
         return
     search = BeamSearch(beam=4, n_best=3, alignments=model.decoder.has_attention)
@@ -141,7 +141,7 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(
     restricted = OnnxStepFunction(bundle).with_shortlist(words)
     assert not isinstance(restricted, Shortlisted)
     search = BeamSearch(beam=4, n_best=4, max_length_factor=0.0, max_length_offset=5)
-    sources = [[4, 5], [6], [], [7, 8, 9, 4]]
+    sources = as_sources([[4, 5], [6], [], [7, 8, 9, 4]], bundle.manifest.feature_dim)
     together = search(restricted, sources)
     masked = search(Shortlisted(TorchStepFunction(model), words), sources)
     for source, found, expected in zip(sources, together, masked, strict=True):
@@ -173,10 +173,11 @@ def test_a_sentence_in_int8_does_not_depend_on_its_batch_mates(exported: Exporte
         np.testing.assert_allclose([h.score for h in n_best], [h.score for h in n_best_alone], atol=1e-5)
 
 
-def in_precision(precision: LowPrecision, bundle: Bundle) -> tuple[Bundle, list[list[int]]]:
+def in_precision(precision: LowPrecision, bundle: Bundle) -> tuple[Bundle, Sentences]:
     """A float32 bundle in another precision, and the sentences that it was made with."""
     rng = np.random.default_rng(0)
-    src = [rng.integers(len(SPECIALS), bundle.manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
+    ids = [rng.integers(len(SPECIALS), bundle.manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
+    src = as_sources(ids, bundle.manifest.feature_dim)
     graphs, loss = lower_precision(bundle, precision, src, bleu=len)
     assert loss.sentences == 5
     whole = [graph for graph in graphs.values() if precision == "int8" or not has_scan(graph)]  # see _float16
@@ -188,7 +189,7 @@ def has_scan(graph: bytes) -> bool:
     return any(node.op_type == "Scan" for node in onnx.load_from_string(graph).graph.node)
 
 
-def log_probs_of(step_fn: OnnxStepFunction, src: list[list[int]]) -> Any:
+def log_probs_of(step_fn: OnnxStepFunction, src: Sentences) -> Any:
     """The log probabilities ``[steps, sentences, vocab]`` of some words."""
     state, steps = step_fn.start(src), []
     for token in (BOS, 5, 9, 7):

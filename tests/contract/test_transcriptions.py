@@ -108,6 +108,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.reset=before", "encoder.stride=1", "encoder.filters=[5]"],
         ["encoder.stride=20", "encoder.filters=[2,2,2,2,2,2,2,2]"],
     ],
+    "show_attend_tell": [[*UNEQUAL, *DECODER, "encoder.feature_dim=7"]],
     "transformer_tiny": [
         ["encoder.pre_norm=false", "decoder.pre_norm=false"],
         ["encoder.pre_norm=true", "decoder.pre_norm=false"],

@@ -40,7 +40,8 @@ def export(options: Export) -> None:
         _export_single(options)
     else:
         bundle, parity = _export_bundle(options, options.out)
-        _show(bundle, parity, f"softsearch translate {bundle.path} < in.txt > out.txt")
+        source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
+        _show(bundle, parity, f"softsearch translate {bundle.path} {source} > out.txt")
 
 
 def _export_single(options: Export) -> None:

@@ -1,6 +1,7 @@
 """Another precision than float32 for a bundle, refused if validation sentences are translated worse."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def read_validation_text(source: ParallelSource, cache_dir: Path) -> HeldOutText
     src, tgt = files["val"]
     corpus = read_parallel(src, tgt)
     text = HeldOutText(src.name, corpus.src, corpus.tgt, source.text_form, source.src_lang, source.tgt_lang)
+    if (features := source.split_features("val", cache_dir)) is not None:
+        text = replace(text, features=features[np.array(corpus.numbers) - 1])
     count = min(_SENTENCES, len(corpus.src))
     return text.select(np.linspace(0, len(corpus.src) - 1, count, dtype=int).tolist())
 

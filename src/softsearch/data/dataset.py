@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softsearch.data.preparation.encode import read_array
+from softsearch.text.features import padded_features, read_features, with_features
 from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
@@ -26,6 +27,7 @@ class Batch(NamedTuple):
 
     src_tokens: Tensor  # [batch, src_len] int64, EOS at the end
     tgt_tokens: Tensor  # [batch, tgt_len + 1] int64, BOS at the start, EOS at the end
+    src_features: Tensor | None = None  # [batch, src_len, dim] float32, 0 at EOS, of data with feature vectors
 
 
 def pad(sentences: Sequence[Ids], *, bos: bool = False) -> Tensor:
@@ -72,6 +74,25 @@ class TokenStore:
         return lengths if self.rows is None else lengths[self.rows]
 
 
+class FeatureStore:
+    """The feature vectors of many sources, from a file.
+
+    Args:
+        path: see :func:`softsearch.text.features.read_features`.
+        examples: the example in the file of each source, from 0.
+    """
+
+    def __init__(self, path: Path, examples: Ids) -> None:
+        self.features, self.examples = read_features(path), examples
+
+    def __call__(self, src: Sequence[Ids], indices: Sequence[int]) -> Tensor:
+        """Returns the vectors of some sources, padded as their tokens are."""
+        sources = with_features([ids.tolist() for ids in src], self.features[self.examples[indices]])
+        padded = padded_features(sources, self.features.shape[2], "the model")
+        assert padded is not None
+        return torch.from_numpy(padded)
+
+
 class Resampler:
     """Subword regularisation: draws segmentations as a pure function of the seed and the draw, a pair at an epoch.
 
@@ -102,11 +123,17 @@ class ParallelDataset:
     """Sentence pairs as token ids, read a whole :class:`Batch` at a time by a list of draws.
 
     A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0. A ``resampler`` draws
-    new segmentations in every epoch.
+    new segmentations in every epoch. ``features`` are those of data that has them.
     """
 
-    def __init__(self, src: TokenStore, tgt: TokenStore, resampler: Resampler | None = None) -> None:
-        self.src, self.tgt, self.resampler = src, tgt, resampler
+    def __init__(
+        self,
+        src: TokenStore,
+        tgt: TokenStore,
+        resampler: Resampler | None = None,
+        features: FeatureStore | None = None,
+    ) -> None:
+        self.src, self.tgt, self.resampler, self.features = src, tgt, resampler, features
 
     def __len__(self) -> int:
         """Number of pairs."""
@@ -118,4 +145,5 @@ class ParallelDataset:
         if self.resampler is not None:
             pairs = self.resampler(draws, pairs)
         src, tgt = zip(*pairs, strict=True)
-        return Batch(pad(src), pad(tgt, bos=True))
+        features = None if self.features is None else self.features(src, [draw % len(self) for draw in draws])
+        return Batch(pad(src), pad(tgt, bos=True), features)

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from softsearch.data.corpora.base import TextForm
+from softsearch.text.features import Features, with_features
 from softsearch.text.tokenizer import Tokenizers
 
-Ids = list[list[int]]  # line by line, without BOS and EOS
+Ids = list[Sequence[int]]  # line by line, without BOS and EOS
 
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """Sources and their references, line by line as in the files."""
+    """Sources and their references, line by line as in the files; ``features`` are those of sources that have them."""
 
     name: str
     sources: list[str]
@@ -19,6 +20,7 @@ class HeldOutText:
     text_form: TextForm
     src_lang: str
     tgt_lang: str
+    features: Features | None = None
     _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(init=False, default_factory=dict)
 
     @property
@@ -31,13 +33,14 @@ class HeldOutText:
         key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
         if key not in self._encoded:
             src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, self.lines, strict=True))
-            self._encoded[key] = src, tgt
+            self._encoded[key] = with_features(src, self.features), [*tgt]
         return self._encoded[key]
 
     def select(self, indices: Sequence[int]) -> "HeldOutText":
         """Some of the sentences, with their cached token ids."""
         sources, references = ([side[index] for index in indices] for side in self.lines)
-        selected = replace(self, sources=sources, references=references)
+        features = None if self.features is None else self.features[list(indices)]
+        selected = replace(self, sources=sources, references=references, features=features)
         for key, (src, tgt) in self._encoded.items():
             selected._encoded[key] = [src[index] for index in indices], [tgt[index] for index in indices]
         return selected

@@ -14,6 +14,7 @@ from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutp
 from softsearch.models.output_layers import linear_layer
 from softsearch.search.interface import Candidates, whole_vocabulary
 from softsearch.search.shortlist import Shortlist, spread
+from softsearch.text.features import padded_features
 from softsearch.text.vocabulary import PAD
 
 
@@ -54,7 +55,9 @@ class TorchStepFunction:
         """See StepFunction."""
         tokens = pad([np.asarray(sentence, dtype=np.int64) for sentence in src]).to(self.device)
         words = None if self.shortlist is None else self._words(self.shortlist, src)
-        return TorchState(self.model.encode(tokens), tokens != PAD, words)
+        features = padded_features(src, self.model.encoder.description.feature_dim, "the model")
+        state = self.model.encode(tokens, None if features is None else torch.from_numpy(features).to(self.device))
+        return TorchState(state, tokens != PAD, words)
 
     @torch.inference_mode()
     def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:

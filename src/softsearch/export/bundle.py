@@ -69,11 +69,11 @@ def export_bundle(
 
     def check(bundle: Bundle) -> None:
         step_fn = OnnxStepFunction(bundle)
-        parities.append(compare(reference, step_fn, src.vocab_size, max_src_tokens))
+        parities.append(compare(reference, step_fn, src.vocab_size, max_src_tokens, bundle.manifest.feature_dim))
         if shortlist is not None:
             words = open_shortlist(bundle, _FREQUENT)
             restricted = Shortlisted(reference, words), step_fn.with_shortlist(words)
-            parities.append(compare(*restricted, src.vocab_size, max_src_tokens))
+            parities.append(compare(*restricted, src.vocab_size, max_src_tokens, bundle.manifest.feature_dim))
 
     graphs = export_graphs(model, shortlist=shortlist is not None)
     if lower is None:

@@ -20,7 +20,7 @@ from softsearch.models.interface import DecoderState, EncoderDescription, Memory
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.candidates import BLOCK
-from softsearch.runtime.manifest import DECODER_STEP, ENCODER
+from softsearch.runtime.manifest import DECODER_STEP, ENCODER, FEATURES
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
 Tensors = tuple[Tensor, ...]
@@ -85,7 +85,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}
     encoder = _export(
         _EncoderGraph(model, step_module),
-        {"src_tokens": (example.src_tokens, axes), "src_mask": (example.src_mask, axes)},
+        {name: (tensor, axes) for name, tensor in example.source.items()},
         [*example.memory_names, *example.cache_names, *example.slot_names],
     )
     _drop(encoder.graph.output, set(example.memory_names) - {value.name for value in step.graph.input})
@@ -104,10 +104,13 @@ class _Example:
         self.src_tokens = torch.full((sentences, src_len), EOS)
         self.src_tokens[0, -2:] = PAD
         self.src_mask = self.src_tokens != PAD
+        self.source = {"src_tokens": self.src_tokens, "src_mask": self.src_mask}
+        if described.feature_dim is not None:
+            self.source[FEATURES] = torch.ones(sentences, src_len, described.feature_dim)
         with torch.no_grad():
             state, shorter = (
-                _start(model, step, tokens, tokens != PAD)[0]
-                for tokens in (self.src_tokens, self.src_tokens[:, : -described.tokens_per_position])
+                _start(model, step, *(tensor[:, :length] for tensor in self.source.values()))[0]
+                for length in (src_len, src_len - described.tokens_per_position)
             )
         memory, of_shorter = (_memory(encoded.memory, described) for encoded in (state, shorter))
         self.memory = tuple(m.contiguous() for m in memory)
@@ -132,7 +135,7 @@ class _Example:
 
 def _memory(memory: Memory, encoder: EncoderDescription) -> Tensors:
     """What the encoder passes on to the steps; the mask of the tokens is known to them."""
-    own_mask = (memory.mask,) if encoder.tokens_per_position > 1 else ()
+    own_mask = (memory.mask,) if encoder.has_own_mask else ()
     return (memory.states, *memory.projected, *own_mask)
 
 
@@ -148,19 +151,20 @@ class _EncoderGraph(nn.Module):
         super().__init__()
         self.model, self.transformer_step = model, step
 
-    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> Tensors:
-        state, bias = _start(self.model, self.transformer_step, src_tokens, src_mask)
+    def forward(self, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None) -> Tensors:
+        state, bias = _start(self.model, self.transformer_step, src_tokens, src_mask, src_features)
         cache = state.cache if bias else tuple(c[:, None] for c in state.cache)
         return (*_memory(state.memory, self.model.encoder.description), *bias, *cache)
 
 
 def _start(
-    model: Seq2Seq, step: SlotsStep | None, src_tokens: Tensor, src_mask: Tensor
+    model: Seq2Seq, step: SlotsStep | None, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None
 ) -> tuple[DecoderState, Tensors]:
     """The first state, and the bias of its slots if it has any."""
     if step is None:
-        return model.encode(src_tokens, src_mask), ()
-    state, bias = step.start(model.encoder(src_tokens, src_mask))
+        return model.encode(src_tokens, src_features, src_mask), ()
+    features = () if src_features is None else (src_features,)
+    state, bias = step.start(model.encoder(src_tokens, src_mask, *features))
     return state, (bias,)
 
 
@@ -169,6 +173,7 @@ class _StepGraph(nn.Module):
         super().__init__()
         self.decoder, self.transformer_step, self.missing = model.decoder, step, missing
         self.tokens_per_position = model.encoder.description.tokens_per_position
+        self.has_own_mask = model.encoder.description.has_own_mask
 
     def forward(
         self,
@@ -182,7 +187,7 @@ class _StepGraph(nn.Module):
     ) -> Tensors:
         gathered = tuple(_by_parents(c, parents) for c in cache)
         states, *projected = memory
-        mask = projected.pop() if self.tokens_per_position > 1 else src_mask
+        mask = projected.pop() if self.has_own_mask else src_mask
         if self.transformer_step is not None:
             sentences, beams = tokens.shape
             own = torch.where(torch.arange(beams)[:, None] == torch.arange(beams), 0.0, LOWEST)

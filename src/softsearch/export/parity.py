@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
-from softsearch.search.interface import State, StepFunction, full_log_probs
+from softsearch.search.interface import Sentences, State, StepFunction, full_log_probs
+from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import BOS, SPECIALS
 
 LENGTHS = (1, 5, 60)
@@ -25,11 +26,18 @@ class Parity(NamedTuple):
     alignments: float
 
 
-def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, max_src_tokens: int) -> Parity:
+def compare(
+    reference: StepFunction,
+    other: StepFunction,
+    src_vocab_size: int,
+    max_src_tokens: int,
+    feature_dim: int | None = None,
+) -> Parity:
     """Steps two backends through the same random tokens, with beams, reordering and dropped sentences.
 
     Sentences are of the lengths in :data:`LENGTHS` (EOS excluded) or as long as the model may read, with shorter ones
-    beside them, in batches of :data:`BATCHES`.
+    beside them, in batches of :data:`BATCHES`. With a ``feature_dim`` they have random
+    features.
 
     Raises:
         BundleError: they differ by more than :data:`TOLERANCE`.
@@ -39,7 +47,9 @@ def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, m
     for length, batch in itertools.product(LENGTHS, BATCHES):
         length = min(length, max_src_tokens - 1)
         lengths = [length, *(1 + i % length for i in range(1, batch))]
-        src = [rng.integers(len(SPECIALS), src_vocab_size, size).tolist() for size in lengths]
+        src: Sentences = [rng.integers(len(SPECIALS), src_vocab_size, size).tolist() for size in lengths]
+        if feature_dim is not None:
+            src = [FeatureSource(ids, rng.standard_normal((len(ids), feature_dim), np.float32)) for ids in src]
         parity = _compare_batch(rng, reference, other, src)
         if not np.max(parity) <= TOLERANCE:  # also when one is NaN
             raise BundleError(
@@ -51,9 +61,7 @@ def compare(reference: StepFunction, other: StepFunction, src_vocab_size: int, m
     return largest
 
 
-def _compare_batch(
-    rng: np.random.Generator, reference: StepFunction, other: StepFunction, src: list[list[int]]
-) -> Parity:
+def _compare_batch(rng: np.random.Generator, reference: StepFunction, other: StepFunction, src: Sentences) -> Parity:
     backends = (reference, other)
     beams, sentences = 1, len(src)
     states: tuple[State, ...] = tuple(backend.start(src) for backend in backends)

@@ -13,7 +13,7 @@ from softsearch.errors import ConfigError
 from softsearch.export.calibration import Calibration
 from softsearch.export.quantization import product_inputs, quantize
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.runtime.system import BATCH_TOKENS
 from softsearch.search.batching import translate_ids
@@ -21,7 +21,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Sentences, StepFunction
 
 LowPrecision = Literal["fp16", "int8"]
-_FLOAT32 = ["log_probs", "all_log_probs", "alignments", "shortlist_bias"]  # what the search reads and gives
+_FLOAT32 = ["log_probs", "all_log_probs", "alignments", "shortlist_bias", FEATURES]  # what the search reads and gives
 # LogSoftmax: float16 tells log probabilities apart to 0.01 only. The others: ONNX Runtime has none on a CPU.
 _FLOAT32_OPERATORS = [*DEFAULT_OP_BLOCK_LIST, "LogSoftmax", "RNN", "GRU", "LSTM", "ScatterElements"]
 _HIDDEN = 1e4  # the highest number, and minus the score of what attention must not see

@@ -20,7 +20,7 @@ from softsearch.errors import ConfigError
 from softsearch.export import search_graph
 from softsearch.export.graph_parts import Parts, inputs_of, needed
 from softsearch.export.recurrences import OPSET
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
 from softsearch.runtime.options import Strategy
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -94,6 +94,8 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     opsets = [helper.make_opsetid("", OPSET)]
     assert list(encoder.opset_import) == list(step.opset_import) == opsets
     outputs = _outputs(step.graph)
+    if FEATURES in {value.name for value in encoder.graph.input}:
+        raise ConfigError("format=single reads token ids, but this model reads feature vectors; use format=bundle")
     parts = Parts()
     names = {port.name: port.name for port in INPUTS}
     for name, value in _constants(options, tgt_vocab_size).items():

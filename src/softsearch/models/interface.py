@@ -54,6 +54,12 @@ class EncoderDescription(NamedTuple):
     tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
     span: int = 1  # tokens from its own on that a state represents: of the last states, some are beyond the end
     source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
+    feature_dim: int | None = None  # width of the feature vectors that it reads in the place of tokens
+
+    @property
+    def has_own_mask(self) -> bool:
+        """Whether the mask of the states is not that of the tokens."""
+        return self.tokens_per_position > 1 or self.feature_dim is not None
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.
@@ -172,7 +178,11 @@ class Encoder(nn.Module):
     description: EncoderDescription
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens."""
+        """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens.
+
+        That of an encoder with a ``feature_dim`` takes ``src_features`` too, a vector for each token, 0 at EOS and
+        padding: ``[batch, src_len, feature_dim]``.
+        """
         raise NotImplementedError
 
 
@@ -240,6 +250,10 @@ class CountedDecoder(Decoder):
         raise NotImplementedError
 
 
+def _kind(feature_dim: int | None) -> str:
+    return "text alone" if feature_dim is None else f"feature vectors of {feature_dim} values"
+
+
 class Seq2Seq(nn.Module):
     """An encoder and a decoder, built from their parts.
 
@@ -270,21 +284,34 @@ class Seq2Seq(nn.Module):
         if init is not None:
             init(self)
 
-    def encode(self, src_tokens: Tensor, src_mask: Tensor | None = None) -> DecoderState:
+    def encode(
+        self, src_tokens: Tensor, src_features: Tensor | None = None, src_mask: Tensor | None = None
+    ) -> DecoderState:
         """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state.
 
         ``src_mask`` is True where a token is real, by default where it is not PAD.
+
+        Raises:
+            ConfigError: the data has features that the encoder does not read, or lacks those that it does.
         """
-        encoded: EncoderOutput = self.encoder(src_tokens, src_tokens != PAD if src_mask is None else src_mask)
+        found, expected = None if src_features is None else src_features.shape[2], self.encoder.description.feature_dim
+        if found != expected:
+            raise ConfigError(
+                f"model.encoder is a {type(self.encoder).__name__}, which reads {_kind(expected)} (feature_dim), and "
+                f"data has {_kind(found)}; change model or data"
+            )
+        features = () if src_features is None else (src_features.to(next(self.parameters()).dtype),)
+        mask = src_tokens != PAD if src_mask is None else src_mask
+        encoded: EncoderOutput = self.encoder(src_tokens, mask, *features)
         return self.decoder.init_state(encoded._replace(src_tokens=src_tokens))
 
-    def features(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
+    def features(self, src_tokens: Tensor, tgt_tokens: Tensor, src_features: Tensor | None = None) -> Tensor:
         """Teacher forcing up to, but without, the output layer: ``[batch, tgt_len, features]``."""
-        return self.decoder.features(tgt_tokens, self.encode(src_tokens))
+        return self.decoder.features(tgt_tokens, self.encode(src_tokens, src_features))
 
-    def forward(self, src_tokens: Tensor, tgt_tokens: Tensor) -> Tensor:
+    def forward(self, src_tokens: Tensor, tgt_tokens: Tensor, src_features: Tensor | None = None) -> Tensor:
         """Teacher forcing: ``[batch, src_len]`` and ``[batch, tgt_len]`` -> logits ``[batch, tgt_len, vocab]``."""
-        return self.decoder(tgt_tokens, self.encode(src_tokens))
+        return self.decoder(tgt_tokens, self.encode(src_tokens, src_features))
 
     def weights(self) -> list[Tensor]:
         """The parameters, and the tables of what is counted, each once."""

@@ -51,8 +51,8 @@ class MultiSourceEncoder(Encoder):
         one = cast(Encoder, self.encoders[0]).description
         if one.tokens_per_position > 1:
             raise ConfigError(
-                f"model.encoder.encoder has a state for every {one.tokens_per_position} tokens, and a MultiSourceEncoder "
-                "needs one for each token; set model.encoder.encoder to another, such as a RecurrentEncoder"
+                f"model.encoder.encoder has a state for every {one.tokens_per_position} tokens, and a "
+                "MultiSourceEncoder needs one for each token; set model.encoder.encoder to a RecurrentEncoder"
             )
         self.state_projections = nn.ModuleList(  # W_c
             xavier(nn.Linear(num_sources * layer.joined_dim, layer.joined_dim, bias=False)) for layer in one.layers
@@ -78,7 +78,7 @@ class MultiSourceEncoder(Encoder):
             torch.cat([output.states for output in encoded], dim=-1),
             src_mask,
             tuple(_combine(projection, layers) for projection, *layers in final),
-            sources,
+            sources=sources,
         )
 
 

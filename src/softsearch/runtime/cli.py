@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import softsearch
 from softsearch.errors import SoftsearchError
@@ -86,7 +87,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         threads=arguments.threads,
         provider=arguments.provider or "cpu",
     )
-    files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix)
+    files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
     resume = None
     if arguments.resume:
         contents = {
@@ -120,12 +121,18 @@ def _score(arguments: argparse.Namespace) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> None:
+    import numpy as np
+
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
     manifest = bundle.manifest
     if not manifest.is_single:
-        Translator(bundle).translate(["."], max_length=2)
+        dim = manifest.feature_dim
+        source: dict[str, Any] = (
+            {"lines": ["."]} if dim is None else {"features": np.zeros((1, 1, dim), dtype=np.float32)}
+        )
+        Translator(bundle).translate(**source, max_length=2)
     if has_shortlist(bundle):
         open_shortlist(bundle, 1)
     for name, entry in manifest.files.items():

@@ -14,6 +14,7 @@ FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 EMBEDDING_TABLE = "embedding_table"  # an input of the encoder and a constant of the step, where both are one
+FEATURES = "src_features"  # an input of the encoder of a model that reads feature vectors
 SINGLE = "model.onnx"  # with the search inside, instead of both
 SPECIAL_IDS = {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS}
 MIN_SRC_TOKENS, MAX_SRC_TOKENS = 8, 1 << 14  # what limits.max_src_tokens may be
@@ -104,6 +105,20 @@ class Manifest:
     def is_single(self) -> bool:
         """Whether the graph is one for other languages, with the search inside, which softsearch does not run."""
         return "model" in self.graphs
+
+    @property
+    def feature_dim(self) -> int | None:
+        """The width of the feature vectors that the model reads; None if it reads text.
+
+        Raises:
+            BundleError: it is not fixed.
+        """
+        for port in self.graphs.get("encoder", {}).get("inputs", []):
+            if port["name"] == FEATURES:
+                if len(port["shape"]) != 3 or type(port["shape"][2]) is not int:
+                    raise _error(f"graphs.encoder.{FEATURES}", port["shape"], "[sentences, src_len, a number]")
+                return int(port["shape"][2])
+        return None
 
     @property
     def text_form(self) -> Literal["plain", "lc_tok"]:

@@ -10,6 +10,9 @@ none sees are dropped now and then. Where all tokens are wanted, ``all_log_probs
 id, unsorted; older bundles lack it. The step of a bundle with a shortlist reads ``shortlist``, the words that it
 computes if there are any: candidates and log probabilities are then of places in it.
 
+The encoder of a model that reads feature vectors has an input ``src_features``, ``[sentences, src_len, dim]``, a vector
+for each token, 0 at EOS and padding.
+
 Where source and target share their embeddings, the encoder has an input ``embedding_table``, whose value is the
 constant of that name in ``decoder_step.onnx``.
 """
@@ -26,11 +29,13 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError, ConfigError, InputError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import Words, read_candidates, read_words
-from softsearch.runtime.graph_check import check_graph, read_table
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, SINGLE
+from softsearch.runtime.embedding_table import embedding_table
+from softsearch.runtime.graph_check import check_graph
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.providers import Provider, check_provider, find_provider, has_vnni
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.text.features import padded_features
 from softsearch.text.vocabulary import PAD, with_eos
 
 try:
@@ -52,7 +57,7 @@ _ORT_ERRORS = (
 )
 _NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
 _DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
-_ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool", EMBEDDING_TABLE: "float32"}
+_ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool", EMBEDDING_TABLE: "float32", FEATURES: "float32"}
 _STEP_INPUTS = {
     "tokens": "int64",
     "position": "int64",
@@ -96,7 +101,8 @@ class OnnxStepFunction:
                 f"bundle {bundle.path}: {SINGLE} is for ONNX Runtime in other languages, and softsearch does not run "
                 "it; export the checkpoint with format=bundle"
             )
-        self.vocab_size = bundle.manifest.tgt_vocab_size
+        self.vocab_size, self.feature_dim = bundle.manifest.tgt_vocab_size, bundle.manifest.feature_dim
+        self._name = f"bundle {bundle.path}"
         self._encoder, self._step = (
             _session(bundle.files[file], f"bundle {bundle.path}: {file}", provider) for file in (ENCODER, DECODER_STEP)
         )
@@ -116,7 +122,7 @@ class OnnxStepFunction:
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
         self.has_attention = "alignments" in outputs
-        self._table = _embedding_table(bundle)
+        self._table = embedding_table(bundle)
         self._shortlist: Shortlist | None = None
         self._takes_shortlist = _SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
@@ -144,6 +150,9 @@ class OnnxStepFunction:
         tokens = np.full(mask.shape, PAD, dtype=np.int64)
         tokens[mask] = np.concatenate(sentences)
         feeds = {"src_tokens": tokens, "src_mask": mask, EMBEDDING_TABLE: self._table}
+        features = padded_features(src, self.feature_dim, self._name)
+        if features is not None:
+            feeds[FEATURES] = features
         names = [*self._memory, *self._cache]
         values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})
         for name, value in zip(names, values, strict=True):
@@ -219,17 +228,6 @@ def _without_dead_slots(state: OnnxState) -> OnnxState:
     rows = (sentences * heads + np.arange(heads))[:, :, None] * before + kept[:, None]  # [sentences, heads, most]
     moved = (values.reshape(-1, width).take(rows, axis=0) for values in slots)
     return state._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
-
-
-def _embedding_table(bundle: Bundle) -> NDArray[np.float32]:
-    """The embeddings ``[vocab, dim]`` that the encoder shares with the step; an empty table if it has its own."""
-    for port in bundle.manifest.graphs["encoder"]["inputs"]:
-        if port["name"] == EMBEDDING_TABLE:
-            try:
-                return read_table(bundle.files[DECODER_STEP], EMBEDDING_TABLE, port["shape"])
-            except BundleError as error:
-                raise BundleError(f"bundle {bundle.path}: {DECODER_STEP}: {error}") from error
-    return np.zeros((0, 0), dtype=np.float32)
 
 
 def describe_onnx(model: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from softsearch.runtime.resume import Resumed, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
 from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
+from softsearch.text.features import Features, read_features
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 
@@ -30,6 +31,7 @@ class Files:
     output: Path | None = None
     alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # with which the translations must begin, line by line
+    features: Path | None = None  # feature vectors, instead of input
 
 
 def translate_stream(
@@ -58,14 +60,17 @@ def translate_stream(
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
-        source = stack.enter_context(_open_input(files.input))
+        source = stack.enter_context(_open_input(files.features or files.input))
         output, alignments, resumed = _open_outputs(stack, files, resume)
         progress = stack.enter_context(show_progress(source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number = unproven = 0
-        for block in _blocks(source, files.input):
+        name, blocks = "lines", cast(Iterator[Any], _blocks(source, files.input))  # of lines, or of features
+        if files.features is not None:
+            name, blocks = "features", _feature_blocks(files.features)
+        for block in blocks:
             own = None if prefixes is None else list(islice(prefixes, len(block)))
             if own is not None and len(own) < len(block):
                 raise InputError(
@@ -75,7 +80,7 @@ def translate_stream(
             if resumed and (done := resumed.skip(block, own)):
                 number, block, own = number + done, block[done:], own and own[done:]
             progress(number)
-            for translation in translator.translate(block, prefixes=own, first_line=number + 1, **keywords):
+            for translation in translator.translate(**{name: block}, prefixes=own, first_line=number + 1, **keywords):
                 output.write(_format(translation, number, n_best=n_best).encode())
                 number += 1
                 unproven += translation.optimal is False
@@ -152,6 +157,12 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
         raise _unreadable(name, error) from error
     if block:
         yield block
+
+
+def _feature_blocks(path: Path) -> Iterator[Features]:
+    """Feature vectors in blocks, read when they are needed."""
+    features = read_features(path)
+    return (features[begin : begin + BLOCK_LINES] for begin in range(0, len(features), BLOCK_LINES))
 
 
 @contextmanager

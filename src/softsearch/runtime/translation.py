@@ -1,18 +1,20 @@
 """Translations of lines: long lines are split into parts, whose translations are joined."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.errors import InputError
 from softsearch.runtime.options import Search, output_options
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
+from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import with_eos
 
@@ -47,7 +49,28 @@ class Part(NamedTuple):
     """A line, or a part of it that the model can take at once."""
 
     text: str
-    ids: list[int]
+    ids: Sequence[int]
+
+
+def feature_parts(
+    features: Features, encode: Callable[[str], list[int]], limit: int, first: int
+) -> Iterator[list[Part]]:
+    """The parts of sources of feature vectors, one of each; ``limit`` tokens are too many, EOS counted.
+
+    Raises:
+        InputError: there are too many vectors, or the vocabulary is not that of a model of features.
+        CorpusError: type, shape or a value is wrong; ``first`` is the number of the first example, for the message.
+    """
+    check_features(features, "features")
+    check_finite(features, "features", first)
+    if features.shape[1] >= limit:
+        raise InputError(
+            f"the features have {features.shape[1]} positions, expected fewer than {limit}; export the model with a "
+            "greater max_src_tokens"
+        )
+    lines = list(feature_lines(features))
+    for line, ids in zip(lines, with_features([encode(line) for line in lines], features), strict=True):
+        yield [Part(line, ids)]
 
 
 class Candidate(NamedTuple):

@@ -26,7 +26,7 @@ from softsearch.runtime.system import (
     translation_texts,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, join, split_text
+from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, split_text
 from softsearch.search.batching import cores, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
@@ -34,6 +34,7 @@ from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
 from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import is_blank
+from softsearch.text.features import Features
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
@@ -112,8 +113,9 @@ class Translator:
 
     def translate(
         self,
-        lines: Iterable[str],
+        lines: Iterable[str] | None = None,
         *,
+        features: Features | None = None,
         search: str | Search | None = None,
         prefixes: Sequence[str] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
@@ -127,6 +129,7 @@ class Translator:
 
         Args:
             lines: the text.
+            features: ``[examples, positions, dim]`` instead of lines, for a model that reads feature vectors.
             search: ``greedy``, ``beam``, ``sample``, ``exact`` or ``rerank``, by default as the first bundle
                 recommends; or a strategy with options of its own.
             prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.
@@ -143,21 +146,20 @@ class Translator:
             One translation for each line, with up to ``n_best - 1`` alternatives.
 
         Raises:
-            InputError: ``lines`` is one string, a line has a lone surrogate or is far too long, the model returned NaN,
-                or a prefix cannot be written with the model's vocabulary.
+            InputError: not one of ``lines`` and ``features`` is given, ``lines`` is one string, a line has a lone
+                surrogate or is far too long, the model returned NaN, or a prefix cannot be written with the model's
+                vocabulary.
             ConfigError: an option is unknown or does not fit the model.
+            CorpusError: the features have another type or shape, or a value is not finite.
         """
-        _refuse_string("lines", lines)
+        lines_of_parts = self._parts(lines, features, first_line)
         strategy = self._strategy(search, options)
         system = self.system if needs_alignments(strategy) else self._without_alignments
         if system is self.system and not system.step_fn.has_attention:
             raise ConfigError(
                 f"{system.origin} has no attention, which alignments and a coverage penalty need; leave the option out"
             )
-        batch_tokens = self._batch_tokens
-        if batch_tokens is None:
-            batch_tokens = default_batch_tokens(strategy)
-        lines_of_parts = [self._encode(line, number) for number, line in enumerate(lines, first_line)]
+        batch_tokens = default_batch_tokens(strategy) if self._batch_tokens is None else self._batch_tokens
         parts = [part for line in lines_of_parts for part in line]
         n_best_lists = translate_ids(
             system.step_fn,
@@ -238,6 +240,16 @@ class Translator:
         assert isinstance(strategy, BeamSearch)
         every = replace(strategy, n_best=strategy.beam)
         return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
+
+    def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
+        """The parts of each line, or of each example of features."""
+        if (lines is None) == (features is None):
+            raise InputError("expected lines of text, or features for a model that reads them: one of the two")
+        if features is not None:
+            encode = self.system.tokenizers[0].encode
+            return list(feature_parts(features, encode, self._max_src_tokens, first_line))
+        _refuse_string("lines", lines)
+        return [self._encode(line, number) for number, line in enumerate(lines or (), first_line)]
 
     def _encode(self, line: str, number: int) -> list[Part]:
         """The parts of a line; none if the line is blank."""

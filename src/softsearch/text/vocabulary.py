@@ -13,6 +13,7 @@ SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 LANGUAGE_TAG = re.compile(r"<2([^\s<>]+)>")
 # Tag between the sources of a line, as in "a man <and> un homme" (Zoph & Knight 2016, arXiv:1601.00710).
 SOURCE_SEPARATOR = "<and>"
+FEATURE_TAG = "<feature>"  # stands in a source line for a feature vector (softsearch.text.features)
 FIRST_TAG = len(SPECIALS)  # id of the first tag in the vocabulary of data that has tags
 
 
@@ -31,4 +32,4 @@ def language_tag(lang: str) -> str:
 
 def is_tag(word: str) -> bool:
     """Returns whether a word is a tag, which is one piece wherever the data has tags, and no text to translate."""
-    return word == SOURCE_SEPARATOR or LANGUAGE_TAG.fullmatch(word) is not None
+    return word in (SOURCE_SEPARATOR, FEATURE_TAG) or LANGUAGE_TAG.fullmatch(word) is not None

@@ -7,6 +7,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from tests.contract.transcriptions import (
+    captions,
     characters,
     decoder_only,
     language_models,
@@ -29,6 +30,7 @@ ENCODERS: dict[str, Encode] = {
     "TransformerEncoder": transformer.encode,
     "NgramEncoder": ngrams.encode,
     "SourceEmbeddings": decoder_only.read_source,
+    "FeatureEncoder": captions.annotations,
     "MultiSourceEncoder": sources.encode_sources,
     "NoSource": lambda *_: Encoded([], []),
 }
@@ -45,6 +47,7 @@ DECODERS: dict[str, Decode] = {
     "RCTM2Decoder": ngrams.unfolded,
     "FeedForwardDecoder": language_models.feed_forward,
     "NGramDecoder": language_models.ngram,
+    "ShowAttendTellDecoder": captions.show_attend_tell,
     "TransformerDecoder": transformer.decode,
     "DecoderOnlyTransformer": decoder_only.transformer,
     "DecoderOnlyRNN": decoder_only.rnn,

@@ -79,7 +79,7 @@ def test_an_item_is_a_padded_batch(dataset: ParallelDataset) -> None:
 
 def test_a_draw_of_a_later_epoch_is_the_same_pair(dataset: ParallelDataset) -> None:
     first, second = (dataset.__getitems__([2 + epoch, 1 + epoch]) for epoch in (0, 3 * 4))
-    assert [side.tolist() for side in first] == [side.tolist() for side in second]
+    assert [side.tolist() for side in first[:2]] == [side.tolist() for side in second[:2]]
 
 
 def test_workers_get_a_copy(dataset: ParallelDataset) -> None:

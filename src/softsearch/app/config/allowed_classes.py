@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from softsearch.app.config.validation import check
 from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.features import FeatureFiles
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.multi_source import MultiSource
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.corpora.shapes import Shapes
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import CheckpointError, in_short
 from softsearch.models.char_encoder import CharacterEncoder
@@ -26,15 +28,16 @@ from softsearch.models.embeddings import Embeddings
 from softsearch.models.feed_forward_lm import FeedForwardDecoder
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
+from softsearch.models.multi_source import MultiSourceDecoder, MultiSourceEncoder
 from softsearch.models.ngram import NGramDecoder
 from softsearch.models.output_layers import ClassFactored
 from softsearch.models.pointer_generator import PointerGeneratorDecoder
 from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
-from softsearch.models.multi_source import MultiSourceDecoder, MultiSourceEncoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
 from softsearch.models.rnnencdec import RNNencdecDecoder
 from softsearch.models.rnnsearch import RNNsearchDecoder
 from softsearch.models.sennrich_lecture import LookUpdateGenerateDecoder
+from softsearch.models.show_attend_tell import FeatureEncoder, ShowAttendTellDecoder
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.text.filters import Filters
 
@@ -46,6 +49,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     ClassFactored,
     ConvolutionalEncoder,
     NgramEncoder,
+    FeatureEncoder,
     MultiSourceEncoder,
     NoSource,
     RecurrentEncoder,
@@ -65,9 +69,19 @@ MODEL_CLASSES: tuple[type, ...] = (
     RNNsearchDecoder,
     RCTMDecoder,
     RCTM2Decoder,
+    ShowAttendTellDecoder,
     TransformerDecoder,
 )
-DATA_CLASSES: tuple[type, ...] = (Filters, Multi30k, Multilingual, MultiSource, Parallel, Spellout)
+DATA_CLASSES: tuple[type, ...] = (
+    FeatureFiles,
+    Filters,
+    Multi30k,
+    Multilingual,
+    MultiSource,
+    Parallel,
+    Shapes,
+    Spellout,
+)
 
 
 def name_of(cls: type) -> str:

@@ -13,6 +13,8 @@ from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System
+from softsearch.text.corpus import read_lines
+from softsearch.text.features import feature_lines, read_features
 from softsearch.text.filters import read_parallel
 from softsearch.text.tokenizer import Tokenizers
 
@@ -32,13 +34,24 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
         splits = source.files(options.cache_dir)
         if options.split not in splits:
             raise CorpusError(f"the data has no split {options.split!r}, found {', '.join(splits)}; set split or test")
-        files = splits[options.split]
-    src, tgt = files
-    corpus = read_parallel(src, tgt, keep_empty=True)
+        files, features = splits[options.split], source.split_features(options.split, options.cache_dir)
+        corpus = read_parallel(*files, keep_empty=True)
+        sources, references = corpus.src, corpus.tgt
+    elif source is not None and source.has_features:
+        features = read_features(files[0])
+        sources, references = list(feature_lines(features)), list(read_lines(files[1]))
+        if len(references) != len(features):
+            raise CorpusError(
+                f"{files[0]} has {len(features)} examples and {files[1]} has {len(references)} lines, expected one "
+                "line for each example; give files that go together"
+            )
+    else:
+        corpus = read_parallel(*files, keep_empty=True)
+        sources, references, features = corpus.src, corpus.tgt, None
     described = source or systems[0]
-    return HeldOutText(
-        f"{src.name}, {tgt.name}", corpus.src, corpus.tgt, described.text_form, described.src_lang, described.tgt_lang
-    )
+    languages = described.src_lang, described.tgt_lang
+    name = ", ".join(path.name for path in files)
+    return HeldOutText(name, sources, references, described.text_form, *languages, features)
 
 
 def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:

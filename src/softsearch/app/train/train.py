@@ -95,7 +95,8 @@ def train(config: DictConfig) -> None:
     model.to(trainer.strategy.root_device)
     split = "test" if "test" in data.prepared.splits else "val"
     source = data.source
-    text = HeldOutText(split, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang)
+    features = source.split_features(split, data.cache_dir)
+    text = HeldOutText(split, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
     hypotheses, scores = evaluate(model, tokenizers, search, text)
     for logger in loggers:
         logger.log_metrics({f"{split}/{k}": v for k, v in scores.values.items()}, trainer.global_step)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from softsearch.errors import CorpusError
+from softsearch.text.features import Features, read_features
 from softsearch.text.filters import NO_FILTERS, Filters
 
 Split = Literal["train", "val", "test"]
@@ -49,6 +50,20 @@ class ParallelSource(ABC):
     def filters(self) -> Filters:
         """The filters of training pairs."""
         return NO_FILTERS
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the sources are feature vectors, and their text only says how many."""
+        return False
+
+    def features(self, cache_dir: Path) -> dict[str, Path]:
+        """Returns the file of each split's feature vectors, if the data has any; raises as :meth:`files`."""
+        return {}
+
+    def split_features(self, split: str, cache_dir: Path) -> Features | None:
+        """Returns the feature vectors of a split, example by example, if the data has any; raises as :meth:`files`."""
+        path = self.features(cache_dir).get(split)
+        return None if path is None else read_features(path)
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
         """Returns how often the pairs of each training corpus are seen in an epoch; ``sizes`` are numbers of pairs."""

@@ -47,7 +47,7 @@ class Parallel(ParallelSource):
     def __post_init__(self) -> None:
         """Checks the options and fills in the languages."""
         for split, pair in self._named():
-            if not _is_pair(pair):
+            if not is_pair(pair):
                 raise ConfigError(
                     f"data.{split} is {pair!r}, expected two file names; write data.{split}='[text.en,text.de]'"
                 )
@@ -84,7 +84,7 @@ class Parallel(ParallelSource):
         Raises:
             CorpusError: a file does not exist.
         """
-        return [_existing("train", pair) for pair in self.corpora()]
+        return [existing("train", pair) for pair in self.corpora()]
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the files as given; ``cache_dir`` is not used.
@@ -95,7 +95,7 @@ class Parallel(ParallelSource):
         pairs = {"train": self.corpora()[0], "val": self.val}
         if self.test is not None:
             pairs["test"] = self.test
-        return {split: _existing(split, pair) for split, pair in pairs.items()}
+        return {split: existing(split, pair) for split, pair in pairs.items()}
 
     def corpora(self) -> list[Sequence[str | Path]]:
         """Returns the pairs of training files as given."""
@@ -108,7 +108,12 @@ class Parallel(ParallelSource):
         return [*(("train", pair) for pair in self.corpora()), ("val", self.val), *test]
 
 
-def _existing(split: str, pair: Sequence[str | Path]) -> FilePair:
+def existing(split: str, pair: Sequence[str | Path]) -> FilePair:
+    """Returns the files of a split.
+
+    Raises:
+        CorpusError: one does not exist.
+    """
     src, tgt = map(Path, pair)
     for path in (src, tgt):
         if not path.is_file():
@@ -116,7 +121,8 @@ def _existing(split: str, pair: Sequence[str | Path]) -> FilePair:
     return src, tgt
 
 
-def _is_pair(value: object) -> bool:
+def is_pair(value: object) -> bool:
+    """Returns whether a value of the config names two files."""
     return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(path, str | Path) for path in value)
 
 

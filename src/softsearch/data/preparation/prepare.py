@@ -22,6 +22,7 @@ from softsearch.data.preparation.encode import TokenWriter, encode_lines
 from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
+from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 
@@ -53,13 +54,16 @@ def prepare(
     """
     files = {split: [pair] for split, pair in source.files(cache_dir).items()}
     files["train"] = source.train_files(cache_dir)
-    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer)
+    features = source.features(cache_dir)
+    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer, features)
 
     def write(unfinished: Path) -> None:
+        for path in features.values():
+            check_finite(read_features(path), str(path))
         _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
 
     make_folder(folder, write)
-    prepared = PreparedData(folder, *_read_tokenizers(folder, source))
+    prepared = PreparedData(folder, *_read_tokenizers(folder, source), features=features)
     return replace(prepared, repeats=tuple(source.repeats(prepared.kept_pairs("train"))))
 
 
@@ -71,12 +75,13 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
     return src, src if tgt.fingerprint == src.fingerprint else tgt
 
 
-def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer) -> str:
+def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer, features: Mapping[str, Path]) -> str:
     options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}  # done in training
     corpora = {split: len(pairs) for split, pairs in files.items()}
     identity = [FORMAT, options, corpora, source.reversed_sides, source.tags, asdict(source.filters)]
     digest = hashlib.sha256(json.dumps(identity).encode())
-    for path in (path for pairs in files.values() for pair in pairs for path in pair):
+    texts = [path for pairs in files.values() for pair in pairs for path in pair]
+    for path in (*texts, *features.values()):
         digest.update(bytes.fromhex(text_sha256(path)))
     return digest.hexdigest()[:16]
 
@@ -101,7 +106,8 @@ class _Preparation:
         report: dict[str, object] = {
             "corpora": {split: self._reports(split, corpus) for split, corpus in cleaned.items()},
             "also_in_training": {
-                split: corpus.count_training_pairs(split, training)
+                # The text of all sources is the same where they are features.
+                split: 0 if self.source.has_features else corpus.count_training_pairs(split, training)
                 for split, corpus in cleaned.items()
                 if split != "train"
             },

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.dataset import ParallelDataset, Resampler, TokenStore
+from softsearch.data.dataset import FeatureStore, ParallelDataset, Resampler, TokenStore
 from softsearch.data.preparation.encode import id_type, read_array
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -23,12 +24,14 @@ class PreparedData:
     Args:
         folder: folder, named after the content that it was made from.
         repeats: how often the pairs of each training corpus are seen in an epoch.
+        features: the file of each split's feature vectors, of data that has them.
     """
 
     folder: Path
     src_tokenizer: SentencePieceTokenizer
     tgt_tokenizer: SentencePieceTokenizer
     repeats: tuple[float, ...] = (1.0,)
+    features: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -58,7 +61,11 @@ class PreparedData:
             TokenStore(self.folder / f"{split}.{side}", id_type(tokenizer.vocab_size), rows)
             for side, tokenizer in (("src", self.src_tokenizer), ("tgt", self.tgt_tokenizer))
         )
-        return ParallelDataset(src, tgt, resampler)
+        features = None
+        if split in self.features:
+            lines = read_array(self.folder / f"{split}.lines", np.int64)
+            features = FeatureStore(self.features[split], lines - 1 if rows is None else lines[rows] - 1)
+        return ParallelDataset(src, tgt, resampler, features)
 
     def locate(self, split: str, index: int) -> tuple[int, int]:
         """Returns the corpus, from 0, and the line in it, from 1, of the pair ``index`` of a dataset."""

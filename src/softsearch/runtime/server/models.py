@@ -36,6 +36,11 @@ class Model:
                 f"bundle {bundle.path}: {SINGLE} is for ONNX Runtime in other languages, and softsearch does not run "
                 "it; export the checkpoint with format=bundle"
             )
+        if bundle.manifest.feature_dim is not None:
+            raise BundleError(
+                f"bundle {bundle.path} reads feature vectors, and the server takes text alone; use softsearch "
+                "translate --features, or Translator.translate(features=...)"
+            )
         self.facts = model_facts(name, bundle)
         self._manifest = bundle.manifest
         self._groups: dict[str, Group] = {}  # of options that have been checked

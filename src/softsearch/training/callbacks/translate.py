@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.search.interface import SearchStrategy
+from softsearch.text.features import with_features
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class TranslateValidation(Callback):
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         sources, references = data.lines("val")
-        src = [data.prepared.src_tokenizer.encode(line) for line in sources]
+        ids = [data.prepared.src_tokenizer.encode(line) for line in sources]
+        src = with_features(ids, data.source.split_features("val", data.cache_dir))
         with whole_weights(trainer):
             hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, src)
         form = {"text_form": data.source.text_form, "tgt_lang": data.source.tgt_lang}

@@ -106,7 +106,7 @@ class FaultySteps(Callback):
         prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # set by fit
         batches = []
         for number, (batch, loss, _) in faulty:
-            src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch)
+            src, tgt = ([[token for token in row if token != PAD] for row in tokens.tolist()] for tokens in batch[:2])
             pairs = [
                 {
                     "source": prepared.src_tokenizer.decode(src_tokens),

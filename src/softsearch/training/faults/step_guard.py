@@ -82,7 +82,8 @@ def free_memory() -> None:
 
 def stand_in(batch: Batch) -> Batch:
     """A small batch that reaches all parameters: the beginning of one sentence pair."""
-    return Batch(batch.src_tokens[:1, :_SHORT], batch.tgt_tokens[:1, :_SHORT])
+    src, tgt, features = batch
+    return Batch(src[:1, :_SHORT], tgt[:1, :_SHORT], None if features is None else features[:1, :_SHORT])
 
 
 def describe(batch: Batch) -> str:

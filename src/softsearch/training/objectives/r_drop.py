@@ -24,7 +24,8 @@ def r_drop(
     """
     del step
     src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
-    features = model.features(src_tokens, read)  # [2 * batch, tgt_len, features]
+    src_features = None if batch.src_features is None else batch.src_features.repeat(2, 1, 1)
+    features = model.features(src_tokens, read, src_features)  # [2 * batch, tgt_len, features]
     real = batch.tgt_tokens[:, 1:] != PAD
     targets = batch.tgt_tokens[:, 1:][real]
     first, second = (half[real] for half in features.chunk(2))  # [tokens, features] each

@@ -56,7 +56,7 @@ def scheduled_sampling(
     epsilon = decay(step)
     if epsilon >= 1:
         return teacher_forcing(model, loss, batch, step)
-    state = model.encode(batch.src_tokens)
+    state = model.encode(batch.src_tokens, batch.src_features)
     read = _words_to_read(model.decoder, state, batch.tgt_tokens[:, :-1], epsilon, prediction)
     features = model.decoder.features(read, state)
     targets = batch.tgt_tokens[:, 1:]

@@ -18,6 +18,6 @@ def teacher_forcing(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int 
     """A :data:`TrainingMethod`: the decoder reads the reference at every step (Williams & Zipser 1989)."""
     del step
     read, targets = batch.tgt_tokens[:, :-1], batch.tgt_tokens[:, 1:]
-    features = model.features(batch.src_tokens, read)
+    features = model.features(batch.src_tokens, read, batch.src_features)
     real = targets != PAD
     return loss(features[real], targets[real], model.decoder.output_projection), real.sum()

@@ -1,0 +1,112 @@
+"""Fixed feature vectors in the place of source text: the user's own files."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.data.corpora.multilingual import digest_of
+from softsearch.data.corpora.parallel import existing, is_pair
+from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.corpus import read_lines
+from softsearch.text.features import Features, feature_lines, read_features
+from softsearch.text.vocabulary import FEATURE_TAG
+
+_FORMAT = 1
+
+
+class FeatureSources(ParallelSource):
+    """Data whose sources are feature vectors; their text is a tag for each vector (:mod:`softsearch.text.features`)."""
+
+    def __post_init__(self) -> None:
+        """Checks the options.
+
+        Raises:
+            ConfigError: the vectors are to be reversed.
+        """
+        if self.reverse_source:
+            raise ConfigError("data.reverse_source is for text, and the sources are feature vectors; set it to false")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """See ParallelSource."""
+        return (FEATURE_TAG,)
+
+    @property
+    def has_features(self) -> bool:
+        """See ParallelSource."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureFiles(FeatureSources):
+    """Existing files: a ``.npy`` file of features ``[examples, positions, dim]``, and a line of text for each example.
+
+    Args:
+        train: the features and the text to train on; features are float16 or float32.
+        text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
+
+    Raises:
+        ConfigError: a value does not name two files.
+    """
+
+    train: Sequence[str | Path]
+    val: Sequence[str | Path]
+    test: Sequence[str | Path] | None = None
+    src_lang: str = "features"
+    tgt_lang: str = "en"
+    text_form: TextForm = "plain"
+
+    def __post_init__(self) -> None:
+        """Checks the options."""
+        super().__post_init__()
+        for split, pair in self._pairs().items():
+            if not is_pair(pair):
+                raise ConfigError(
+                    f"data.{split} is {pair!r}, expected a file of features and one of text; write "
+                    f"data.{split}='[{split}.npy,{split}.en]'"
+                )
+
+    def features(self, cache_dir: Path) -> dict[str, Path]:
+        """See ParallelSource."""
+        return {split: existing(split, pair)[0] for split, pair in self._pairs().items()}
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the text files as given, and the sources' text in ``cache_dir``, written if need be.
+
+        Raises:
+            CorpusError: a file does not exist, the features are of another type or shape, or there is not one line of
+                text for each example.
+        """
+        files = {}
+        for split, pair in self._pairs().items():
+            path, text = existing(split, pair)
+            features = read_features(path)
+            identity = repr((_FORMAT, features.shape, digest_of(text)))
+            folder = cache_dir / f"features-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+
+            def write(folder: Path, *, path: Path = path, text: Path = text) -> None:
+                features = read_features(path)
+                lines = sum(1 for _ in read_lines(text))
+                if lines != len(features):
+                    raise CorpusError(
+                        f"{path} has {len(features)} examples and {text} has {lines} lines, expected one line for each "
+                        "example; give files that go together"
+                    )
+                write_source_text(folder / "source", features)
+
+            make_folder(folder, write)
+            files[split] = (folder / "source", text)
+        return files
+
+    def _pairs(self) -> dict[str, Sequence[str | Path]]:
+        """Returns the files of each split."""
+        return {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
+
+
+def write_source_text(path: Path, features: Features) -> None:
+    """Writes a line for each example."""
+    with path.open("wb") as file:
+        file.writelines(f"{line}\n".encode() for line in feature_lines(features))

@@ -1,0 +1,131 @@
+"""Fixed feature vectors in the place of source text: files of them, and sources that carry them.
+
+A source of L vectors has the tag ``<feature>`` L times as its text, so that its length, its attention and its line in a
+file are those of a sentence of L tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import CorpusError, InputError
+from softsearch.text.vocabulary import FEATURE_TAG
+
+Features = NDArray[np.floating]
+_AT_ONCE = 256  # examples checked together
+
+
+class FeatureSource(tuple[int, ...]):
+    """The token ids of a source, without EOS, and a feature vector for each, ``[len, dim]``."""
+
+    features: Features
+
+    def __new__(cls, ids: Sequence[int], features: Features) -> "FeatureSource":
+        """Checks nothing: see :func:`with_features`."""
+        source = super().__new__(cls, ids)
+        source.features = features
+        return source
+
+
+def read_features(path: Path) -> Features:
+    """Maps a ``.npy`` file of features ``[examples, positions, dim]``, float16 or float32, into memory.
+
+    Nothing in it is run: a file of Python objects is refused.
+
+    Raises:
+        CorpusError: the file is missing or damaged, or of another type or shape.
+    """
+    try:
+        array: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise CorpusError(
+            f"{path} cannot be read ({error.strerror or error}); expected features, a .npy file"
+        ) from error
+    except Exception as error:  # the header of a damaged file may raise anything
+        raise CorpusError(f"{path} is no .npy file of numbers ({error}); write it with numpy.save") from error
+    check_features(array, str(path))
+    return array
+
+
+def check_features(array: Any, name: str) -> None:
+    """Checks type and shape.
+
+    Raises:
+        CorpusError: they are wrong.
+    """
+    if not isinstance(array, np.ndarray):
+        raise CorpusError(
+            f"{name} is of {type(array).__name__}, expected one array of features; write it with numpy.save"
+        )
+    if array.dtype not in (np.float16, np.float32):
+        raise CorpusError(f"{name} has values of {array.dtype}, expected float16 or float32; convert it with astype")
+    if array.ndim != 3 or not array.shape[1] or not array.shape[2]:
+        raise CorpusError(f"{name} has the shape {list(array.shape)}, expected [examples, positions, dim]; reshape it")
+
+
+def check_finite(features: Features, name: str, first: int = 1) -> None:
+    """Checks all values; ``first`` is the number of the first example, for the message.
+
+    Raises:
+        CorpusError: one is NaN or infinite.
+    """
+    for begin in range(0, len(features), _AT_ONCE):
+        finite = np.isfinite(features[begin : begin + _AT_ONCE]).all(axis=(1, 2))
+        if not finite.all():
+            number = first + begin + int(np.argmin(finite))
+            raise CorpusError(f"{name}: example {number} has NaN or infinite values, expected numbers; repair it")
+
+
+def feature_lines(features: Features) -> Iterator[str]:
+    """Yields the source text of each example: a tag for each vector."""
+    line = " ".join([FEATURE_TAG] * features.shape[1])
+    return (line for _ in range(len(features)))
+
+
+def with_features(src: Sequence[Sequence[int]], features: Features | None) -> list[Sequence[int]]:
+    """Returns the sources with their features; as they are if there are none.
+
+    Raises:
+        InputError: a source has another number of tokens than of vectors.
+    """
+    if features is None:
+        return list(src)
+    if len(src) != len(features):
+        raise InputError(f"{len(features)} examples of features for {len(src)} sources, expected one for each")
+    for number, ids in enumerate(src, 1):
+        if ids and len(ids) != features.shape[1]:
+            raise InputError(
+                f"source {number} has {len(ids)} tokens and {features.shape[1]} feature vectors, expected as many: "
+                f"{FEATURE_TAG} once for each, in a vocabulary that has it"
+            )
+    return [FeatureSource(ids, vectors[: len(ids)]) for ids, vectors in zip(src, features, strict=True)]
+
+
+def padded_features(src: Sequence[Sequence[int]], dim: int | None, name: str) -> NDArray[np.float32] | None:
+    """The features of a batch, ``[batch, longest + 1, dim]``, 0 at EOS and padding, for a model that reads ``dim``.
+
+    Args:
+        src: the sources.
+        dim: None for a model that reads text.
+        name: of the model, for messages.
+
+    Raises:
+        InputError: the sources lack features, or have some that the model does not read, or of another width.
+    """
+    found = {source.features.shape[1] if isinstance(source, FeatureSource) else None for source in src}
+    if found != {dim}:
+        kinds = {None: "text without features"} | {width: f"features of {width} values" for width in found if width}
+        raise InputError(
+            f"{name} reads {kinds.get(dim, f'features of {dim} values')}, but the sources are "
+            f"{' and '.join(kinds[width] for width in found)}; give it sources of its own kind"
+        )
+    if dim is None:
+        return None
+    padded = np.zeros((len(src), max(map(len, src)) + 1, dim), dtype=np.float32)
+    for row, source in zip(padded, src, strict=True):
+        assert isinstance(source, FeatureSource)
+        row[: len(source)] = source.features
+    return padded
