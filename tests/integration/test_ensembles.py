@@ -190,6 +190,19 @@ def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> Non
         evaluated(home, f"weights={folder / 'weights.json'}", "search=greedy")
 
 
+def test_an_ensemble_decodes_with_minimum_bayes_risk(home: Path) -> None:
+    """Of sampled candidates, and of a beam's with sampled references; the report names the search."""
+    both = (f"ckpt=[{ckpt(home, 'rnn')}]", f"bundle=[{bundle(home, 'transformer')}]", "ensemble=log_probs")
+    short = ("search.candidates.max_length_factor=1", "search.candidates.n_best=4")
+    sampled = evaluated(home, *both, "search=mbr", *short)["systems"]
+    assert {system["backend"] for system in sampled} == {"mixed", "torch", "onnx"}
+    assert "mbr, candidates by Sampling, n best 4" in sampled[0]["search"]
+    references = ("+search@search.references=sample", "search.references.n_best=8")
+    beam = evaluated(home, *both, "search=mbr", "search@search.candidates=beam", *short, *references)["systems"]
+    assert "candidates by beam 5, n best 4" in beam[0]["search"]
+    assert beam[0]["hypotheses"] != sampled[0]["hypotheses"]
+
+
 def test_models_that_do_not_write_the_same_are_refused(home: Path) -> None:
     rnn, r2l, chars = open_any([ckpt(home, name) for name in ("rnn", "r2l", "r2l_chars")])
     with pytest.raises(ConfigError, match="write in different directions"):

@@ -14,12 +14,17 @@ from tests.integration.commands import SMALL
 
 GROUPS = ("batching", "loss", "method", "optimizer", "scheduler", "search", "tokenizer")
 CHOICES = [f"{group}={path.stem}" for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
-REPLACED = {"search=rerank": ("search",), "method=joint_likelihood": ("model.", "experiment")}  # beginnings, in SMALL
+REPLACED = {  # beginnings, in SMALL
+    "search=mbr": ("search",),
+    "search=rerank": ("search",),
+    "method=joint_likelihood": ("model.", "experiment"),
+}
 NEEDED = {
     "method=joint_likelihood": ("model=decoder_only_rnn", "model.embeddings.dim=16", "model.decoder.hidden_dim=16"),
     "optimizer=lazy_adam": ("+model.embeddings.sparse=true",),
     "scheduler=halving": ("scheduler.start=1", "scheduler.every=1"),
     "search=exact": ("search.max_nodes=20",),
+    "search=mbr": ("search.candidates.n_best=4", "search.candidates.max_length_factor=1"),
     "search=rerank": ("+search.search.max_length_factor=1",),
 }
 

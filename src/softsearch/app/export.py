@@ -12,7 +12,7 @@ from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
 from softsearch.app.console import print_rows, say
 from softsearch.app.results import read_metrics
-from softsearch.app.systems.reranking import is_rerank
+from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
@@ -128,6 +128,11 @@ def recommended_search(node: DictConfig) -> Strategy:
         raise ConfigError(
             "a bundle cannot recommend search=rerank, which needs other models; set search=beam, and rerank with "
             "softsearch translate --search rerank --rescore BUNDLE"
+        )
+    if is_mbr(node):
+        raise ConfigError(
+            "a bundle cannot recommend search=mbr, which needs the lab's chrF; set search=beam, and translate with "
+            "evaluate.py bundle=FOLDER search=mbr"
         )
     search: Strategy = build(node)
     search_facts(search)

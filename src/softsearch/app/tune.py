@@ -18,7 +18,7 @@ from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import check
 from softsearch.app.console import plain_console, progress, say
 from softsearch.app.systems.open import open_any, open_systems, path_list
-from softsearch.app.systems.reranking import build_search, is_rerank
+from softsearch.app.systems.search import build_search, is_rerank
 from softsearch.app.systems.texts import read_test_set
 from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError

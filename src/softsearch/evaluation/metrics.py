@@ -32,10 +32,10 @@ def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> d
     return metrics | ({"ter": TER()} if ter else {})
 
 
-def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False) -> BLEU:
-    """BLEU as in :func:`corpus_scores`; older papers score lower-cased text."""
+def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False, effective_order: bool = False) -> BLEU:
+    """BLEU as in :func:`corpus_scores`; older papers score lower-cased text, and single sentences need the latter."""
     tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
-    return BLEU(lowercase=lowercase, tokenize=tokenize, force=True)
+    return BLEU(lowercase=lowercase, tokenize=tokenize, force=True, effective_order=effective_order)
 
 
 def corpus_scores(

@@ -10,6 +10,8 @@ from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, 
 from softsearch.search.options import OutputOptions, check_options, within
 from softsearch.text.vocabulary import with_eos
 
+_PROBABILITIES = 2**24  # most that are drawn from at a time, 128 MB; a sentence may have more
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling(OutputOptions, PrefixStrategy):
@@ -55,6 +57,16 @@ class Sampling(OutputOptions, PrefixStrategy):
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """See PrefixStrategy."""
+        # Samples do not depend on the batch, so that it is cut where all tokens of all rows would take much memory.
+        size = max(1, _PROBABILITIES // (step_fn.vocab_size * self.n_best))
+        parts = [slice(start, start + size) for start in range(0, len(src), size)]
+        return [
+            samples
+            for part in parts
+            for samples in self._draw_batch(step_fn, src[part], None if prefixes is None else prefixes[part])
+        ]
+
+    def _draw_batch(self, step_fn: StepFunction, src: Sentences, prefixes: Sentences | None) -> list[list[Hypothesis]]:
         generators = [
             [np.random.default_rng([self.seed, sample, *ids]) for sample in range(self.n_best)]
             for ids in map(with_eos, src)

@@ -14,7 +14,7 @@ from softsearch.app.config.build import build_data
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
-from softsearch.app.systems.reranking import is_rerank
+from softsearch.app.systems.search import needs_tokenizers
 from softsearch.app.train.train import GIVEN, build_callbacks, build_training
 from softsearch.errors import SoftsearchError
 
@@ -30,7 +30,7 @@ GROUPS = (
 )  # fmt: skip
 BUILT = {
     "callbacks": build_callbacks,
-    "search": lambda options: is_rerank(options.search) or build(options.search),
+    "search": lambda options: needs_tokenizers(options.search) or build(options.search),
     "trainer": lambda options: build(options.trainer, logger=False),
 }
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]

@@ -203,6 +203,7 @@ LIBRARY_HINTS: Mapping[str, Mapping[str, Any]] = {
         "limit_test_batches": _Limit,
         "reload_dataloaders_every_n_epochs": Count,
     },
+    "sacrebleu.metrics.chrf.CHRF": {"char_order": AtLeastOne, "word_order": Count, "beta": AtLeastOne},
     "lightning.pytorch.callbacks.early_stopping.EarlyStopping": {
         "patience": Count,
         "min_delta": NotNegative,

@@ -16,7 +16,7 @@ from softsearch.app.evaluate.alignments import measure_alignments, read_alignmen
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import show_report, write_hypotheses, write_metrics
 from softsearch.app.systems.open import open_any, open_systems
-from softsearch.app.systems.reranking import build_search
+from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError

@@ -8,7 +8,7 @@ import hydra.utils
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.validation import build, plain
-from softsearch.app.systems.reranking import is_rerank
+from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.errors import ConfigError
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
@@ -50,8 +50,8 @@ def curve_options(search: DictConfig) -> SearchOptions:
 
 
 def _beam_options(search: DictConfig) -> dict[str, Any]:
-    """The options of the search, or of the search inside a reranker."""
-    return plain(search.search if is_rerank(search) else search)
+    """The options of the search, or of the one that finds the translations that a reranker or MBR chooses from."""
+    return plain(search.search if is_rerank(search) else search.candidates if is_mbr(search) else search)
 
 
 def describe_search(search: DictConfig) -> str:
@@ -61,6 +61,8 @@ def describe_search(search: DictConfig) -> str:
     parameters = inspect.signature(hydra.utils.get_method(target)).parameters
     words = [f"{kind} {search['beam']}" if kind == "beam" else kind]
     for key, value in search.items():
+        if key in ("candidates", "references") and isinstance(value, DictConfig):  # of MBR
+            words.append(f"{key} by {describe_search(value)}")
         is_default = str(key) in parameters and value == parameters[str(key)].default
         if key in ("_target_", "beam", "max_length_factor", "max_length_offset") or isinstance(value, Mapping):
             continue

@@ -1,28 +1,11 @@
 """Reranking (``search=rerank``) with models that are opened from their paths."""
 
-from omegaconf import DictConfig
-
-from softsearch.app.config.validation import build
 from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
 from softsearch.runtime.system import rescoring_model
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.rerank import Rerank
 from softsearch.text.tokenizer import Tokenizers
-
-
-def build_search(node: DictConfig, tokenizers: Tokenizers) -> SearchStrategy:
-    """Builds the strategy of the config group ``search`` for a system with these tokenizers.
-
-    Raises:
-        SoftsearchError: an option is wrong, or a model to rerank with cannot be opened.
-    """
-    return build(node, **({"tokenizers": tokenizers} if is_rerank(node) else {}))
-
-
-def is_rerank(node: DictConfig) -> bool:
-    """Whether the node is ``search=rerank``."""
-    return node.get("_target_") == f"{__name__}.{rerank.__name__}"
 
 
 def rerank(

@@ -23,7 +23,7 @@ from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
 from softsearch.app.export import export, recommended_search
 from softsearch.app.results import read_metrics, report
-from softsearch.app.systems.reranking import build_search, is_rerank
+from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
@@ -167,7 +167,7 @@ def build_callbacks(options: Train) -> list[Callback]:
 
 
 def _check_search(search: DictConfig, exports_bundle: bool) -> None:
-    if not is_rerank(search):  # which needs tokenizers
+    if not needs_tokenizers(search):  # which are made later
         build(search)
     if exports_bundle:
         try:

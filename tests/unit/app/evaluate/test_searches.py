@@ -58,3 +58,19 @@ def test_an_entry_that_is_no_search_is_refused(entry: str | int) -> None:
 )
 def test_a_search_in_words(search: DictConfig, expected: str) -> None:
     assert describe_search(search) == expected
+
+
+def test_minimum_bayes_risk_has_the_options_of_its_candidates() -> None:
+    search = OmegaConf.create(
+        {
+            "_target_": "softsearch.app.systems.mbr.mbr",
+            "candidates": BEAM,
+            "references": None,
+            "utility": {"_target_": "sacrebleu.metrics.CHRF", "word_order": 2},
+        }
+    )
+    assert curve_options(search) == SearchOptions(length_penalty=0.5)
+    assert curve_searches([7], search)["beam 7"] == BeamSearch(beam=7, length_penalty=0.5, max_length_offset=4)
+    assert describe_search(search) == "mbr, candidates by beam 3, n best 2, length penalty 0.5"
+    search.references = GREEDY
+    assert describe_search(search).endswith("references by greedy")

@@ -1,0 +1,70 @@
+"""Scores of single translations given as token ids, by sacreBLEU on their text: chrF of all pairs, sentence BLEU."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sacrebleu.metrics import BLEU, CHRF
+
+from softsearch.text.tokenizer import SentencePieceTokenizer
+
+
+class PairwiseCHRF:
+    """``metric.sentence_score`` of every pair of a candidate and a reference, 0 to 100.
+
+    sacreBLEU extracts each text's n-grams once and computes the scores; only the matches are counted here, for all
+    pairs together, which takes a twentieth of the time.
+    """
+
+    def __init__(self, metric: CHRF, tokenizer: SentencePieceTokenizer) -> None:
+        self.metric, self.tokenizer = metric, tokenizer
+
+    def __call__(self, candidates: Sequence[Sequence[int]], references: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        """Scores of ``[candidates, references]``."""
+        ours, theirs = self._ngrams(candidates), self._ngrams(references)
+        sides = [[[ngrams[order] for ngrams in side] for side in (ours, theirs)] for order in range(self.metric.order)]
+        statistics = np.stack([_statistics(*order) for order in sides], axis=2)
+        rows = statistics.reshape(len(candidates) * len(references), -1).tolist()
+        scores = [self.metric._compute_f_score(row) for row in rows]
+        return np.array(scores).reshape(len(candidates), len(references))
+
+    def _ngrams(self, sentences: Sequence[Sequence[int]]) -> list[list[Counter[str]]]:
+        """The n-grams of each sentence, by their order."""
+        texts = [self.metric._preprocess_segment(self.tokenizer.decode(ids)) for ids in sentences]
+        ngrams: list[list[Counter[str]]] = self.metric._extract_reference_info(texts)["ref_ngrams"]
+        return ngrams
+
+
+def _statistics(ours: Sequence[Counter[str]], theirs: Sequence[Counter[str]]) -> NDArray[np.int64]:
+    """n-grams of each candidate, of each reference, and those they share: ``[candidates, references, 3]``."""
+    columns = {ngram: column for column, ngram in enumerate(dict.fromkeys(n for counter in theirs for n in counter))}
+    there = _counts(theirs, columns)
+    matches = [np.minimum(row, there).sum(axis=1) for row in _counts(ours, columns)]
+    sizes = [np.array([counter.total() for counter in counters]) for counters in (ours, theirs)]
+    # As in sacreBLEU, n-grams do not count against a reference that is too short to have any.
+    own = np.where(sizes[1] > 0, sizes[0][:, None], 0)
+    return np.stack([own, np.broadcast_to(sizes[1], own.shape), np.stack(matches)], axis=2)
+
+
+def _counts(counters: Sequence[Counter[str]], columns: dict[str, int]) -> NDArray[np.int32]:
+    """The counts of the n-grams that have a column, ``[counters, columns]``."""
+    table = np.zeros((len(counters), len(columns)), dtype=np.int32)
+    for row, counter in zip(table, counters, strict=True):
+        known = [(columns[ngram], count) for ngram, count in counter.items() if ngram in columns]
+        if known:
+            places, counts = zip(*known, strict=True)
+            row[list(places)] = counts
+    return table
+
+
+class SentenceBLEU:
+    """Smoothed BLEU of a sentence, 0 to 1, as ``sacrebleu.sentence_bleu`` computes it."""
+
+    def __init__(self, metric: BLEU, tokenizer: SentencePieceTokenizer) -> None:
+        self.metric, self.tokenizer = metric, tokenizer
+
+    def __call__(self, translation: Sequence[int], reference: Sequence[int]) -> float:
+        """The score of token ids without EOS."""
+        hypothesis, expected = map(self.tokenizer.decode, (translation, reference))
+        return float(self.metric.sentence_score(hypothesis, [expected]).score) / 100

@@ -1,0 +1,93 @@
+"""Minimum Bayes risk decoding: the translation with the highest expected utility instead of the most probable one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
+from softsearch.search.options import check_options, within
+from softsearch.search.sampling import Sampling
+
+Tokens = tuple[int, ...]
+# Candidates and references as token ids without EOS -> how good each candidate is, [candidates, references].
+PairwiseUtility = Callable[[Sequence[Tokens], Sequence[Tokens]], NDArray[np.floating]]
+
+
+class MinimumBayesRisk:
+    """Chooses y* = argmax over candidates y of the expected utility, sum over references y' of p(y') u(y, y').
+
+    Kumar & Byrne 2004 (N04-1022, equation 4); Eikema & Aziz 2020 (arXiv:2005.10283, section 7) and 2022
+    (arXiv:2108.04718, section 3).
+
+    References stand for the model's distribution. Samples count equally (the Monte Carlo estimate of Eikema & Aziz);
+    the n-best list of another search has each translation once, so that each counts by its probability, normalised over
+    the list (Kumar & Byrne). A translation that comes several times is scored once. Truncated translations are neither
+    candidates nor references, unless all are.
+
+    Args:
+        candidates: finds what to choose from.
+        utility: of all pairs of candidates and references.
+        references: finds the references; None: they are the candidates.
+        n_best: candidates to return, by their expected utility.
+
+    Raises:
+        ConfigError: there would be one candidate only, or an option is out of range.
+    """
+
+    def __init__(
+        self,
+        candidates: SearchStrategy,
+        utility: PairwiseUtility,
+        *,
+        references: SearchStrategy | None = None,
+        n_best: int = 1,
+    ) -> None:
+        found = getattr(candidates, "n_best", 1)
+        check_options(
+            (
+                found > 1,
+                "candidates.n_best",
+                found,
+                "at least 2 to choose from, as samples or the n-best list of a beam",
+            ),
+            within("n_best", n_best, 1),
+        )
+        self.candidates, self.references, self.utility, self.n_best = candidates, references, utility, n_best
+
+    def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:
+        """Translates one batch; see :class:`softsearch.search.interface.SearchStrategy`.
+
+        A hypothesis keeps the model's log probability; its score is the expected utility. InputError if the model
+        returned NaN.
+        """
+        candidates = self.candidates(step_fn, src)
+        references = candidates if self.references is None else self.references(step_fn, src)
+        sampled = isinstance(self.references or self.candidates, Sampling)
+        return [self._best(*lists, sampled) for lists in zip(candidates, references, strict=True)]
+
+    def _best(self, candidates: list[Hypothesis], references: list[Hypothesis], sampled: bool) -> list[Hypothesis]:
+        different = {hypothesis.tokens: hypothesis for hypothesis in reversed(_ended(candidates))}
+        choices = list(different.values())[::-1]  # the first of equals, in the order in which they were found
+        shares = reference_shares(_ended(references), sampled=sampled)
+        utilities = self.utility([hypothesis.tokens for hypothesis in choices], list(shares))
+        expected = utilities @ np.array(list(shares.values()))
+        order = np.argsort(-expected, kind="stable")[: self.n_best]
+        return [replace(choices[index], score=float(expected[index])) for index in order]
+
+
+def reference_shares(references: Sequence[Hypothesis], *, sampled: bool) -> dict[Tokens, float]:
+    """The different references with their shares of the probability, which sum to 1."""
+    log_probs = np.array([0.0 if sampled else hypothesis.log_prob for hypothesis in references])
+    weights = np.exp(log_probs - log_probs.max())
+    shares: dict[Tokens, float] = {}
+    for hypothesis, weight in zip(references, weights / weights.sum(), strict=True):
+        # Of a list that was not sampled, a translation that comes twice is one event.
+        before = shares.get(hypothesis.tokens, 0.0) if sampled else 0.0
+        shares[hypothesis.tokens] = before + float(weight)
+    return shares
+
+
+def _ended(hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+    return [hypothesis for hypothesis in hypotheses if not hypothesis.truncated] or hypotheses

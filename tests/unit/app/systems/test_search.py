@@ -1,0 +1,61 @@
+"""Searches that compare texts are built for a system, and refused where there is none."""
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.validation import build
+from softsearch.app.export import recommended_search
+from softsearch.app.systems.search import build_search, needs_tokenizers
+from softsearch.errors import ConfigError
+from softsearch.search.beam import BeamSearch
+from softsearch.search.mbr import MinimumBayesRisk
+from softsearch.search.sampling import Sampling
+from softsearch.text.tokenizer import train_tokenizer
+
+TOKENIZER = train_tokenizer(["one two three"] * 3, kind="char", vocab_size=20)
+
+
+def search(*options: str) -> DictConfig:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose("evaluate", ["ckpt=a.ckpt", "run_dir=x", *options]).search
+
+
+def test_minimum_bayes_risk_is_built_for_the_tokenizers() -> None:
+    built = build_search(search("search=mbr", "search.utility.word_order=2"), (TOKENIZER, TOKENIZER))
+    assert isinstance(built, MinimumBayesRisk)
+    assert isinstance(built.candidates, Sampling)
+    assert (built.candidates.n_best, built.references) == (64, None)
+    ids = [tuple(TOKENIZER.encode(text)) for text in ("one two", "one three")]
+    scores = built.utility(ids, ids[:1])
+    assert scores.shape == (2, 1)
+    assert scores[0, 0] == pytest.approx(100)
+    assert 0 < scores[1, 0] < 100
+
+
+def test_candidates_and_references_are_any_searches() -> None:
+    beam = ("search@search.candidates=beam", "search.candidates.n_best=4")
+    node = search("search=mbr", *beam, "+search@search.references=sample", "search.references.n_best=9")
+    built = build_search(node, (TOKENIZER, TOKENIZER))
+    assert isinstance(built, MinimumBayesRisk)
+    assert isinstance(built.candidates, BeamSearch)
+    assert isinstance(built.references, Sampling)
+    assert (built.candidates.n_best, built.references.n_best) == (4, 9)
+
+
+@pytest.mark.parametrize("name", ["mbr", "rerank"])
+def test_without_a_system_they_are_refused(name: str) -> None:
+    node = search(f"search={name}")
+    assert needs_tokenizers(node)
+    with pytest.raises(ConfigError, match=rf"search={name} is for evaluate\.py"):
+        build(node)
+    with pytest.raises(ConfigError, match=f"a bundle cannot recommend search={name}"):
+        recommended_search(node)
+
+
+def test_a_beam_of_one_translation_is_refused_where_it_is_set() -> None:
+    with pytest.raises(ConfigError, match=r"search\.candidates\.n_best is 1, expected at least 2 to choose from"):
+        build_search(
+            search("search=mbr", "search@search.candidates=beam", "search.candidates.n_best=1"), (TOKENIZER,) * 2
+        )
