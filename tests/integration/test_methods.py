@@ -19,6 +19,7 @@ from softsearch.app.train.train import train
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
+from softsearch.training.objectives.minimum_risk import minimum_risk
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import inverse_sigmoid, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
@@ -30,6 +31,7 @@ METHODS: dict[str, TrainingMethod] = {
     "teacher_forcing": teacher_forcing,
     "scheduled_sampling": partial(scheduled_sampling, decay=partial(inverse_sigmoid, k=4.0)),
     "r_drop": r_drop,
+    "minimum_risk": partial(minimum_risk, utility=lambda ours, theirs: float(ours[:1] == theirs[:1]), samples=3),
 }
 STEPS, VALIDATION = 16, 4  # steps of a run, and between its validations
 
@@ -95,6 +97,7 @@ def whole(folder: Path) -> Callable[[str, str], Run]:
         ("rnnsearch", "teacher_forcing", (1, VALIDATION - 1, 10)),  # in the warm-up, at a validation, between two
         ("rnnsearch", "scheduled_sampling", (10,)),
         ("rnnsearch", "r_drop", (10,)),
+        ("rnnsearch", "minimum_risk", (10,)),
         ("transformer_tiny", "scheduled_sampling", (10,)),
         ("transformer_tiny", "r_drop", (10,)),
     ],
@@ -140,6 +143,7 @@ def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
         ("method=scheduled_sampling", "method/decay=linear", "method.decay.c=0.2", "method.decay.floor=0.1"),
         ("method=scheduled_sampling", "method/decay=exponential", "method.decay.k=0.5"),
         ("method=r_drop", "model.encoder.dropout=0.3"),
+        ("method=minimum_risk", "method.samples=3"),
         ("scheduler=cosine", "scheduler.warmup_steps=2", "scheduler.total_steps=8"),
     ],
     ids="-".join,

@@ -46,6 +46,7 @@ class Train:
     name: str
     seed: Seed
     resume: Literal["auto"] | Path | None
+    init: Path | None
     vectors: Vectors
     run_dir: Path
     cache_dir: Path

@@ -18,7 +18,7 @@ from softsearch.training.checkpoints.folder import load_resumable, newest_resuma
 
 log = logging.getLogger(__name__)
 _RESTORES = checkpoint_connector.__file__
-_PATHS = ("resume", "run_dir", "cache_dir", "callbacks", "logger")  # locations, which do not change training
+_PATHS = ("resume", "init", "run_dir", "cache_dir", "callbacks", "logger")  # locations, which do not change training
 
 
 def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path) -> Path | None:

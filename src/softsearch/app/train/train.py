@@ -1,5 +1,6 @@
 """``train``: a model from a config, trained and tested."""
 
+import inspect
 import logging
 import os
 from functools import partial
@@ -24,17 +25,22 @@ from softsearch.app.environment import git_state
 from softsearch.app.export import export, recommended_search
 from softsearch.app.results import read_metrics, report
 from softsearch.app.systems.search import build_search, needs_tokenizers
+from softsearch.app.train.init import read_init, start_from
 from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
+from softsearch.evaluation.metrics import bleu_metric
+from softsearch.evaluation.sentence_scores import SentenceBLEU
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import SampledSoftmax
+from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
-from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin, read_contents
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
 from softsearch.training.faults.faulty_steps import FaultySteps
@@ -67,14 +73,15 @@ def train(config: DictConfig) -> None:
     trainer = _build_trainer(options, callbacks)
     is_counted = isinstance(_describe_model(options).decoder, CountedDecoder)
     checkpoint = None if is_counted else checkpoint_to_resume(options.resume, options.run_dir)
+    init = read_init(options, resumes=checkpoint is not None)
     lightning.seed_everything(options.seed, verbose=False)
 
     data = build_data(options)
     data.prepare_data()
     data.check(trainer.world_size)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-    model = _new_model(options, data, pretrained=checkpoint is None)
-    module = TranslationModule(model=model, **training)
+    model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
+    module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
     search = check_attention(build_search(options.search, tokenizers), model)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
@@ -150,6 +157,16 @@ def plain_partial(value: Any) -> Any:
     return partial(value.func, *value.args, **{name: plain_partial(v) for name, v in value.keywords.items()})
 
 
+def with_utility(
+    training: dict[str, Any], source: ParallelSource, tgt_tokenizer: SentencePieceTokenizer
+) -> dict[str, Any]:
+    """The parts of training; a method that scores translations gets sentence BLEU on the data's text."""
+    if "utility" not in inspect.signature(training["method"]).parameters:
+        return training
+    bleu = bleu_metric(text_form=source.text_form, tgt_lang=source.tgt_lang, effective_order=True)
+    return training | {"method": partial(training["method"], utility=SentenceBLEU(bleu, tgt_tokenizer))}
+
+
 def build_callbacks(options: Train) -> list[Callback]:
     """The callbacks; the metrics that they and the schedule monitor exist.
 
@@ -206,13 +223,22 @@ def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, n
         logger.log_hyperparams({**config, "git": git})
 
 
-def _new_model(options: Train, data: ParallelDataModule, *, pretrained: bool) -> Seq2Seq:
-    """The model before training, with ``pretrained`` embeddings if there are any, or counted if it is not trained."""
+def _new_model(
+    options: Train,
+    data: ParallelDataModule,
+    init: CheckpointContents | None,
+    node: dict[str, Any],
+    *,
+    pretrained: bool,
+) -> Seq2Seq:
+    """The model before training: counted, or with the weights of ``init``, or with ``pretrained`` embeddings if any."""
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = build_model(options.model, tokenizers)
     if isinstance(model.decoder, CountedDecoder):
         model.decoder.count(*data.training_targets())
-    if pretrained:
+    if init is not None:
+        start_from(init, model, node, tokenizers)
+    elif pretrained:
         load_vectors(options.vectors, model, tokenizers)
     return model
 

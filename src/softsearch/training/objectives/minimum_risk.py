@@ -1,0 +1,144 @@
+"""Minimum risk training (Shen et al. 2016, arXiv:1512.02433)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from softsearch.data.dataset import Batch, pad
+from softsearch.evaluation.inference import evaluating
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.loss import LOGITS, CrossEntropy, Loss
+from softsearch.ranges import AtLeastOne, Positive
+from softsearch.search.options import OutputOptions
+from softsearch.text.vocabulary import BOS, EOS, PAD
+
+Tokens = tuple[int, ...]
+Utility = Callable[[Tokens, Tokens], float]  # of a translation and its reference, as token ids without EOS
+
+
+class Subset(NamedTuple):
+    """S(x), some translations of a sentence."""
+
+    translations: list[Tokens]  # all different, without EOS; the reference first
+    costs: list[float]  # Delta(y, reference) of each
+
+
+def minimum_risk(
+    model: Seq2Seq,
+    loss: CrossEntropy,
+    batch: Batch,
+    step: int,
+    *,
+    utility: Utility,
+    samples: AtLeastOne = 10,
+    alpha: Positive = 5e-3,
+) -> tuple[Loss, Tensor]:
+    """A :data:`TrainingMethod`: minimises the expected cost of the model's own translations (equations 11 to 13).
+
+    R = sum_x sum_{y in S(x)} Q(y | x) Delta(y, reference), with Q(y | x) = P(y | x) ** alpha, normalised over S(x).
+    Delta is minus the ``utility``. S(x) is the reference and ``samples`` drawn from the model without dropout; equal
+    ones count once, and those that do not end within search's usual length limit are left out. The gradient goes
+    through P alone, which has dropout.
+
+    ``loss`` has no say but in the unit of the mean: ``per=sentence`` gives the paper's mean risk of a sentence. The
+    paper takes 100 samples and ``alpha`` 5e-3, and starts from a trained model.
+
+    A step needs about as much memory as one of teacher forcing: the risk is computed for a part of the batch at a time,
+    with at most the batch's number of target tokens (or one sentence's subset), and again in the backward pass.
+    """
+    del loss, step
+    subsets = _subsets(batch, _draw(model, batch.src_tokens, samples), utility)
+    device = batch.src_tokens.device
+    risk, nll = torch.zeros((2,), device=device).unbind()
+    for part in parts(subsets, batch.tgt_tokens.numel()):
+        chosen = subsets[part]
+        rows = [np.array(tokens, dtype=np.int64) for subset in chosen for tokens in subset.translations]
+        widest = max(len(subset.costs) for subset in chosen)
+        costs = torch.tensor([[*s.costs, *[torch.nan] * (widest - len(s.costs))] for s in chosen], device=device)
+        both = checkpoint(
+            _risk, model, batch.src_tokens[part], pad(rows, bos=True).to(device), costs, alpha, use_reentrant=False
+        )
+        risk, nll = risk + both[0], nll + both[1]
+    return Loss(risk, nll.detach()), (batch.tgt_tokens[:, 1:] != PAD).sum()
+
+
+def _risk(model: Seq2Seq, src_tokens: Tensor, tgt_tokens: Tensor, costs: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
+    """The risk, and -log P of the references, summed over sentences.
+
+    ``tgt_tokens`` ``[translations, tgt_len + 1]`` are the subsets one after the other, ``costs`` are ``[sentences,
+    most translations]``, NaN where a sentence has fewer.
+    """
+    exists = ~costs.isnan()
+    owners = exists.nonzero()[:, 0]  # [translations] the sentence of each
+    state = model.encode(src_tokens).keep(owners)
+    logits = model.decoder(tgt_tokens[:, :-1], state)  # [translations, tgt_len, vocab]
+    logits, targets = logits.to(torch.promote_types(logits.dtype, torch.float32)), tgt_tokens[:, 1:]
+    log_probs = -torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), targets, ignore_index=PAD, reduction="none"
+    ).sum(1)  # [translations]
+    table = log_probs.new_full(costs.shape, -torch.inf).masked_scatter(exists, log_probs)
+    q = (alpha * table).softmax(-1)  # [sentences, most translations]
+    return (q * costs.nan_to_num()).sum(), -table[:, 0].sum()
+
+
+@torch.no_grad()
+def _draw(model: Seq2Seq, src_tokens: Tensor, samples: int) -> list[list[Tokens]]:
+    """Samples from the model without dropout, those of each sentence that ended."""
+    vocab, drawn = model.tgt_vocab_size, list[list[Tokens]]()
+    with evaluating(model):
+        for part in src_tokens.split(max(1, LOGITS // (vocab * samples))):
+            rows = _sample(model, part, samples).cpu().tolist()
+            ended = [tuple(row[: row.index(EOS)]) if EOS in row else None for row in rows]
+            drawn += [
+                [tokens for tokens in ended[start : start + samples] if tokens is not None]
+                for start in range(0, len(rows), samples)
+            ]
+    return drawn
+
+
+def _sample(model: Seq2Seq, src_tokens: Tensor, samples: int) -> Tensor:
+    """Samples of each sentence side by side, ``[batch * samples, len]``, with EOS unless the limit was reached."""
+    sentences, src_len = src_tokens.shape
+    device = src_tokens.device
+    state = model.encode(src_tokens).select(torch.arange(sentences, device=device).repeat_interleave(samples))
+    tokens = torch.full((sentences * samples,), BOS, device=device)
+    ended = torch.zeros_like(tokens, dtype=torch.bool)
+    written: list[Tensor] = []
+    for _ in range(OutputOptions().max_length(src_len - 1)):
+        logits, _, state = model.decoder.step(tokens, state)
+        probs = logits.float().softmax(-1)
+        probs[:, [PAD, BOS]] = 0.0  # no translation has them
+        # What torch.multinomial does, except that it ends the run where a probability is NaN.
+        tokens = (probs / torch.empty_like(probs).exponential_()).argmax(-1).masked_fill(ended, EOS)
+        written.append(tokens)
+        ended |= tokens == EOS
+        if bool(ended.all()):
+            break
+    return torch.stack(written, dim=1)
+
+
+def _subsets(batch: Batch, drawn: Sequence[Sequence[Tokens]], utility: Utility) -> list[Subset]:
+    """The reference and the different samples of each sentence, with their costs."""
+    subsets = []
+    for row, samples in zip(batch.tgt_tokens.cpu().tolist(), drawn, strict=True):
+        reference = tuple(row[1 : row.index(EOS)])
+        translations = list(dict.fromkeys([reference, *samples]))
+        subsets.append(Subset(translations, [-utility(tokens, reference) for tokens in translations]))
+    return subsets
+
+
+def parts(subsets: Sequence[Subset], tokens: int) -> Iterator[slice]:
+    """Cuts sentences into parts of at most so many padded target tokens; a larger subset is a part of its own."""
+    start, rows, longest = 0, 0, 0
+    for index, subset in enumerate(subsets):
+        own = len(subset.translations)
+        length = max(map(len, subset.translations)) + 2  # with BOS and EOS
+        if rows and (rows + own) * max(longest, length) > tokens:
+            yield slice(start, index)
+            start, rows, longest = index, 0, 0
+        rows, longest = rows + own, max(longest, length)
+    yield slice(start, len(subsets))

@@ -1,0 +1,58 @@
+"""Runs that start from the weights of another: its own first validation, and what a resumed run needs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.train.train import train
+from softsearch.errors import CheckpointError, ConfigError
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from tests.integration.commands import SMALL
+
+pytestmark = pytest.mark.slow
+
+
+def start(folder: Path, *options: str) -> dict[str, Any]:
+    """Trains in ``folder`` and returns the last checkpoint."""
+    register_resolvers()
+    given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={folder.parent}", "name=test"]
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [*given, *options])
+    train(config)
+    return load_checkpoint(folder / "checkpoints" / "last.ckpt")
+
+
+def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(tmp_path: Path) -> None:
+    first = start(tmp_path / "first")
+    init = tmp_path / "first" / "checkpoints" / "last.ckpt"
+    frozen = start(tmp_path / "frozen", f"init={init}", "optimizer.lr=1e-30", "trainer.max_steps=4")
+    assert frozen["global_step"] == 4
+    assert frozen["state_dict"].keys() == first["state_dict"].keys()
+    for name, tensor in frozen["state_dict"].items():
+        torch.testing.assert_close(tensor, first["state_dict"][name])
+
+    risk = (f"init={init}", "method=minimum_risk", "method.samples=3", "loss.per=sentence", "scheduler=constant")
+    whole = start(tmp_path / "whole", *risk)
+    start(tmp_path / "parts", *risk, "trainer.max_steps=4", "resume=auto")  # nothing to resume yet
+    init.unlink()
+    parts = start(tmp_path / "parts", *risk, "resume=auto")
+    assert parts["global_step"] == whole["global_step"] == 8
+    for name, tensor in parts["state_dict"].items():
+        assert torch.equal(tensor, whole["state_dict"][name]), name
+    with pytest.raises(CheckpointError, match=r"last\.ckpt does not exist"):
+        start(tmp_path / "again", *risk)
+
+
+def test_other_data_and_other_models_are_refused(trained: Path, tmp_path: Path) -> None:
+    init = f"init={trained / 'checkpoints' / 'best.ckpt'}"
+    with pytest.raises(CheckpointError, match=r"model\.decoder\.hidden_dim is 16 there, 24 here"):
+        start(tmp_path / "run", init, "model.decoder.hidden_dim=24")
+    with pytest.raises(CheckpointError, match=r"has another source vocabulary: 120 pieces there, 110 pieces"):
+        start(tmp_path / "run", init, "tokenizer.vocab_size=110")
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        start(tmp_path / "run", init, f"resume={trained / 'checkpoints' / 'last.ckpt'}")
+    assert not (tmp_path / "run" / "checkpoints").exists()
