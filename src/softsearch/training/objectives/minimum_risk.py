@@ -11,7 +11,8 @@ from torch.utils.checkpoint import checkpoint
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import evaluating
 from softsearch.models.interface import Seq2Seq
-from softsearch.models.loss import LOGITS, CrossEntropy, Loss
+from softsearch.models.loss import CrossEntropy, Loss
+from softsearch.models.output_layers import LOGITS
 from softsearch.ranges import AtLeastOne, Positive
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import BOS, EOS, PAD
