@@ -71,7 +71,9 @@ def logits(
         decode, decoder = DECODERS[_class(model.decoder)], model.decoder
     else:  # an encoder-decoder of one kind of cell
         encode, decode, encoder, decoder = recurrent.encode, recurrent.encoder_decoder, model, model
-    encoded = encode(w.at("encoder"), encoder, src)._replace(src=src)
+    encoded = encode(w.at("encoder"), encoder, src)
+    if isinstance(encoded, Encoded):  # not several sources
+        encoded = encoded._replace(src=src)
     of_decoder = w.at("decoder")
     if "output_layer" in model.embeddings:
         of_decoder = output_layers.FactoredOutput(weights, of_decoder.prefix, w.used)
