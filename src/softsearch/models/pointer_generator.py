@@ -99,10 +99,11 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
                 "model.decoder copies source pieces and needs one joint vocabulary, found {} source and {} target "
                 "pieces; set tokenizer.joint=true, or another model.decoder".format(*sizes)
             )
-        if encoder.tokens_per_position > 1:
+        if encoder.has_own_mask:
+            found = "reads feature vectors" if encoder.feature_dim else f"has {encoder.tokens_per_position} of them"
             raise ConfigError(
-                "model.decoder copies the source piece of each position of the encoder, but a position of "
-                f"model.encoder has {encoder.tokens_per_position}; change one"
+                "model.decoder copies the source piece of each position of the encoder, but one of model.encoder "
+                f"{found}; change one"
             )
         self.gate_projections = Projections(1, state=hidden_dim, embedding=embeddings.dim, context=encoder.output_dim)
         self.output_projection: CopyMixture = CopyMixture(self.output_projection, output_dim)

@@ -111,12 +111,13 @@ def test_two_vocabularies_are_refused() -> None:
         build_model(config, (src, more))
 
 
-def test_an_encoder_with_several_pieces_at_a_position_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("name", "found"), [("lee2017", "has 2 of them"), ("show_attend_tell", "reads feature vectors")]
+)
+def test_an_encoder_without_a_piece_for_each_position_is_refused(name: str, found: str) -> None:
     config = model_config("pointer_generator").copy()
-    config.encoder = model_config("lee2017").encoder
-    with pytest.raises(
-        ConfigError, match=r"copies the source piece of each position .* but a position of model.encoder"
-    ):
+    config.encoder = model_config(name).encoder
+    with pytest.raises(ConfigError, match=f"copies the source piece of each position .* one of model.encoder {found}"):
         build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=SRC_VOCAB)
 
 

@@ -52,7 +52,7 @@ def minimum_risk(
     with at most the batch's number of target tokens (or one sentence's subset), and again in the backward pass.
     """
     del loss, step
-    subsets = _subsets(batch, _draw(model, batch.src_tokens, samples), utility)
+    subsets = _subsets(batch, _draw(model, batch, samples), utility)
     device = batch.src_tokens.device
     risk, nll = torch.zeros((2,), device=device).unbind()
     for part in parts(subsets, batch.tgt_tokens.numel()):
@@ -60,14 +60,20 @@ def minimum_risk(
         rows = [np.array(tokens, dtype=np.int64) for subset in chosen for tokens in subset.translations]
         widest = max(len(subset.costs) for subset in chosen)
         costs = torch.tensor([[*s.costs, *[torch.nan] * (widest - len(s.costs))] for s in chosen], device=device)
-        both = checkpoint(
-            _risk, model, batch.src_tokens[part], pad(rows, bos=True).to(device), costs, alpha, use_reentrant=False
-        )
+        source = batch.src_tokens[part], None if batch.src_features is None else batch.src_features[part]
+        both = checkpoint(_risk, model, *source, pad(rows, bos=True).to(device), costs, alpha, use_reentrant=False)
         risk, nll = risk + both[0], nll + both[1]
     return Loss(risk, nll.detach()), (batch.tgt_tokens[:, 1:] != PAD).sum()
 
 
-def _risk(model: Seq2Seq, src_tokens: Tensor, tgt_tokens: Tensor, costs: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
+def _risk(
+    model: Seq2Seq,
+    src_tokens: Tensor,
+    src_features: Tensor | None,
+    tgt_tokens: Tensor,
+    costs: Tensor,
+    alpha: float,
+) -> tuple[Tensor, Tensor]:
     """The risk, and -log P of the references, summed over sentences.
 
     ``tgt_tokens`` ``[translations, tgt_len + 1]`` are the subsets one after the other, ``costs`` are ``[sentences,
@@ -75,7 +81,7 @@ def _risk(model: Seq2Seq, src_tokens: Tensor, tgt_tokens: Tensor, costs: Tensor,
     """
     exists = ~costs.isnan()
     owners = exists.nonzero()[:, 0]  # [translations] the sentence of each
-    state = model.encode(src_tokens).keep(owners)
+    state = model.encode(src_tokens, src_features).keep(owners)
     logits = model.decoder(tgt_tokens[:, :-1], state)  # [translations, tgt_len, vocab]
     logits, targets = logits.to(torch.promote_types(logits.dtype, torch.float32)), tgt_tokens[:, 1:]
     log_probs = -torch.nn.functional.cross_entropy(
@@ -87,25 +93,29 @@ def _risk(model: Seq2Seq, src_tokens: Tensor, tgt_tokens: Tensor, costs: Tensor,
 
 
 @torch.no_grad()
-def _draw(model: Seq2Seq, src_tokens: Tensor, samples: int) -> list[list[Tokens]]:
+def _draw(model: Seq2Seq, batch: Batch, samples: int) -> list[list[Tokens]]:
     """Samples from the model without dropout, those of each sentence that ended."""
     vocab, drawn = model.tgt_vocab_size, list[list[Tokens]]()
     with evaluating(model):
-        for part in src_tokens.split(max(1, LOGITS // (vocab * samples))):
-            rows = _sample(model, part, samples).cpu().tolist()
+        size = max(1, LOGITS // (vocab * samples))
+        for start in range(0, len(batch.src_tokens), size):
+            part = slice(start, start + size)
+            features = None if batch.src_features is None else batch.src_features[part]
+            rows = _sample(model, batch.src_tokens[part], features, samples).cpu().tolist()
             ended = [tuple(row[: row.index(EOS)]) if EOS in row else None for row in rows]
             drawn += [
-                [tokens for tokens in ended[start : start + samples] if tokens is not None]
-                for start in range(0, len(rows), samples)
+                [tokens for tokens in ended[first : first + samples] if tokens is not None]
+                for first in range(0, len(rows), samples)
             ]
     return drawn
 
 
-def _sample(model: Seq2Seq, src_tokens: Tensor, samples: int) -> Tensor:
+def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, samples: int) -> Tensor:
     """Samples of each sentence side by side, ``[batch * samples, len]``, with EOS unless the limit was reached."""
     sentences, src_len = src_tokens.shape
     device = src_tokens.device
-    state = model.encode(src_tokens).select(torch.arange(sentences, device=device).repeat_interleave(samples))
+    state = model.encode(src_tokens, src_features)
+    state = state.select(torch.arange(sentences, device=device).repeat_interleave(samples))
     tokens = torch.full((sentences * samples,), BOS, device=device)
     ended = torch.zeros_like(tokens, dtype=torch.bool)
     written: list[Tensor] = []

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
@@ -15,7 +16,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.objectives import minimum_risk as module
 from softsearch.training.objectives.minimum_risk import Subset, Tokens, minimum_risk, parts
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from tests.contract.models import small_model
+from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
 
 MODELS = ["rnnsearch", "transformer_tiny", "sutskever2014"]
@@ -127,7 +128,7 @@ def test_samples_come_as_often_as_the_model_says(name: str) -> None:
         model.decoder.output_projection.bias[EOS] += 3.0
         expected = {tokens: np.exp(log_prob(model, BATCH.src_tokens[0], tokens)) for tokens in [(), (5,), (9,), (7, 7)]}
     set_dropout(model, 0.5)
-    found = module._draw(model, BATCH.src_tokens, samples)
+    found = module._draw(model, BATCH, samples)
     assert model.training
     assert len(found) == 3
     for tokens, p in expected.items():
@@ -139,11 +140,20 @@ def test_what_does_not_end_is_no_translation(monkeypatch: pytest.MonkeyPatch) ->
     model = small_model("rnnsearch")
     with torch.no_grad():
         model.decoder.output_projection.bias[EOS] -= 100.0
-    assert module._draw(model, BATCH.src_tokens, 3) == [[], [], []]
+    assert module._draw(model, BATCH, 3) == [[], [], []]
     loss, _ = minimum_risk(model, CrossEntropy(), BATCH, 0, utility=shared, samples=3)
     certain = -sum(shared(reference, reference) for reference in REFERENCES)
     assert float(loss.smoothed.detach()) == pytest.approx(certain)
     assert all(float(gradient.abs().max()) == 0 for gradient in gradients(loss.smoothed, model))
+
+
+def test_sources_may_be_feature_vectors() -> None:
+    model: Seq2Seq = build(model_config("show_attend_tell"), src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
+    width = model.encoder.description.feature_dim
+    features = torch.randn(*BATCH.src_tokens.shape, width, generator=torch.Generator().manual_seed(0))
+    batch = BATCH._replace(src_features=features * (BATCH.src_tokens != EOS)[..., None])
+    loss, _ = minimum_risk(model, CrossEntropy(), batch, 0, utility=shared, samples=3)
+    assert sum(float(gradient.abs().sum()) for gradient in gradients(loss.smoothed, model)) > 0
 
 
 def test_it_learns_what_the_utility_likes() -> None:
@@ -152,11 +162,11 @@ def test_it_learns_what_the_utility_likes() -> None:
     model = small_model("rnnsearch").train()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     batch = Batch(BATCH.src_tokens, torch.tensor([[BOS, 7, EOS]] * 3))
-    before = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch.src_tokens, 200))) / 600
+    before = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch, 200))) / 600
     for step in range(60):
         optimizer.zero_grad()
         loss, _ = minimum_risk(model, CrossEntropy(), batch, step, utility=shared, samples=8, alpha=1.0)
         loss.smoothed.backward()
         optimizer.step()
-    after = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch.src_tokens, 200))) / 600
+    after = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch, 200))) / 600
     assert after > before + 0.2
