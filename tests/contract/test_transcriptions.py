@@ -126,6 +126,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["decoder.cell=gru", "decoder.num_layers=1"],
         ["decoder.cell=gru", "+decoder.reset=after"],
         ["decoder.cell=rnn", "decoder.num_layers=3"],
+        ["+decoder.layer_norm=true", "+decoder.transition_depth=2"],
         [
             "encoder._target_=softsearch.models.recurrent.RecurrentEncoder",
             "+encoder.cell=lstm",

@@ -60,7 +60,10 @@ def prepare(folder: Path) -> None:
             for name in names:
                 (folder / f"{name}.{lang}").write_bytes(path.read_bytes())
             name = "test_2016_flickr" if split == "test" else split
-            (folder / "FOLDER" / f"{name}.lc.tok.{lang}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            text = gzip.compress(path.read_bytes())
+            (folder / "FOLDER" / f"{name}.lc.tok.{lang}.gz").write_bytes(text)
+            for raw in {"en": ("en", "fr"), "de": ("de",)}[lang]:
+                (folder / "FOLDER" / f"{name}.{raw}.gz").write_bytes(text)
     (folder / "in.txt").write_bytes((folder / "x.en").read_bytes())
     (folder / "sentences.txt").write_text("one\n")
     (folder / "FILE").write_text("\n" * (folder / "x.en").read_text().count("\n"))
@@ -112,7 +115,8 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
     if words[0] == "src/train.py":
         words = [word for word in words if not word.startswith("trainer=")]
         words += [*training, "trainer=cpu"]
-        words += [] if any(word.startswith("data=") for word in words) else SMALL_DATA
+        given = [word for word in words if word.startswith("data=")]
+        words += SMALL_DATA if given in ([], ["data=shapes"]) else []
         words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
     elif words[0] == "src/sweep.py":
         words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]

@@ -103,7 +103,7 @@ class OnnxRecurrence(nn.Module):
         self.r = nn.Buffer(r)  # [directions, blocks * hidden, hidden]
         self.b = nn.Buffer(torch.cat((b, b_r), dim=1))  # [directions, 2 * blocks * hidden]
 
-    def forward(self, x: Tensor, mask: Tensor) -> RecurrenceOutput:
+    def forward(self, x: Tensor, mask: Tensor, initial: None = None) -> RecurrenceOutput:
         """See :class:`Recurrence`."""
         (batch, src_len, _), (directions, _, hidden_dim) = x.shape, self.r.shape
         last = (directions, batch, hidden_dim)

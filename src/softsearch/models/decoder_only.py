@@ -195,6 +195,9 @@ class DecoderOnlyRNN(RecurrentDecoder):
         num_layers: Depth = 1,
         reset: Reset = "before",
         dropout: Rate = 0.0,
+        recurrent_dropout: Rate = 0.0,
+        layer_norm: bool = False,
+        transition_depth: Depth = 1,
     ) -> None:
         _check(embeddings, encoder)
         super().__init__(
@@ -205,15 +208,19 @@ class DecoderOnlyRNN(RecurrentDecoder):
             num_layers=num_layers,
             reset=reset,
             dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            layer_norm=layer_norm,
+            transition_depth=transition_depth,
         )
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """Reads the source."""
+        """Reads the source; in training with dropout masks of states that the target shares."""
         x = self.dropout(encoded.states)
         cache: State = ()
-        for layer in self.layers:
-            states, final = layer(x, encoded.mask)
-            cache += final.forward
+        for layer, start in self._with_states(super().init_state(encoded._replace(final=())).cache):
+            masks = start[layer.forward_cell.num_states :]
+            states, final = layer(x, encoded.mask, start if masks else None)
+            cache += final.forward + masks
             x = self.dropout(states)
         return DecoderState.initial(encoded._replace(states=x), cache)
 

@@ -101,6 +101,7 @@ class LookFirstDecoder(AttentionalDecoder):
         hidden_dim: Size,
         attention_dim: Size,
         readout_dim: Size,
+        output: tuple[Size, str],  # width of t, and the option that sets it
         reset: Reset,
         attention: AttentionKind,
         location_filters: Size,
@@ -122,6 +123,7 @@ class LookFirstDecoder(AttentionalDecoder):
         width = self.cell.input_projection.out_features
         self.cell_context_projection = nn.Linear(memory_dim, width, bias=False)  # C
         self.readout_projections = Projections(readout_dim, embedding=dim, state=hidden_dim, context=memory_dim)
+        self.output_projection = embeddings.make_output(*output)
         for layer in (self.initial_state_projection, *self.readout_projections.layers()):
             xavier(layer)
         xavier(self.cell_context_projection, blocks=width // hidden_dim)
@@ -171,6 +173,7 @@ class RNNsearchDecoder(LookFirstDecoder):
             hidden_dim=hidden_dim,
             attention_dim=attention_dim,
             readout_dim=2 * maxout_dim,
+            output=(maxout_dim, "maxout_dim"),
             reset=reset,
             attention=attention,
             location_filters=location_filters,
@@ -178,7 +181,6 @@ class RNNsearchDecoder(LookFirstDecoder):
             dropout=dropout,
         )
         self.readout_activation = maxout
-        self.output_projection = embeddings.make_output(maxout_dim, "maxout_dim")
 
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
         context, alignments = look(s[0])

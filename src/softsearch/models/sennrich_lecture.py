@@ -47,6 +47,7 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
             hidden_dim=hidden_dim,
             attention_dim=attention_dim,
             readout_dim=output_dim,
+            output=(output_dim, "output_dim"),
             reset=reset,
             attention=attention,
             location_filters=location_filters,
@@ -54,7 +55,6 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
             dropout=dropout,
         )
         self.readout_activation = torch.tanh
-        self.output_projection = embeddings.make_output(output_dim, "output_dim")
 
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
         context, alignments = look(s[0])

@@ -22,6 +22,7 @@ _MAX_FILES = 64
 _MAX_FILE_BYTES = (2 << 30) - 1  # what one protobuf message, and so one ONNX graph without external data, can hold
 _MAX_BUNDLE_BYTES = 4 << 30  # two graphs of that size
 _MAX_TOKENIZER_BYTES = 64 << 20  # several million pieces
+_MAX_FEATURE_DIM = 1 << 16
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -111,13 +112,17 @@ class Manifest:
         """The width of the feature vectors that the model reads; None if it reads text.
 
         Raises:
-            BundleError: it is not fixed.
+            BundleError: it is not a fixed number, or too large.
         """
-        for port in self.graphs.get("encoder", {}).get("inputs", []):
-            if port["name"] == FEATURES:
-                if len(port["shape"]) != 3 or type(port["shape"][2]) is not int:
-                    raise _error(f"graphs.encoder.{FEATURES}", port["shape"], "[sentences, src_len, a number]")
-                return int(port["shape"][2])
+        inputs = self.graphs.get("encoder", {}).get("inputs")  # of any kind, until they are compared with the graph's
+        for port in inputs if isinstance(inputs, list) else ():
+            if isinstance(port, dict) and port.get("name") == FEATURES:
+                shape = port.get("shape")
+                dim = shape[2] if isinstance(shape, list) and len(shape) == 3 else None
+                if type(dim) is not int or not 0 < dim <= _MAX_FEATURE_DIM:
+                    expected = f"[sentences, src_len, a number up to {_MAX_FEATURE_DIM}]"
+                    raise _error(f"graphs.encoder.{FEATURES}", shape, expected)
+                return dim
         return None
 
     @property

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from softsearch.text.vocabulary import EOS
-from tests.contract.transcriptions.equations import Array, Options, State, Weights, cell
+from tests.contract.transcriptions.cells import cell
+from tests.contract.transcriptions.equations import Array, Options, State, Weights
 from tests.contract.transcriptions.recurrent import Encoded, Ends, encode, luong_context
 
 TAG = 4  # "<and>"

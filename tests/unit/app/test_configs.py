@@ -11,6 +11,7 @@ from softsearch.app.train.train import GIVEN
 
 NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
+    "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
 }
 CHOICES = [
     f"{path.parent.name}={path.stem}"

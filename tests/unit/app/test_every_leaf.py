@@ -21,6 +21,7 @@ from softsearch.errors import SoftsearchError
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
 NEEDED = {
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
+    "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
     "search=rerank": ("search.models=[a.ckpt]",),
 }
 NOT_HERE = ("trainer=gpu", "trainer=fsdp", *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")))

@@ -74,11 +74,11 @@ def expect(cases: list[tuple[int, str, str]], answers: list[Answer]) -> None:
 BEFORE_THE_LAB = [
     (1, "train experiment=nope", "there is no experiment=nope; there are: bahdanau2015"),
     (1, "train experiment=demoo", "there is no experiment=demoo; did you mean 'demo'?"),
-    (1, "train recipe=nope", "there is no recipe=nope; there are: gru, "),
+    (1, "train recipe=nope", "there is no recipe=nope; there are: chorowski2015, "),
     (1, "train recipe=rnnserch model=transformer_base", "there is no recipe=rnnserch; did you mean 'rnnsearch'?"),
     (1, "train callbacks=nope", "there is no callbacks=nope; there are: default, ema"),
     (1, "train method/decay=linea method=scheduled_sampling", "there is no method/decay=linea; did you mean 'linear'?"),
-    (1, "train model=", "there is no model=; there are: gru"),
+    (1, "train model=", "there is no model=; there are: chorowski2015"),
     (1, "train nope=1", "there is no config key 'nope'"),
     (1, "train +nope=1", "nope is not an option of train"),
     (1, "train ++sed=1", "sed is not an option of train: did you mean 'seed'?"),

@@ -15,6 +15,7 @@ import softsearch
 from softsearch.errors import BundleError
 from softsearch.runtime import folders
 from softsearch.runtime.bundle import Bundle, check_writable, write_bundle
+from softsearch.runtime.session import OnnxStepFunction
 from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle, seal
 
 FILES = ["README.md", "decoder_step.onnx", "encoder.onnx", "src.model", "tgt.model"]
@@ -34,6 +35,28 @@ def test_a_good_bundle_opens_with_the_bytes_that_were_written(bundle_dir: Path) 
     assert bundle.manifest.softsearch_version == softsearch.__version__
     assert bundle.manifest.graphs == manifest["graphs"]
     assert bundle.manifest.training == {"corpus": "made up"}
+
+
+@pytest.mark.parametrize("inputs", [None, 7, "src_features", ["src_features"], [{}], [{"name": "src_features"}]])
+def test_inputs_of_any_kind_are_no_crash(victim: Path, inputs: object) -> None:
+    edit_manifest(victim, lambda tree: tree["graphs"].update(encoder={"inputs": inputs}))
+    if isinstance(inputs, list) and {"name": "src_features"} in inputs:
+        with pytest.raises(
+            BundleError, match=r"graphs\.encoder\.src_features is missing, expected \[sentences, src_len, a"
+        ):
+            _ = Bundle.open(victim).manifest.feature_dim
+    else:
+        assert Bundle.open(victim).manifest.feature_dim is None
+    with pytest.raises(BundleError):
+        OnnxStepFunction(Bundle.open(victim))
+
+
+@pytest.mark.parametrize("dim", [0, -1, 2**40, True, "dim", 2.0])
+def test_the_width_of_features_is_bounded(victim: Path, dim: object) -> None:
+    port = {"name": "src_features", "dtype": "float32", "shape": ["sentences", "src_len", dim]}
+    edit_manifest(victim, lambda tree: tree["graphs"]["encoder"]["inputs"].append(port))
+    with pytest.raises(BundleError, match=r"graphs\.encoder\.src_features is .*, expected \[.* a number up to 65536\]"):
+        _ = Bundle.open(victim).manifest.feature_dim
 
 
 @pytest.mark.parametrize("name", FILES)

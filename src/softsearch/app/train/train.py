@@ -100,10 +100,8 @@ def train(config: DictConfig) -> None:
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     model = _best_model(options, callbacks) or model
     model.to(trainer.strategy.root_device)
-    split = "test" if "test" in data.prepared.splits else "val"
-    source = data.source
-    features = source.split_features(split, data.cache_dir)
-    text = HeldOutText(split, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
+    text = _test_text(data)
+    split = text.name
     hypotheses, scores = evaluate(model, tokenizers, search, text)
     for logger in loggers:
         logger.log_metrics({f"{split}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
@@ -250,6 +248,13 @@ def _save_counted(
     trainer.validate(module, datamodule=data, verbose=False)
     for name in (BEST, LAST):
         trainer.save_checkpoint(folder / name)
+
+
+def _test_text(data: ParallelDataModule) -> HeldOutText:
+    """The test set, or the validation set of data that have none."""
+    split, source = "test" if "test" in data.prepared.splits else "val", data.source
+    features = source.split_features(split, data.cache_dir)
+    return HeldOutText(split, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
 
 
 def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:

@@ -24,7 +24,7 @@ def test_is_that_of_one_sequence_without_the_first_word_and_bos(name: str) -> No
     model, options = small_model(name), model_config(name).decoder
     w = Weights({key: value.numpy() for key, value in model.state_dict().items()}).at("decoder")
     of_source = of_target = 0.0
-    for src, tgt in zip(*(tokens.tolist() for tokens in BATCH), strict=True):
+    for src, tgt in zip(BATCH.src_tokens.tolist(), BATCH.tgt_tokens.tolist(), strict=True):
         src, tgt = ([token for token in tokens if token != PAD] for tokens in (src, tgt))
         logits = SEQUENCES[name](w, options, decoder_only.read_source(w, options, src), tgt)
         log_probs = [softmax(row) for row in logits]
