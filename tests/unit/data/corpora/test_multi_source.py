@@ -15,13 +15,13 @@ from softsearch.text.tokenizer import Kind, TokenizerTrainer
 from softsearch.text.vocabulary import FIRST_TAG
 
 ENGLISH = ["a man runs", "two dogs", "", "a red car", "the man sits", "a dog and a man"]
-FRENCH = ["un homme court", "deux chiens", "", "une auto rouge", "", "un chien et un homme"]
+FRENCH = ["un homme court", "deux chiens", "", "une auto vert", "", "un chien et un homme"]
 GERMAN = ["ein mann rennt", "zwei hunde", "nichts", "ein rotes auto", "der mann sitzt", "ein hund und ein mann"]
 JOINED = [
     "a man runs <and> un homme court",
     "two dogs <and> deux chiens",
     "",
-    "a red car <and> une auto rouge",
+    "a red car <and> une auto vert",
     "the man sits <and> ",
     "a dog and a man <and> un chien et un homme",
 ]
@@ -87,7 +87,7 @@ def test_targets_that_differ_are_an_error(source: MultiSource, tmp_path: Path) -
 
 
 def test_a_line_with_the_tag_is_an_error(source: MultiSource, tmp_path: Path) -> None:
-    write(tmp_path / "text.fr", [*FRENCH[:3], "une auto <and> rouge", *FRENCH[4:]])
+    write(tmp_path / "text.fr", [*FRENCH[:3], "une auto <and> vert", *FRENCH[4:]])
     with pytest.raises(CorpusError, match=r"text\.fr:4 has the word <and>"):
         source.files(tmp_path / "cache")
 
