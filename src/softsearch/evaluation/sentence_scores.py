@@ -14,7 +14,7 @@ class PairwiseCHRF:
     """``metric.sentence_score`` of every pair of a candidate and a reference, 0 to 100.
 
     sacreBLEU extracts each text's n-grams once and computes the scores; only the matches are counted here, for all
-    pairs together, which takes a twentieth of the time.
+    pairs together.
     """
 
     def __init__(self, metric: CHRF, tokenizer: SentencePieceTokenizer) -> None:

@@ -161,10 +161,10 @@ def _start(
     model: Seq2Seq, step: SlotsStep | None, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None
 ) -> tuple[DecoderState, Tensors]:
     """The first state, and the bias of its slots if it has any."""
+    encoded = model.read_source(src_tokens, src_features, src_mask)
     if step is None:
-        return model.encode(src_tokens, src_features, src_mask), ()
-    features = () if src_features is None else (src_features,)
-    state, bias = step.start(model.encoder(src_tokens, src_mask, *features))
+        return model.decoder.init_state(encoded), ()
+    state, bias = step.start(encoded)
     return state, (bias,)
 
 

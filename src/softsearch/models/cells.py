@@ -56,7 +56,7 @@ class Cell(nn.Module):
         layer_norm: bool,
     ) -> None:
         super().__init__()
-        self.hidden_dim = hidden_dim
+        self.hidden_dim, self.reads_input = hidden_dim, input_dim is not None
         if input_dim is None:
             self.input_bias = nn.Parameter(torch.zeros(blocks * hidden_dim))
         else:

@@ -56,7 +56,8 @@ class CharacterEncoder(Encoder):
         rows = []
         for width, convolution in enumerate(self.convolutions, start=1):
             rows.append(convolution(functional.pad(x, (width // 2, (width - 1) // 2))))
-        y = torch.relu(torch.cat(rows, dim=1)) * real  # zeros never are the only maximum
+        y = torch.relu(torch.cat(rows, dim=1)) * real  # no value is below 0, so that zeros change no maximum
+        # Not max_pool1d, with which the exporter would fix the number of tokens.
         y = (
             functional.max_pool2d(functional.pad(y, (0, self.stride - 1)), (1, self.stride))
             .transpose(1, 2)

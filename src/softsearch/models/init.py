@@ -48,7 +48,7 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
             matrices += [layer.weight for layer in module.content_layers()]
         elif isinstance(module, ConditionalGRUDecoder):
             matrices.append(module.initial_state_projection.weight)
-        elif isinstance(module, Cell) and not hasattr(module, "input_bias"):
+        elif isinstance(module, Cell) and module.reads_input:
             blocks = (2, 1) if name == "decoder.context_cell" else (1, 1, 1)
             matrices += module.input_projection.weight.split([block * module.hidden_dim for block in blocks])
     for matrix in matrices:

@@ -287,7 +287,13 @@ class Seq2Seq(nn.Module):
     def encode(
         self, src_tokens: Tensor, src_features: Tensor | None = None, src_mask: Tensor | None = None
     ) -> DecoderState:
-        """Encodes padded sources ``[batch, src_len]`` and returns the decoder's first state.
+        """The decoder's first state; arguments and errors are those of :meth:`read_source`."""
+        return self.decoder.init_state(self.read_source(src_tokens, src_features, src_mask))
+
+    def read_source(
+        self, src_tokens: Tensor, src_features: Tensor | None = None, src_mask: Tensor | None = None
+    ) -> EncoderOutput:
+        """Encodes padded sources ``[batch, src_len]``.
 
         ``src_mask`` is True where a token is real, by default where it is not PAD.
 
@@ -303,7 +309,7 @@ class Seq2Seq(nn.Module):
         features = () if src_features is None else (src_features.to(next(self.parameters()).dtype),)
         mask = src_tokens != PAD if src_mask is None else src_mask
         encoded: EncoderOutput = self.encoder(src_tokens, mask, *features)
-        return self.decoder.init_state(encoded._replace(src_tokens=src_tokens))
+        return encoded._replace(src_tokens=src_tokens)
 
     def features(self, src_tokens: Tensor, tgt_tokens: Tensor, src_features: Tensor | None = None) -> Tensor:
         """Teacher forcing up to, but without, the output layer: ``[batch, tgt_len, features]``."""

@@ -15,7 +15,7 @@ from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.systems.search import needs_tokenizers
-from softsearch.app.train.train import GIVEN, build_callbacks, build_training
+from softsearch.app.train.train import GIVEN, build_callbacks, build_training, describe_model
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
@@ -110,7 +110,7 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
         if group in ("data", "tokenizer", "batching"):
             build_data(config)
         elif chosen not in NOT_HERE:
-            BUILT.get(group, build_training)(options)
+            BUILT.get(group, lambda o: build_training(o, describe_model(o)))(options)
 
     attempt()  # as it stands it is accepted
     outcomes(config, (place for place in leaves(config) if place[0] == group), attempt)

@@ -67,11 +67,12 @@ def train(config: DictConfig) -> None:
     options, resolved = read_options(config, Train), plain(config)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
-    training, callbacks = build_training(options), build_callbacks(options)
+    described = describe_model(options)
+    training, callbacks = build_training(options, described), build_callbacks(options)
     exports_bundle = any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks)
     _check_search(options.search, exports_bundle)
     trainer = _build_trainer(options, callbacks)
-    is_counted = isinstance(_describe_model(options).decoder, CountedDecoder)
+    is_counted = isinstance(described.decoder, CountedDecoder)
     checkpoint = None if is_counted else checkpoint_to_resume(options.resume, options.run_dir)
     init = read_init(options, resumes=checkpoint is not None)
     lightning.seed_everything(options.seed, verbose=False)
@@ -101,16 +102,15 @@ def train(config: DictConfig) -> None:
     model = _best_model(options, callbacks) or model
     model.to(trainer.strategy.root_device)
     text = _test_text(data)
-    split = text.name
     hypotheses, scores = evaluate(model, tokenizers, search, text)
     for logger in loggers:
-        logger.log_metrics({f"{split}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
+        logger.log_metrics({f"{text.name}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
         logger.finalize("success")
     counted = {"model/parameters": float(parameters)}
     for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
         counted |= callback.summary
     if trainer.is_global_zero:
-        report(options.run_dir, split, hypotheses, scores, counted)
+        report(options.run_dir, text.name, hypotheses, scores, counted)
     if exports_bundle:
         _log_bundle(options, loggers)
     trainer.strategy.barrier()
@@ -124,22 +124,23 @@ def _quieten_lightning() -> None:
         logging.getLogger("softsearch").setLevel(logging.WARNING)
 
 
-def build_training(options: Train) -> dict[str, Any]:
+def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     """The loss, method, optimizer and schedule that the TranslationModule takes beside its model, which they fit.
+
+    ``model`` is that of :func:`describe_model`.
 
     Raises:
         ConfigError: an option is out of range, or the parts do not fit together.
     """
     training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
     training["method"] = plain_partial(training["method"])
-    model = _describe_model(options)
     if isinstance(training["loss"], SampledSoftmax):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training
 
 
-def _describe_model(options: Train) -> Seq2Seq:
+def describe_model(options: Train) -> Seq2Seq:
     """The model, without memory for its weights and with vocabularies of as many pieces as are asked for."""
     tgt_size = options.tokenizer.vocab_size
     with torch.device("meta"):

@@ -48,8 +48,8 @@ def minimum_risk(
     ``loss`` has no say but in the unit of the mean: ``per=sentence`` gives the paper's mean risk of a sentence. The
     paper takes 100 samples and ``alpha`` 5e-3, and starts from a trained model.
 
-    A step needs about as much memory as one of teacher forcing: the risk is computed for a part of the batch at a time,
-    with at most the batch's number of target tokens (or one sentence's subset), and again in the backward pass.
+    The risk is computed for a part of the batch at a time, with at most the batch's number of target tokens (or one
+    sentence's subset) and the logits of all of them, and again in the backward pass.
     """
     del loss, step
     subsets = _subsets(batch, _draw(model, batch, samples), utility)
