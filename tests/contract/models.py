@@ -11,10 +11,10 @@ import torch
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
-from torch import Tensor, nn
+from torch import Tensor
 
 from softsearch.app.config.validation import build
-from softsearch.models.interface import CountedDecoder, Encoder, EncoderOutput, Seq2Seq
+from softsearch.models.interface import CountedDecoder, Encoder, Seq2Seq
 from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import SPECIALS
 
@@ -50,21 +50,16 @@ LUONG = [  # besides what its yaml says
 ]
 FACTORED = ("rnnsearch", "kalchbrenner2013", "transformer_tiny")  # with loss=class_factored, too
 DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
+BESIDE = ["encoder.feature_dim=6", "decoder.window=global"]  # of multi_source: features beside text
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
-class TokensAsFeatures(nn.Module):
-    """An encoder of feature vectors that reads token ids, each of them a vector, so that the contract holds for it."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.inner, self.embedding = encoder, None
-        self.description = encoder.description._replace(feature_dim=None)
-        self.table = nn.Buffer(torch.from_numpy(feature_table(encoder.description.output_dim)), persistent=False)
-
-    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
-        output: EncoderOutput = self.inner(src_tokens, src_mask, self.table[src_tokens])
-        return output
+def read_tokens_as_features(encoder: Encoder, feature_dim: int) -> None:
+    """Lets an encoder of feature vectors read token ids, each of them a vector, so that the contract holds for it."""
+    encoder.description = encoder.description._replace(feature_dim=None)
+    table = torch.from_numpy(feature_table(feature_dim))
+    encoder.register_buffer("table", table, persistent=False)
+    encoder.register_forward_pre_hook(lambda module, sources: (*sources, module.table[sources[0]]))
 
 
 def feature_table(dim: int) -> NDArray[np.float64]:
@@ -93,7 +88,7 @@ def _shrink(node: DictConfig) -> None:
     for key, value in node.items():
         if isinstance(value, DictConfig):
             _shrink(value)
-        elif key in SMALL:
+        elif key in SMALL and value is not None:
             node[key] = SMALL[str(key)]
 
 
@@ -107,8 +102,8 @@ def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
-        if model.encoder.description.feature_dim is not None:
-            model.encoder = cast(Encoder, TokensAsFeatures(model.encoder))
+        if (feature_dim := model.encoder.description.feature_dim) is not None:
+            read_tokens_as_features(model.encoder, feature_dim)
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter += 0.3 * torch.randn(parameter.shape)
@@ -149,6 +144,7 @@ def every_model() -> list[Any]:
             "rnnsearch": [[], ["decoder.cell=lstm"]],
             "chorowski2015": [[], ["decoder.attention=location", "decoder.cell=lstm"]],
             "feed_forward_lm": [[], DIRECT],
+            "multi_source": [[], BESIDE],
         }
         for options in variants.get(path.stem) or _norms(model):
             variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))

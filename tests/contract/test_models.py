@@ -9,8 +9,9 @@ from torch import Tensor
 from softsearch.models.interface import CountedDecoder, DecoderState, Seq2Seq, StepOutput, over_tokens
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.recurrent import NoSource
+from softsearch.models.show_attend_tell import FeatureEncoder
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, TokensAsFeatures, every_model, small_model
+from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 
 SRC_LENGTHS = (5, 2, 7)
 TGT_LEN = 6
@@ -78,7 +79,7 @@ def test_the_encoder_is_as_described(model: Seq2Seq, src: Tensor) -> None:
     tokens = described.tokens_per_position
     positions = -(-src.shape[1] // tokens)
     assert encoded.states.shape == (len(src), positions, described.output_dim)
-    unread = isinstance(model.encoder, TokensAsFeatures)  # EOS
+    unread = isinstance(model.encoder, FeatureEncoder)  # EOS
     assert encoded.mask.sum(1).tolist() == [-(-(length - unread) // tokens) for length in SRC_LENGTHS]
     assert len(encoded.final) == len(described.layers)
     for final, layer in zip(encoded.final, described.layers, strict=True):
@@ -163,7 +164,7 @@ def test_every_source_token_counts_except_to_a_language_model(model: Seq2Seq, sr
         other[0, position] = 4 if src[0, position] != 4 else 5
         difference = (model(other, tgt) - model(src, tgt))[0].abs().max()
         ignored = isinstance(model.encoder, NoSource)
-        if isinstance(model.encoder, TokensAsFeatures):  # which has no vector for EOS
+        if isinstance(model.encoder, FeatureEncoder):  # which has no vector for EOS
             ignored = position == SRC_LENGTHS[0] - 1
         assert difference == 0 if ignored else difference > 1e-6
 

@@ -97,7 +97,7 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
 def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> None:
     model, bundle = exported.model, exported.bundle
     vocab_size = bundle.manifest.tgt_vocab_size
-    if model.encoder.embedding is None:
+    if model.encoder.embedding is None or model.encoder.description.feature_dim is not None:
         with pytest.raises(ConfigError, match=r"this model reads (no source|feature vectors); use format=bundle"):
             single_graph(bundle.files, BeamSearch(), vocab_size)
         return

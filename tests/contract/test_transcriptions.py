@@ -8,7 +8,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
-from tests.contract.models import CONFIGS, DIRECT, RANK, SRC_VOCAB, TGT_VOCAB, model_config, random_model
+from tests.contract.models import BESIDE, CONFIGS, DIRECT, RANK, SRC_VOCAB, TGT_VOCAB, model_config, random_model
 from tests.contract.transcriptions.whole import logits
 
 SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
@@ -97,6 +97,8 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.encoder.hidden_dim=4", "encoder.encoder.bidirectional=true"],
         ["decoder.score=location", "decoder.window=global"],
         ["encoder.encoder.cell=gru", "decoder.cell=gru"],
+        BESIDE,
+        [*BESIDE, *UNEQUAL, "encoder.num_sources=3", "encoder.feature_dim=7"],
     ],
     "kalchbrenner2013_rctm2": [
         [*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"],

@@ -6,6 +6,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import numpy as np
+
 from softsearch.data.corpora.spellout import Spellout
 from tests.integration.commands import ROOT, SERVER
 
@@ -65,6 +67,8 @@ def prepare(folder: Path) -> None:
             for raw in {"en": ("en", "fr"), "de": ("de",)}[lang]:
                 (folder / "FOLDER" / f"{name}.{raw}.gz").write_bytes(text)
     (folder / "in.txt").write_bytes((folder / "x.en").read_bytes())
+    for name, size in (("a", 60), ("b", 8)):
+        np.save(folder / f"{name}.npy", np.zeros((size, 2, 512), dtype=np.float16))
     (folder / "sentences.txt").write_text("one\n")
     (folder / "FILE").write_text("\n" * (folder / "x.en").read_text().count("\n"))
     data = "data=parallel data.train='[a.en,a.de]' data.val='[b.en,b.de]' data.test='[c.en,c.de]'"

@@ -83,8 +83,10 @@ def test_what_a_bundle_does_not_read_is_refused(folder: Path, capsys: pytest.Cap
     with pytest.raises(InputError, match=r"reads features of 60 values, but the sources are features of 5 values"):
         translator.translate(features=np.zeros((1, 2, 5), dtype=np.float32))
     with pytest.raises(InputError, match="expected lines of text, or features"):
-        translator.translate([], features=np.zeros((1, 2, 60), dtype=np.float32))
-    with pytest.raises(InputError, match="the features have 600 positions, expected fewer than 512"):
+        translator.translate()
+    with pytest.raises(InputError, match="reads feature vectors alone; leave out the lines of text"):
+        translator.translate(["a line"], features=np.zeros((1, 2, 60), dtype=np.float32))
+    with pytest.raises(InputError, match="example 1 has 600 positions, 600 tokens in all, expected fewer than 512"):
         translator.translate(features=np.zeros((1, 600, 60), dtype=np.float32))
     with pytest.raises(CorpusError, match="features: example 3 has NaN"):
         translator.translate(features=np.full((1, 2, 60), np.nan, dtype=np.float32), first_line=3)

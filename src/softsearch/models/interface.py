@@ -54,12 +54,13 @@ class EncoderDescription(NamedTuple):
     tokens_per_position: int = 1  # the states have ceil(src_len / it) positions
     span: int = 1  # tokens from its own on that a state represents: of the last states, some are beyond the end
     source_dims: tuple[int, ...] = ()  # shares of output_dim, if a line has several sources
-    feature_dim: int | None = None  # width of the feature vectors that it reads in the place of tokens
+    feature_dim: int | None = None  # width of the feature vectors that it reads, in the place of tokens or beside them
 
     @property
     def has_own_mask(self) -> bool:
         """Whether the mask of the states is not that of the tokens."""
-        return self.tokens_per_position > 1 or self.feature_dim is not None
+        of_vectors = self.feature_dim is not None and not self.source_dims  # a line of several sources keeps its mask
+        return self.tokens_per_position > 1 or of_vectors
 
     def top_layer(self) -> LayerShape:
         """The last layer, for a decoder that starts from its final state.
@@ -180,8 +181,8 @@ class Encoder(nn.Module):
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """Encodes ``[batch, src_len]`` token ids; True in ``src_mask`` marks real tokens.
 
-        That of an encoder with a ``feature_dim`` takes ``src_features`` too, a vector for each token, 0 at EOS and
-        padding: ``[batch, src_len, feature_dim]``.
+        That of an encoder with a ``feature_dim`` takes ``src_features`` too, ``[batch, src_len, feature_dim]``, 0 for
+        tokens without a vector.
         """
         raise NotImplementedError
 

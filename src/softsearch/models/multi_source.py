@@ -1,7 +1,8 @@
 """Translation from several sources at once (Zoph & Knight 2016, arXiv:1601.00710): an encoder for each, and attention.
 
 The sources are one line, with a tag between them: ``a man <and> un homme``. Each ends with the tag or with EOS. Of too
-few sources the others are empty, which is EOS alone; further tags are tokens of the last source.
+few sources the others are empty, which is EOS alone; further tags are tokens of the last source. The first source may
+be feature vectors, as of an image beside its caption (Calixto, Liu & Campbell 2017, P17-1175, attend to both so).
 """
 
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from softsearch.models.interface import (
 )
 from softsearch.models.layers import xavier
 from softsearch.models.luong import LuongDecoder
+from softsearch.models.show_attend_tell import FeatureEncoder
 from softsearch.ranges import Size
 from softsearch.text.vocabulary import FIRST_TAG, PAD
 
@@ -39,46 +41,64 @@ class MultiSourceEncoder(Encoder):
         embedding: of all sources.
         encoder: called with ``embedding=``, returns the encoder of one source.
         num_sources: 2 in the paper.
+        feature_dim: the first source is feature vectors of this width, attended to as they are.
 
     Raises:
-        ConfigError: the encoder of one source has fewer states than tokens.
+        ConfigError: the encoder of one source has fewer states than tokens, or no source is text.
     """
 
-    def __init__(self, *, embedding: nn.Embedding, encoder: Callable[..., Encoder], num_sources: Size = 2) -> None:
+    def __init__(
+        self,
+        *,
+        embedding: nn.Embedding,
+        encoder: Callable[..., Encoder],
+        num_sources: Size = 2,
+        feature_dim: Size | None = None,
+    ) -> None:
         super().__init__()
         self.embedding: nn.Embedding = embedding
-        self.encoders = nn.ModuleList(encoder(embedding=embedding) for _ in range(num_sources))
-        one = cast(Encoder, self.encoders[0]).description
+        of_features = [] if feature_dim is None else [FeatureEncoder(embedding=embedding, feature_dim=feature_dim)]
+        texts = [encoder(embedding=embedding) for _ in range(num_sources - len(of_features))]
+        if not texts:
+            raise ConfigError(
+                "model.encoder reads feature vectors alone (num_sources=1); set model.encoder.num_sources=2 for text "
+                "beside them, or use model=show_attend_tell"
+            )
+        self.encoders = nn.ModuleList([*of_features, *texts])
+        one = texts[-1].description
         if one.tokens_per_position > 1:
             raise ConfigError(
                 f"model.encoder.encoder has a state for every {one.tokens_per_position} tokens, and a "
                 "MultiSourceEncoder needs one for each token; set model.encoder.encoder to a RecurrentEncoder"
             )
         self.state_projections = nn.ModuleList(  # W_c
-            xavier(nn.Linear(num_sources * layer.joined_dim, layer.joined_dim, bias=False)) for layer in one.layers
+            xavier(nn.Linear(len(texts) * layer.joined_dim, layer.joined_dim, bias=False)) for layer in one.layers
         )
+        dims = tuple(cast(Encoder, part).description.output_dim for part in self.encoders)
         self.description = one._replace(
-            output_dim=num_sources * one.output_dim,
+            output_dim=sum(dims),
             layers=tuple(LayerShape(layer.joined_dim, has_c=layer.has_c) for layer in one.layers),
-            source_dims=(one.output_dim,) * num_sources,
+            source_dims=dims,
+            feature_dim=feature_dim,
         )
 
-    def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
+    def forward(self, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None) -> EncoderOutput:
         """See :class:`Encoder`."""
-        sources = find_sources(src_tokens, src_mask, len(self.encoders))
+        begins, masks = find_sources(src_tokens, src_mask, len(self.encoders))
         positions = torch.arange(src_tokens.shape[1], device=src_tokens.device)
         encoded = []
-        for encoder, begin, mask in zip(self.encoders, sources.begins.unbind(1), sources.masks.unbind(1), strict=True):
+        for encoder, begin, mask in zip(self.encoders, begins.unbind(1), masks.unbind(1), strict=True):
             in_line = (begin[:, None] + positions).clamp(max=src_tokens.shape[1] - 1)
-            output = encoder(src_tokens.gather(1, in_line).masked_fill(~mask, PAD), mask)
+            features = (src_features,) if isinstance(encoder, FeatureEncoder) else ()  # the first source is in place
+            output = encoder(src_tokens.gather(1, in_line).masked_fill(~mask, PAD), mask, *features)
             states = output.states.masked_fill(~mask[..., None], 0)
             encoded.append(output._replace(states=_moved(states, positions - begin[:, None])))
-        final = zip(self.state_projections, *(output.final for output in encoded), strict=True)
+        final = zip(self.state_projections, *(output.final for output in encoded if output.final), strict=True)
         return EncoderOutput(
             torch.cat([output.states for output in encoded], dim=-1),
             src_mask,
             tuple(_combine(projection, layers) for projection, *layers in final),
-            sources=sources,
+            sources=Sources(begins, torch.stack([output.mask for output in encoded], dim=1)),
         )
 
 

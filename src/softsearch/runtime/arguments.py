@@ -43,7 +43,10 @@ _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE, "read this file (default: standard input)"),
-        "--features": (_FILE, "caption the feature vectors in this .npy file, for a model that reads them"),
+        "--features": (
+            _FILE,
+            "feature vectors in this .npy file, for a model that reads them, beside the lines of --input",
+        ),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--resume": (
             {"action": "store_true"},
@@ -145,9 +148,8 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     for name, other in (("lm", "lm_weight"), ("lm_weight", "lm")):
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} as well")
-    for name in ("input", "resume"):
-        if arguments.features is not None and getattr(arguments, name):
-            parser.error(f"--features and {_flag(name)} do not go together")
+    if arguments.features is not None and arguments.resume:
+        parser.error("--features and --resume do not go together")
     if arguments.max_length is not None and arguments.max_length.offset < 1:
         parser.error("--max-length allows no token for an empty source; expected at least '1 + B * source'")
     count = len(arguments.bundles)

@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import softsearch
 from softsearch.errors import SoftsearchError
@@ -123,16 +122,16 @@ def _score(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     import numpy as np
 
+    from softsearch.runtime.translation import reads_text_beside
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
     manifest = bundle.manifest
     if not manifest.is_single:
-        dim = manifest.feature_dim
-        source: dict[str, Any] = (
-            {"lines": ["."]} if dim is None else {"features": np.zeros((1, 1, dim), dtype=np.float32)}
-        )
-        Translator(bundle).translate(**source, max_length=2)
+        translator, dim = Translator(bundle), manifest.feature_dim
+        features = None if dim is None else np.zeros((1, 1, dim), dtype=np.float32)
+        lines = ["."] if features is None or reads_text_beside(translator.system.tokenizers[0].encode) else None
+        translator.translate(lines, features=features, max_length=2)
     if has_shortlist(bundle):
         open_shortlist(bundle, 1)
     for name, entry in manifest.files.items():

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Files:
     output: Path | None = None
     alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # with which the translations must begin, line by line
-    features: Path | None = None  # feature vectors, instead of input
+    features: Path | None = None  # feature vectors, instead of input or beside a file of it
 
 
 def translate_stream(
@@ -60,35 +60,34 @@ def translate_stream(
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
-        source = stack.enter_context(_open_input(files.features or files.input))
+        source = stack.enter_context(_open_input(files.input or files.features))
         output, alignments, resumed = _open_outputs(stack, files, resume)
         progress = stack.enter_context(show_progress(source, files.output))
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number = unproven = 0
-        name, blocks = "lines", cast(Iterator[Any], _blocks(source, files.input))  # of lines, or of features
-        if files.features is not None:
-            name, blocks = "features", _feature_blocks(files.features)
-        for block in blocks:
-            own = None if prefixes is None else list(islice(prefixes, len(block)))
-            if own is not None and len(own) < len(block):
+        for count, lines, features in _sources(source, files):
+            own = None if prefixes is None else list(islice(prefixes, count))
+            if own is not None and len(own) < count:
                 raise InputError(
                     f"{files.prefixes} has {number + len(own)} lines and the input more; expected one prefix, which "
                     "may be empty, for each line"
                 )
-            if resumed and (done := resumed.skip(block, own)):
-                number, block, own = number + done, block[done:], own and own[done:]
+            if resumed and lines and (done := resumed.skip(lines, own)):
+                number, lines, own = number + done, lines[done:], own and own[done:]
             progress(number)
-            for translation in translator.translate(**{name: block}, prefixes=own, first_line=number + 1, **keywords):
+            for translation in translator.translate(
+                lines, features=features, prefixes=own, first_line=number + 1, **keywords
+            ):
                 output.write(_format(translation, number, n_best=n_best).encode())
                 number += 1
                 unproven += translation.optimal is False
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
-            if resumed and block:
-                resumed.save(block, own)
+            if resumed and lines:
+                resumed.save(lines, own)
         if prefixes is not None and next(prefixes, None) is not None:
             raise InputError(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
@@ -159,10 +158,28 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
         yield block
 
 
-def _feature_blocks(path: Path) -> Iterator[Features]:
-    """Feature vectors in blocks, read when they are needed."""
-    features = read_features(path)
-    return (features[begin : begin + BLOCK_LINES] for begin in range(0, len(features), BLOCK_LINES))
+def _sources(source: IO[bytes], files: Files) -> Iterator[tuple[int, list[str] | None, Features | None]]:
+    """Blocks of lines, of feature vectors, or of both, with their sizes."""
+    blocks = _blocks(source, files.input)
+    if files.features is None:
+        yield from ((len(block), block, None) for block in blocks)
+        return
+    features, read = read_features(files.features), 0
+    if files.input is None:
+        vectors = (features[begin : begin + BLOCK_LINES] for begin in range(0, len(features), BLOCK_LINES))
+        yield from ((len(block), None, block) for block in vectors)
+        return
+    for block in blocks:
+        begin, read = read, read + len(block)
+        if read > len(features):
+            break
+        yield len(block), block, features[begin:read]
+    if read != len(features):
+        lines = "more" if read > len(features) else read
+        raise InputError(
+            f"{files.features} has {len(features)} examples and {files.input} has {lines} lines; expected a line for "
+            "each example"
+        )
 
 
 @contextmanager

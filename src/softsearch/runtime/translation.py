@@ -16,7 +16,7 @@ from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
 from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
 from softsearch.text.tokenizer import Tokenizers
-from softsearch.text.vocabulary import with_eos
+from softsearch.text.vocabulary import FIRST_TAG, SOURCE_SEPARATOR, with_eos
 
 # Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
@@ -52,24 +52,41 @@ class Part(NamedTuple):
     ids: Sequence[int]
 
 
+def reads_text_beside(encode: Callable[[str], list[int]]) -> bool:
+    """Whether a model of feature vectors reads text beside them, by the vocabulary of its data."""
+    return encode(SOURCE_SEPARATOR) == [FIRST_TAG]
+
+
 def feature_parts(
-    features: Features, encode: Callable[[str], list[int]], limit: int, first: int
+    features: Features, texts: Sequence[str] | None, encode: Callable[[str], list[int]], limit: int, first: int
 ) -> Iterator[list[Part]]:
     """The parts of sources of feature vectors, one of each; ``limit`` tokens are too many, EOS counted.
 
+    ``texts`` are beside the vectors, if the model reads them; ``first`` is the number of the first example, for
+    messages.
+
     Raises:
-        InputError: there are too many vectors, or the vocabulary is not that of a model of features.
-        CorpusError: type, shape or a value is wrong; ``first`` is the number of the first example, for the message.
+        InputError: there are too many vectors or tokens, there is not one text for each example of a model that reads
+            them, or the vocabulary is not that of a model of features.
+        CorpusError: type, shape or a value is wrong.
     """
     check_features(features, "features")
     check_finite(features, "features", first)
-    if features.shape[1] >= limit:
-        raise InputError(
-            f"the features have {features.shape[1]} positions, expected fewer than {limit}; export the model with a "
-            "greater max_src_tokens"
-        )
+    if reads_text_beside(encode) != (texts is not None):
+        wanted = "feature vectors alone; leave out" if texts is not None else "text beside feature vectors; add"
+        raise InputError(f"the model reads {wanted} the lines of text")
+    if texts is not None and len(texts) != len(features):
+        raise InputError(f"{len(features)} examples of features for {len(texts)} lines, expected one for each line")
     lines = list(feature_lines(features))
-    for line, ids in zip(lines, with_features([encode(line) for line in lines], features), strict=True):
+    if texts is not None:
+        lines = [f"{tags} {SOURCE_SEPARATOR} {text}" for tags, text in zip(lines, texts, strict=True)]
+    sources = with_features([encode(line) for line in lines], features)
+    for number, (line, ids) in enumerate(zip(lines, sources, strict=True), first):
+        if len(ids) >= limit:
+            raise InputError(
+                f"example {number} has {features.shape[1]} positions, {len(ids)} tokens in all, expected fewer than "
+                f"{limit}; export the model with a greater max_src_tokens"
+            )
         yield [Part(line, ids)]
 
 

@@ -129,7 +129,8 @@ class Translator:
 
         Args:
             lines: the text.
-            features: ``[examples, positions, dim]`` instead of lines, for a model that reads feature vectors.
+            features: ``[examples, positions, dim]``, for a model that reads feature vectors: instead of lines, or
+                beside them.
             search: ``greedy``, ``beam``, ``sample``, ``exact`` or ``rerank``, by default as the first bundle
                 recommends; or a strategy with options of its own.
             prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.
@@ -146,9 +147,9 @@ class Translator:
             One translation for each line, with up to ``n_best - 1`` alternatives.
 
         Raises:
-            InputError: not one of ``lines`` and ``features`` is given, ``lines`` is one string, a line has a lone
-                surrogate or is far too long, the model returned NaN, or a prefix cannot be written with the model's
-                vocabulary.
+            InputError: ``lines`` or ``features`` is missing, or not read by the model, ``lines`` is one string, a line
+                has a lone surrogate or is far too long, the model returned NaN, or a prefix cannot be written with the
+                model's vocabulary.
             ConfigError: an option is unknown or does not fit the model.
             CorpusError: the features have another type or shape, or a value is not finite.
         """
@@ -243,13 +244,14 @@ class Translator:
 
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""
-        if (lines is None) == (features is None):
-            raise InputError("expected lines of text, or features for a model that reads them: one of the two")
-        if features is not None:
-            encode = self.system.tokenizers[0].encode
-            return list(feature_parts(features, encode, self._max_src_tokens, first_line))
         _refuse_string("lines", lines)
-        return [self._encode(line, number) for number, line in enumerate(lines or (), first_line)]
+        if features is not None:
+            texts = None if lines is None else [_LINE_ENDS.sub(" ", line) for line in lines]
+            encode = self.system.tokenizers[0].encode
+            return list(feature_parts(features, texts, encode, self._max_src_tokens, first_line))
+        if lines is None:
+            raise InputError("expected lines of text, or features for a model that reads them")
+        return [self._encode(line, number) for number, line in enumerate(lines, first_line)]
 
     def _encode(self, line: str, number: int) -> list[Part]:
         """The parts of a line; none if the line is blank."""

@@ -1,7 +1,7 @@
-"""Fixed feature vectors in the place of source text: files of them, and sources that carry them.
+"""Fixed feature vectors in the place of source text or beside it: files of them, and sources that carry them.
 
-A source of L vectors has the tag ``<feature>`` L times as its text, so that its length, its attention and its line in a
-file are those of a sentence of L tokens.
+A source of L vectors begins with the tag ``<feature>`` L times, so that its length, its attention and its line in a
+file are those of a sentence of L tokens. Text beside the vectors follows, after the tag ``<and>``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ _AT_ONCE = 256  # examples checked together
 
 
 class FeatureSource(tuple[int, ...]):
-    """The token ids of a source, without EOS, and a feature vector for each, ``[len, dim]``."""
+    """The token ids of a source, without EOS, and a feature vector for each of the first ones, ``[vectors, dim]``."""
 
     features: Features
 
@@ -89,23 +89,24 @@ def with_features(src: Sequence[Sequence[int]], features: Features | None) -> li
     """Returns the sources with their features; as they are if there are none.
 
     Raises:
-        InputError: a source has another number of tokens than of vectors.
+        InputError: a source does not begin with a tag for each vector.
     """
     if features is None:
         return list(src)
     if len(src) != len(features):
         raise InputError(f"{len(features)} examples of features for {len(src)} sources, expected one for each")
     for number, ids in enumerate(src, 1):
-        if ids and len(ids) != features.shape[1]:
+        tags = next((place for place, token in enumerate(ids) if token != ids[0]), len(ids))
+        if ids and tags != features.shape[1]:
             raise InputError(
-                f"source {number} has {len(ids)} tokens and {features.shape[1]} feature vectors, expected as many: "
-                f"{FEATURE_TAG} once for each, in a vocabulary that has it"
+                f"source {number} of {len(ids)} tokens begins with {tags} equal ones and has {features.shape[1]} "
+                f"feature vectors, expected {FEATURE_TAG} once for each, in a vocabulary that has it"
             )
     return [FeatureSource(ids, vectors[: len(ids)]) for ids, vectors in zip(src, features, strict=True)]
 
 
 def padded_features(src: Sequence[Sequence[int]], dim: int | None, name: str) -> NDArray[np.float32] | None:
-    """The features of a batch, ``[batch, longest + 1, dim]``, 0 at EOS and padding, for a model that reads ``dim``.
+    """The features of a batch, ``[batch, longest + 1, dim]``, 0 elsewhere, for a model that reads ``dim``.
 
     Args:
         src: the sources.
@@ -127,5 +128,5 @@ def padded_features(src: Sequence[Sequence[int]], dim: int | None, name: str) ->
     padded = np.zeros((len(src), max(map(len, src)) + 1, dim), dtype=np.float32)
     for row, source in zip(padded, src, strict=True):
         assert isinstance(source, FeatureSource)
-        row[: len(source)] = source.features
+        row[: len(source.features)] = source.features
     return padded

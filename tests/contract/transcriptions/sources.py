@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from softsearch.text.vocabulary import EOS
+from tests.contract.transcriptions.captions import annotations
 from tests.contract.transcriptions.cells import cell
 from tests.contract.transcriptions.equations import Array, Options, State, Weights
 from tests.contract.transcriptions.recurrent import Encoded, Ends, encode, luong_context
@@ -29,12 +30,17 @@ def encode_sources(w: Weights, options: Options, ids: Sequence[int]) -> list[Enc
     """Section 3: an encoder for each source."""
     w["embedding.weight"]  # the same as that of each encoder
     sources = split_at_tags(ids, options["num_sources"])
-    encoded = [encode(w.at(f"encoders.{i}"), options["encoder"], source) for i, source in enumerate(sources)]
-    ends = [
-        Ends(combine(w, f"state_projections.{layer}", [source.ends[layer].joined() for source in encoded]), None)
-        for layer in range(len(encoded[0].ends))
+    vectors = [] if options["feature_dim"] is None else [annotations(w, options, sources[0])]
+    texts = [
+        encode(w.at(f"encoders.{i}"), options["encoder"], source)
+        for i, source in enumerate(sources)
+        if i >= len(vectors)
     ]
-    return [source._replace(ends=ends) for source in encoded]
+    ends = [
+        Ends(combine(w, f"state_projections.{layer}", [text.ends[layer].joined() for text in texts]), None)
+        for layer in range(len(texts[0].ends))
+    ]
+    return [source._replace(ends=ends) for source in (*vectors, *texts)]
 
 
 def combine(w: Weights, name: str, states: Sequence[State]) -> State:

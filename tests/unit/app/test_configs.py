@@ -12,6 +12,10 @@ from softsearch.app.train.train import GIVEN
 NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
     "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
+    "data=features_beside_text": (
+        *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),
+        *(f"data.sources.text.{split}=[{split}.en,{split}.de]" for split in ("train", "val")),
+    ),
 }
 CHOICES = [
     f"{path.parent.name}={path.stem}"

@@ -22,6 +22,10 @@ VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
 NEEDED = {
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
     "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
+    "data=features_beside_text": (
+        *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),
+        *(f"data.sources.text.{split}=[{split}.en,{split}.de]" for split in ("train", "val")),
+    ),
     "search=rerank": ("search.models=[a.ckpt]",),
 }
 NOT_HERE = ("trainer=gpu", "trainer=fsdp", *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")))

@@ -97,7 +97,7 @@ BEFORE_THE_LAB = [
         for group in ("data", "model", "optimizer", "logger", "callbacks", "scheduler", "loss", "method", "trainer",
                       "tokenizer", "batching", "search")
     ),
-    (1, "train ~data", "data is null, expected one of features, multi30k, "),
+    (1, "train ~data", "data is null, expected one of features, features_beside_text, "),
     (1, "train model=5", "model is 5, expected one of chorowski2015, "),
     (1, "train =5", "'=5' names no key; write key=value"),
     (1, "train data=parallel", "data.train: it is missing; set it"),
@@ -112,7 +112,7 @@ BEFORE_THE_LAB = [
     (1, "evaluate model=lstm",
      "model is an option of train.py, and a checkpoint keeps its own; evaluate.py has search, "),
     (1, "evaluate model.encoder.dropout=0", "model.encoder.dropout is an option of train.py, and a checkpoint keeps"),
-    (1, "evaluate data.root=x", "there is no data.root while data is null; add data=NAME, one of features, multi30k, "),
+    (1, "evaluate data.root=x", "there is no data.root while data is null; add data=NAME, one of features, "),
     (1, "evaluate ckptt=x", "there is no config key 'ckptt'; did you mean 'ckpt'?"),
     (1, "evaluate average=0", "average is 0 (int), expected a whole number of at least 1 or null"),
     (1, "evaluate shortlist.frequent=x", "shortlist.frequent is 'x' (str), expected a whole number"),

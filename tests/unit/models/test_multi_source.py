@@ -83,6 +83,13 @@ def test_a_decoder_of_several_sources_refuses_an_encoder_of_one() -> None:
         build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
 
 
+def test_features_alone_are_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"reads feature vectors alone \(num_sources=1\); set model\.encoder\.num_sources=2"
+    ):
+        small_model("multi_source", "model.encoder.feature_dim=6", "model.encoder.num_sources=1")
+
+
 def test_a_decoder_of_one_attention_reads_several_sources() -> None:
     config = model_config("multi_source", f"model.decoder._target_={LuongDecoder.__module__}.LuongDecoder")
     model = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)

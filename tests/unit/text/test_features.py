@@ -99,5 +99,12 @@ def test_sources_of_another_kind_are_refused() -> None:
         padded_features([[4, 5]], 4, "m")
     with pytest.raises(InputError, match="2 examples of features for 1 sources"):
         with_features([[4, 4, 4]], FEATURES)
-    with pytest.raises(InputError, match="source 2 has 2 tokens and 3 feature vectors"):
-        with_features([[4, 4, 4], [4, 4]], FEATURES)
+    for ids in ([4, 4], [4, 4, 4, 4], [4, 4, 5]):
+        with pytest.raises(InputError, match=r"source 2 of \d tokens begins with \d equal ones and has 3 feature vec"):
+            with_features([[4, 4, 4], ids], FEATURES)
+
+
+def test_text_beside_vectors_has_none() -> None:
+    padded = padded_features(with_features([[5, 5, 5, 4, 9], []], FEATURES), 4, "m")
+    assert padded is not None
+    assert padded.tolist() == [[*FEATURES[0].tolist(), [0] * 4, [0] * 4, [0] * 4], [[0] * 4] * 6]

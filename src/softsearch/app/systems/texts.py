@@ -17,6 +17,7 @@ from softsearch.text.corpus import read_lines
 from softsearch.text.features import feature_lines, read_features
 from softsearch.text.filters import read_parallel
 from softsearch.text.tokenizer import Tokenizers
+from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
 
 def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Sequence[System]) -> HeldOutText:
@@ -37,6 +38,11 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
         files, features = splits[options.split], source.split_features(options.split, options.cache_dir)
         corpus = read_parallel(*files, keep_empty=True)
         sources, references = corpus.src, corpus.tgt
+    elif source is not None and SOURCE_SEPARATOR in source.tags and source.has_features:
+        raise ConfigError(
+            "the model reads feature vectors and text, and test=... is two files; give them as data.sources with "
+            "split=test"
+        )
     elif source is not None and source.has_features:
         features = read_features(files[0])
         sources, references = list(feature_lines(features)), list(read_lines(files[1]))

@@ -1,4 +1,4 @@
-"""Translation from several sources: their lines side by side (Zoph & Knight 2016)."""
+"""Translation from several sources: their lines side by side (Zoph & Knight 2016), feature vectors first."""
 
 import hashlib
 import logging
@@ -12,7 +12,7 @@ from softsearch.data.corpora.multilingual import check_parts, digest_of
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import read_parallel
-from softsearch.text.vocabulary import SOURCE_SEPARATOR
+from softsearch.text.vocabulary import FEATURE_TAG, SOURCE_SEPARATOR
 
 _FORMAT = 1
 _log = logging.getLogger(__name__)
@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 class MultiSource(ParallelSource):
     """Several sources with the same target, a line of each side by side: ``a man <and> un homme``.
 
-    The tag is one piece of the vocabulary, and lines to translate have the same form (arXiv:1601.00710).
-    ``src_lang`` and ``tgt_lang`` name all languages, for tables.
+    The tag is one piece of the vocabulary, and lines to translate have the same form (arXiv:1601.00710). The first
+    source may be feature vectors. ``src_lang`` and ``tgt_lang`` name all languages, for tables.
 
     Raises:
         ConfigError: there are fewer than two sources, or they do not go together.
@@ -38,17 +38,37 @@ class MultiSource(ParallelSource):
                 f"data.sources has {list(self.sources)}, expected at least two sources by name, as in "
                 "configs/data/multi_source.yaml"
             )
-        check_parts("data.sources", self.sources)
+        check_parts("data.sources", self.sources, tags=(FEATURE_TAG,))
+        if later := [name for name, source in [*self.sources.items()][1:] if source.has_features]:
+            raise ConfigError(
+                f"data.sources.{later[0]} is feature vectors, expected them in the first source alone; change the "
+                "order, or join all vectors of an example in one file"
+            )
+        if self.has_features and self.reverse_source:
+            raise ConfigError("data.reverse_source is for text, and a source is feature vectors; set it to false")
 
     @property
     def text_form(self) -> TextForm:
         """See ParallelSource."""
-        return next(iter(self.sources.values())).text_form
+        return self._first.text_form
 
     @property
     def tags(self) -> tuple[str, ...]:
         """See ParallelSource."""
-        return (SOURCE_SEPARATOR,)
+        return (SOURCE_SEPARATOR, *self._first.tags)
+
+    @property
+    def has_features(self) -> bool:
+        """See ParallelSource."""
+        return self._first.has_features
+
+    def features(self, cache_dir: Path) -> dict[str, Path]:
+        """See ParallelSource."""
+        return self._first.features(cache_dir)
+
+    @property
+    def _first(self) -> ParallelSource:
+        return next(iter(self.sources.values()))
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the joined files in ``cache_dir``, written if need be; a split is one that all sources have.

@@ -70,21 +70,21 @@ class Multilingual(ParallelSource):
         return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
 
 
-def check_parts(key: str, parts: Mapping[str, ParallelSource]) -> None:
-    """Checks sources that are to be joined.
+def check_parts(key: str, parts: Mapping[str, ParallelSource], tags: tuple[str, ...] = ()) -> None:
+    """Checks sources that are to be joined; ``tags`` are what they may have.
 
     Raises:
         ConfigError: one is not of one corpus and one language pair, or their text has different forms.
     """
     for name, source in parts.items():
-        _check(f"{key}.{name}", source, key)
+        _check(f"{key}.{name}", source, key, tags)
     forms = {name: source.text_form for name, source in parts.items()}
     if len(set(forms.values())) > 1:
         raise ConfigError(f"{key} have text of different forms, {forms}; choose one form for all")
 
 
-def _check(key: str, source: object, parent: str) -> None:
-    if not isinstance(source, ParallelSource) or source.tags:
+def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None:
+    if not isinstance(source, ParallelSource) or source.tags not in ((), tags):
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
     if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != NO_FILTERS):
         raise ConfigError(

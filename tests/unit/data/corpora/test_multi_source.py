@@ -4,8 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
+from softsearch.data.corpora.features import FeatureFiles
 from softsearch.data.corpora.multi_source import MultiSource
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
@@ -90,6 +92,31 @@ def test_a_line_with_the_tag_is_an_error(source: MultiSource, tmp_path: Path) ->
     write(tmp_path / "text.fr", [*FRENCH[:3], "une auto <and> vert", *FRENCH[4:]])
     with pytest.raises(CorpusError, match=r"text\.fr:4 has the word <and>"):
         source.files(tmp_path / "cache")
+
+
+def test_feature_vectors_are_the_first_source(source: MultiSource, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((len(GERMAN), 2, 3), np.float16))
+    pair = [tmp_path / "a.npy", tmp_path / "text.de"]
+    pictures = FeatureFiles(train=pair, val=pair)
+    joined = replace(source, sources={"image": pictures, **source.sources})
+    assert joined.has_features
+    assert lines(joined.files(tmp_path / "cache")["val"][0])[1:3] == [
+        "<feature> <feature> <and> two dogs <and> deux chiens",
+        "<feature> <feature> <and>  <and> ",
+    ]
+    prepared = prepare(joined, TokenizerTrainer(vocab_size=60), tmp_path / "cache")
+    assert prepared.src_tokenizer.encode("<and> <feature>") == [FIRST_TAG, FIRST_TAG + 1]
+    batch = prepared.dataset("val").__getitems__([0, 2])
+    assert batch.src_features is not None
+    assert batch.src_features.shape == (*batch.src_tokens.shape, 3)
+    with pytest.raises(
+        ConfigError, match=r"data\.sources\.image is feature vectors, expected them in the first source"
+    ):
+        replace(source, sources={**source.sources, "image": pictures})
+    with pytest.raises(ConfigError, match=r"data\.reverse_source is for text, and a source is feature vectors"):
+        replace(joined, reverse_source=True)
+    with pytest.raises(ConfigError, match=r"data\.pairs\.image is .*expected a source of one language pair"):
+        Multilingual(src_lang="en", tgt_lang="de", pairs={"image": pictures})
 
 
 def test_sources_that_do_not_go_together_are_errors(source: MultiSource) -> None:
