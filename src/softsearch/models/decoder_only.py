@@ -13,9 +13,17 @@ from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.attention import MultiHeadAttention
-from softsearch.models.cells import Kind, Reset, State
+from softsearch.models.cells import State
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderDescription, EncoderOutput, StepOutput
+from softsearch.models.interface import (
+    Decoder,
+    DecoderState,
+    Encoder,
+    EncoderDescription,
+    EncoderOutput,
+    LayerShape,
+    StepOutput,
+)
 from softsearch.models.recurrent import RecurrentDecoder
 from softsearch.models.transformer import Past, Residual, check_heads, embed, feed_forward, with_positions
 from softsearch.ranges import Depth, Rate, Size
@@ -185,33 +193,9 @@ class DecoderOnlyRNN(RecurrentDecoder):
         ConfigError: source and target have two embedding matrices, or the encoder's states do not fit their width.
     """
 
-    def __init__(
-        self,
-        *,
-        embeddings: Embeddings,
-        encoder: EncoderDescription,
-        cell: Kind,
-        hidden_dim: Size,
-        num_layers: Depth = 1,
-        reset: Reset = "before",
-        dropout: Rate = 0.0,
-        recurrent_dropout: Rate = 0.0,
-        layer_norm: bool = False,
-        transition_depth: Depth = 1,
-    ) -> None:
+    def _starts_from(self, embeddings: Embeddings, encoder: EncoderDescription) -> tuple[LayerShape, ...]:
         _check(embeddings, encoder)
-        super().__init__(
-            embeddings=embeddings,
-            encoder=EncoderDescription(encoder.output_dim),  # it starts from zeros, not from an encoder's final states
-            cell=cell,
-            hidden_dim=hidden_dim,
-            num_layers=num_layers,
-            reset=reset,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            layer_norm=layer_norm,
-            transition_depth=transition_depth,
-        )
+        return ()
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Reads the source; in training with dropout masks of states that the target shares."""

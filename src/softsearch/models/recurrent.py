@@ -127,7 +127,7 @@ class RecurrentDecoder(Decoder):
         )
         self.layers = nn.ModuleList(make(cell, width, hidden_dim) for width in widths)
         self.hidden_dim = hidden_dim
-        shapes = [(layer.joined_dim, layer.has_c) for layer in encoder.layers]
+        shapes = [(layer.joined_dim, layer.has_c) for layer in self._starts_from(embeddings, encoder)]
         if shapes and shapes != [(hidden_dim, cell == "lstm")] * num_layers:
             widths_found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
             raise ConfigError(
@@ -136,6 +136,11 @@ class RecurrentDecoder(Decoder):
                 "encoder half of the decoder's hidden_dim"
             )
         self.output_projection = embeddings.make_output(hidden_dim)
+
+    def _starts_from(self, embeddings: Embeddings, encoder: EncoderDescription) -> tuple[LayerShape, ...]:
+        """The final states that the layers start from; without any, from zeros."""
+        del embeddings
+        return encoder.layers
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """The final states of the encoder's layers, as they are."""
