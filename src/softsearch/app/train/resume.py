@@ -11,7 +11,7 @@ from lightning.pytorch.trainer.connectors import checkpoint_connector
 from torch import Tensor
 
 from softsearch.app.config.validation import flatten
-from softsearch.errors import CheckpointError, SoftsearchError, in_short
+from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import misfit, to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
@@ -21,13 +21,19 @@ _RESTORES = checkpoint_connector.__file__
 _PATHS = ("resume", "init", "run_dir", "cache_dir", "callbacks", "logger")  # locations, which do not change training
 
 
-def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path) -> Path | None:
-    """The checkpoint that ``resume`` asks for.
+def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *, is_counted: bool) -> Path | None:
+    """The checkpoint that ``resume`` asks for; None for a model that is counted, which has no training to continue.
 
     Raises:
+        ConfigError: ``resume`` names a checkpoint, but the model is counted.
         CheckpointError: it does not exist, or none can be read.
     """
-    if resume is None:
+    if is_counted and isinstance(resume, Path):
+        raise ConfigError(
+            f"resume={resume} continues a training, but model.decoder is counted from the data, all of it in every "
+            "run; expected resume=null or resume=auto, change it"
+        )
+    if resume is None or is_counted:
         return None
     if isinstance(resume, str):
         return newest_resumable(run_dir / "checkpoints")

@@ -73,7 +73,7 @@ def train(config: DictConfig) -> None:
     _check_search(options.search, exports_bundle)
     trainer = _build_trainer(options, callbacks)
     is_counted = isinstance(described.decoder, CountedDecoder)
-    checkpoint = None if is_counted else checkpoint_to_resume(options.resume, options.run_dir)
+    checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
     init = read_init(options, resumes=checkpoint is not None)
     lightning.seed_everything(options.seed, verbose=False)
 
