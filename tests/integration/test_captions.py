@@ -16,7 +16,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.server.models import Model
 from softsearch.runtime.translator import Translator
-from tests.integration.test_every_model import configure
+from tests.integration.small_runs import configure
 
 SIZES = ("train_size=600", "val_size=20", "test_size=30")
 OPTIONS = (

@@ -2,20 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.command import CONFIGS, register_resolvers
-from softsearch.app.config.options import Export, Tune
+from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import plain, read_options
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.export import export
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.train.train import train
 from softsearch.app.tune import tune
@@ -29,25 +24,9 @@ from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import BOS
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
+from tests.integration.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
 
 pytestmark = pytest.mark.slow
-OPTIONS = (
-    "data.train_size=400",
-    "data.val_size=12",
-    "data.test_size=12",
-    "tokenizer.vocab_size=150",
-    "batching.tokens=1024",
-    "optimizer.lr=0.02",
-    "scheduler.warmup_steps=5",
-    "trainer=cpu",
-    "trainer.precision=32-true",
-    "trainer.max_steps=30",
-    "trainer.val_check_interval=30",
-    "trainer.log_every_n_steps=5",
-    "search=greedy",
-    "search.max_length_factor=1",
-    "resume=null",
-)
 RANDOM = {  # models as they are before training: what they write differs, and nothing else matters here
     "rnn": ("model=rnnsearch",),
     "transformer": ("model=transformer_tiny", "data.reverse_source=true"),
@@ -56,24 +35,6 @@ RANDOM = {  # models as they are before training: what they write differs, and n
 }
 TRAINED = {"r2l": ("model=rnnsearch", "data.target_direction=r2l")}
 EXPORTED = ("transformer", "lm", "r2l")
-
-
-def configure(name: str, *options: str) -> DictConfig:
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose(name, list(options))
-    OmegaConf.set_struct(config, False)
-    return config
-
-
-def shrink(node: DictConfig) -> None:
-    for key, value in node.items():
-        if isinstance(value, DictConfig):
-            shrink(value)
-        elif str(key) in ("dim", "hidden_dim", "attention_dim", "output_dim", "maxout_dim", "d_ff"):
-            node[key] = 16
-        elif key in ("num_layers", "dropout"):
-            node[key] = 1 if key == "num_layers" else 0.0
 
 
 def save_random(config: DictConfig) -> None:
@@ -96,32 +57,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the runs, by name, and their bundles in ``exports``."""
     home = tmp_path_factory.mktemp("ensembles")
     for name, options in (RANDOM | TRAINED).items():
-        config = configure("train", *OPTIONS, *options, f"name={name}", f"run_dir={home / name}", f"cache_dir={home}")
-        shrink(config.model)
-        (save_random if name in RANDOM else train)(config)
+        (save_random if name in RANDOM else train)(configure_run(home, name, *options))
     for name in EXPORTED:
-        options = (f"ckpt={ckpt(home, name)}", f"out={home / 'exports' / name}", f"cache_dir={home}")
-        export(read_options(configure("export", *options), Export))
+        export_run(home, name)
     return home
-
-
-def ckpt(home: Path, name: str) -> str:
-    return str(home / name / "checkpoints" / "best.ckpt")
-
-
-def bundle(home: Path, name: str) -> str:
-    return str(home / "exports" / name)
-
-
-def lines(home: Path, file: str = "val.en") -> list[str]:
-    return next(home.glob(f"spellout-*/{file}")).read_text(encoding="utf-8").splitlines()
-
-
-def evaluated(home: Path, *options: str) -> dict[str, Any]:
-    common = ("split=val", "overlap=false", f"cache_dir={home}", f"run_dir={home / 'report'}")
-    evaluate(configure("evaluate", *common, *options))
-    report: dict[str, Any] = json.loads((home / "report" / "report.json").read_text(encoding="utf-8"))
-    return report
 
 
 def test_a_mixed_ensemble_equals_one_of_checkpoints(home: Path) -> None:

@@ -5,16 +5,15 @@ import math
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.evaluation.metrics import corpus_scores
 from softsearch.runtime.translator import Translator
+from tests.integration.small_runs import configure, shrink
 
 EVERY_PUSH = {"rnnsearch", "lstm", "transformer_tiny"}  # a GRU with attention, an LSTM without, no recurrence
 MODELS = [
@@ -56,20 +55,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def shrink(node: DictConfig) -> None:
-    for key, value in node.items():
-        if isinstance(value, DictConfig):
-            shrink(value)
-        elif key in SIZES and value:
-            node[key] = min(value, SIZES[str(key)])
-
-
-def configure(name: str, *options: str) -> DictConfig:
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(name, list(options))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, tmp_path: Path) -> None:
@@ -79,8 +64,7 @@ def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, t
     steps = 300 if name in stacks else 200  # stacks of LSTMs take longer to start
     budget = (f"model={name}", f"optimizer.lr={lr}", f"trainer.max_steps={steps}")
     config = configure("train", *OPTIONS, *budget, f"name={name}", f"run_dir={run}", f"cache_dir={cache}")
-    OmegaConf.set_struct(config, False)
-    shrink(config.model)
+    shrink(config.model, SIZES)
     train(config)
     figures = json.loads((run / "metrics.json").read_text())
     lines, references = (next(cache.glob(f"spellout-*/test.{lang}")).read_text().splitlines() for lang in ("en", "de"))

@@ -18,7 +18,7 @@ from softsearch.data.corpora.shapes import Shapes
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
-from tests.integration.test_every_model import configure
+from tests.integration.small_runs import configure
 
 COLOURS = re.compile(r" (red|green|blue|yellow)")
 OPTIONS = (

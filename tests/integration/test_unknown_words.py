@@ -7,11 +7,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
-from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
@@ -29,6 +26,7 @@ from softsearch.text.vocabulary import UNK
 from softsearch.text.word_dictionary import read_dictionary
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from tests.integration.commands import SMALL, run
+from tests.integration.small_runs import configure
 
 OPTIONS = (
     *(option for option in SMALL if not option.startswith("tokenizer")),
@@ -51,23 +49,17 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-def composed(name: str, *overrides: str) -> DictConfig:
-    register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(name, list(overrides))
-
-
 @pytest.fixture(scope="module")
 def ckpt(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("words")
-    train(composed("train", *OPTIONS, f"run_dir={folder}", f"cache_dir={cache}", "name=words"))
+    train(configure("train", *OPTIONS, f"run_dir={folder}", f"cache_dir={cache}", "name=words"))
     return folder / "checkpoints" / "best.ckpt"
 
 
 @pytest.fixture(scope="module")
 def exported(ckpt: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("exports") / "words"
-    config = composed("export", f"ckpt={ckpt}", f"out={out}", "shortlist=2", f"cache_dir={cache}")
+    config = configure("export", f"ckpt={ckpt}", f"out={out}", "shortlist=2", f"cache_dir={cache}")
     export(read_options(config, Export))
     return out
 
@@ -134,7 +126,7 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     test = f"test=[{tmp_path / 'in'},{tmp_path / 'in'}]"
     search = ("search=sample", "search.max_length_factor=1", "search.max_length_offset=3")
     options = ("shortlist.frequent=6", "replace_unknown=copy", f"run_dir={tmp_path / 'report'}")
-    evaluate(composed("evaluate", f"bundle={exported}", test, *search, *options))
+    evaluate(configure("evaluate", f"bundle={exported}", test, *search, *options))
     assert (tmp_path / "report" / "test.hypotheses.txt").read_text().splitlines() == found
     (system,) = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))["systems"]
     assert system["search"] == "Sampling, shortlist 6, unknown words copied"
@@ -147,7 +139,7 @@ def test_evaluation_replaces_unknown_words(ckpt: Path, cache: Path, dictionary: 
     for option in ("null", dictionary):
         folder = tmp_path / Path(option).stem
         options = (f"replace_unknown={option}", "search=sample", f"run_dir={folder}", f"cache_dir={cache}")
-        evaluate(composed("evaluate", f"ckpt={ckpt}", f"test=[{tmp_path}/test.en,{tmp_path}/test.en]", *options))
+        evaluate(configure("evaluate", f"ckpt={ckpt}", f"test=[{tmp_path}/test.en,{tmp_path}/test.en]", *options))
         texts[option] = (folder / "test.hypotheses.txt").read_text(encoding="utf-8")
     assert "\u2047" in texts["null"]
     assert "\u2047" not in texts[dictionary]

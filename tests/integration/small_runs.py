@@ -1,0 +1,95 @@
+"""Small runs of any models, started in this process, for tests that need several of them side by side."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.options import Export
+from softsearch.app.config.validation import read_options
+from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.export import export
+
+OPTIONS = (
+    "data.train_size=400",
+    "data.val_size=12",
+    "data.test_size=12",
+    "tokenizer.vocab_size=150",
+    "batching.tokens=1024",
+    "optimizer.lr=0.02",
+    "scheduler.warmup_steps=5",
+    "trainer=cpu",
+    "trainer.precision=32-true",
+    "trainer.max_steps=30",
+    "trainer.val_check_interval=30",
+    "trainer.log_every_n_steps=5",
+    "search=greedy",
+    "search.max_length_factor=1",
+)
+SIZES = {
+    "dim": 16,
+    "hidden_dim": 16,
+    "attention_dim": 16,
+    "output_dim": 16,
+    "maxout_dim": 16,
+    "d_ff": 16,
+    "num_layers": 1,
+    "dropout": 0.0,
+}
+
+
+def configure(command: str, *options: str) -> DictConfig:
+    """The config of a command."""
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(command, list(options))
+
+
+def shrink(node: DictConfig, sizes: Mapping[str, float]) -> None:
+    """Makes a model no larger than ``sizes``."""
+    for key, value in node.items():
+        if isinstance(value, DictConfig):
+            shrink(value, sizes)
+        elif key in sizes and value:
+            node[key] = min(value, sizes[str(key)])
+
+
+def configure_run(home: Path, name: str, *options: str) -> DictConfig:
+    """The config of a run in ``home``, whose corpus is that of all runs there."""
+    folders = (f"run_dir={home / name}", f"cache_dir={home}")
+    config = configure("train", *OPTIONS, f"name={name}", *folders, *options)
+    shrink(config.model, SIZES)
+    return config
+
+
+def export_run(home: Path, name: str) -> None:
+    """Makes the :func:`bundle` of a run."""
+    options = (f"ckpt={ckpt(home, name)}", f"out={bundle(home, name)}", f"cache_dir={home}")
+    export(read_options(configure("export", *options), Export))
+
+
+def ckpt(home: Path, name: str) -> str:
+    """The best checkpoint of a run."""
+    return str(home / name / "checkpoints" / "best.ckpt")
+
+
+def bundle(home: Path, name: str) -> str:
+    """The bundle of a run."""
+    return str(home / "exports" / name)
+
+
+def lines(home: Path, file: str = "val.en") -> list[str]:
+    """The lines of a file of the corpus."""
+    return next(home.glob(f"spellout-*/{file}")).read_text(encoding="utf-8").splitlines()
+
+
+def evaluated(home: Path, *options: str) -> dict[str, Any]:
+    """The report of an evaluation on the validation set."""
+    common = ("split=val", "overlap=false", f"cache_dir={home}", f"run_dir={home / 'report'}")
+    evaluate(configure("evaluate", *common, *options))
+    report: dict[str, Any] = json.loads((home / "report" / "report.json").read_text(encoding="utf-8"))
+    return report
