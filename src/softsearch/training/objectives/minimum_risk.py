@@ -6,13 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.inference import evaluating
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
-from softsearch.models.output_layers import LOGITS
+from softsearch.models.output_layers import LOGITS, wide
 from softsearch.ranges import AtLeastOne, Positive
 from softsearch.search.options import OutputOptions
 from softsearch.text.vocabulary import BOS, EOS, PAD
@@ -45,8 +46,8 @@ def minimum_risk(
     ones count once, and those that do not end within search's usual length limit are left out. The gradient goes
     through P alone, which has dropout.
 
-    ``loss`` has no say but in the unit of the mean: ``per=sentence`` gives the paper's mean risk of a sentence. The
-    paper takes 100 samples and ``alpha`` 5e-3, and starts from a trained model.
+    Of ``loss`` only ``per`` counts: with ``per=sentence`` training minimises the mean risk of a sentence, as in the
+    paper, which takes 100 samples and ``alpha`` 5e-3, and starts from a trained model.
 
     The risk is computed for a part of the batch at a time, with at most the batch's number of target tokens (or one
     sentence's subset) and the logits of all of them, and again in the backward pass.
@@ -83,10 +84,9 @@ def _risk(
     owners = exists.nonzero()[:, 0]  # [translations] the sentence of each
     state = model.encode(src_tokens, src_features).keep(owners)
     logits = model.decoder(tgt_tokens[:, :-1], state)  # [translations, tgt_len, vocab]
-    logits, targets = logits.to(torch.promote_types(logits.dtype, torch.float32)), tgt_tokens[:, 1:]
-    log_probs = -torch.nn.functional.cross_entropy(
-        logits.transpose(1, 2), targets, ignore_index=PAD, reduction="none"
-    ).sum(1)  # [translations]
+    logits, targets = logits.transpose(1, 2).to(wide(logits)), tgt_tokens[:, 1:]
+    nll = functional.cross_entropy(logits, targets, ignore_index=PAD, reduction="none")  # [translations, tgt_len]
+    log_probs = -nll.sum(1)
     table = log_probs.new_full(costs.shape, -torch.inf).masked_scatter(exists, log_probs)
     q = (alpha * table).softmax(-1)  # [sentences, most translations]
     return (q * costs.nan_to_num()).sum(), -table[:, 0].sum()
@@ -123,7 +123,7 @@ def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, sam
         logits, _, state = model.decoder.step(tokens, state)
         probs = logits.float().softmax(-1)
         probs[:, [PAD, BOS]] = 0.0  # no translation has them
-        # What torch.multinomial does, except that it ends the run where a probability is NaN.
+        # As torch.multinomial does it, which would end the run where a probability is NaN.
         tokens = (probs / torch.empty_like(probs).exponential_()).argmax(-1).masked_fill(ended, EOS)
         written.append(tokens)
         ended |= tokens == EOS
