@@ -53,16 +53,14 @@ class CharacterEncoder(Encoder):
         """See :class:`Encoder`; a state stands for ``stride`` tokens."""
         real = src_mask[:, None]
         x = self.dropout(self.embedding(src_tokens)).transpose(1, 2) * real  # [batch, embedding_dim, src_len]
-        rows = []
-        for width, convolution in enumerate(self.convolutions, start=1):
-            rows.append(convolution(functional.pad(x, (width // 2, (width - 1) // 2))))
+        rows = [
+            convolution(functional.pad(x, (width // 2, (width - 1) // 2)))
+            for width, convolution in enumerate(self.convolutions, start=1)
+        ]
         y = torch.relu(torch.cat(rows, dim=1)) * real  # no value is below 0, so that zeros change no maximum
+        y = functional.pad(y, (0, self.stride - 1))
         # Not max_pool1d, with which the exporter would fix the number of tokens.
-        y = (
-            functional.max_pool2d(functional.pad(y, (0, self.stride - 1)), (1, self.stride))
-            .transpose(1, 2)
-            .contiguous()
-        )
+        y = functional.max_pool2d(y, (1, self.stride)).transpose(1, 2).contiguous()
         segments = (src_mask.sum(1, keepdim=True) + self.stride - 1) // self.stride
         mask = torch.arange(y.shape[1], device=y.device) < segments
         states, final = self.recurrence(self.highway(y), mask)

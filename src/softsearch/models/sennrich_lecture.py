@@ -18,8 +18,8 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
     s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i), or another ``cell`` than the plain RNN;
     t_i = tanh(U_o s_i + W_o E y_{i-1} + C_o c_i), p(y_i) = softmax(V_o t_i).
 
-    s has ``hidden_dim`` units, t ``output_dim``. ``reset`` is a GRU's. ``attention`` and the
-    ``location_`` options are those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
+    s has ``hidden_dim`` units, t ``output_dim``. ``reset`` is a GRU's. ``attention`` and the ``location_`` options are
+    those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
 
     Raises:
         ConfigError: the encoder has no final state.
