@@ -23,7 +23,6 @@ _FORMAT = 1  # other pictures need another number
 _CELL, _CELLS = 16, 3  # pixels of a cell, and cells in a row: one shape in each at most
 _PATCH, _PATCHES, _BLOCK = 8, 6, 2  # pixels of a patch, patches in a row, and pixels that are one value together
 POSITIONS = _PATCHES**2
-DIM = 3 * (_PATCH // _BLOCK) ** 2 + 2 * _PATCHES  # colours, and which row and which column
 _BACKGROUND = (40, 40, 40)
 _COLOURS = {"red": (220, 30, 30), "green": (30, 180, 30), "blue": (40, 60, 230), "yellow": (230, 220, 40)}
 _SHAPES = ("circle", "square", "triangle")

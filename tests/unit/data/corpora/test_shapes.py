@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from softsearch.data.corpora.features import FeatureFiles
-from softsearch.data.corpora.shapes import DIM, POSITIONS, Shapes, _Object, _scenes, caption, draw, patches
+from softsearch.data.corpora.shapes import POSITIONS, Shapes, _Object, _scenes, caption, draw, patches
 from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.tokenizer import TokenizerTrainer
@@ -43,11 +43,11 @@ def test_captions_say_where_things_are() -> None:
 
 def test_patches_are_in_the_order_of_the_rows_and_know_their_place() -> None:
     found = patches(draw(SCENE))
-    assert found.shape == (POSITIONS, DIM)
+    assert found.shape == (POSITIONS, 60)
     red = np.array([220, 30, 30], dtype=np.float32) / 255
-    inside = found[5].reshape(-1)[: DIM - 12].reshape(4, 4, 3)  # row 0, column 5: the right half of the square's top
+    inside = found[5].reshape(-1)[:48].reshape(4, 4, 3)  # row 0, column 5: the right half of the square's top
     np.testing.assert_allclose(inside[1:, :3], np.broadcast_to(red, (3, 3, 3)), atol=1e-6)
-    assert found[5, DIM - 12 :].tolist() == [1, 0, 0, 0, 0, 0, *[0, 0, 0, 0, 0, 1]]
+    assert found[5, 48:].tolist() == [1, 0, 0, 0, 0, 0, *[0, 0, 0, 0, 0, 1]]
 
 
 def test_no_picture_occurs_twice_and_the_same_options_give_the_same_files(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_batches_hold_the_vectors_of_their_captions(tmp_path: Path) -> None:
     captions = lines(SHAPES.files(tmp_path)["val"][1])
     batch = prepared.dataset("val").__getitems__([6, 2])
     assert batch.src_features is not None
-    assert batch.src_features.shape == (2, POSITIONS + 1, DIM)
+    assert batch.src_features.shape == (2, POSITIONS + 1, 60)
     assert batch.src_tokens.tolist() == [[FIRST_TAG] * POSITIONS + [EOS]] * 2
     for row, index in enumerate((6, 2)):
         assert torch.equal(batch.src_features[row, :-1], torch.from_numpy(features[index].astype(np.float32)))
