@@ -68,8 +68,7 @@ class ConditionalGRUDecoder(AttentionalDecoder):
             xavier(layer)
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
-        real = encoded.mask[..., None].to(encoded.states.dtype)
-        return (encoded.states * real).sum(1) / real.sum(1)
+        return encoded.mean_state()
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """See :class:`AttentionalDecoder`; in training with the masks of both cells' dropout."""

@@ -103,6 +103,11 @@ class EncoderOutput(NamedTuple):
     src_tokens: Tensor | None = None  # [batch, src_len] ids, for decoders that copy; Seq2Seq adds them
     sources: Sources | None = None  # where several sources are in a line
 
+    def mean_state(self) -> Tensor:
+        """The mean of the real states, ``[batch, output_dim]``."""
+        real = self.mask[..., None].to(self.states.dtype)
+        return (self.states * real).sum(1) / real.sum(1)
+
 
 class Memory(NamedTuple):
     """The part of the state that belongs to a sentence, shared by all its hypotheses. Axis 0 = sentences."""

@@ -7,16 +7,9 @@ from torch.nn import functional
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import LSTMCell, State
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import (
-    Decoder,
-    DecoderState,
-    Encoder,
-    EncoderDescription,
-    EncoderOutput,
-    Memory,
-    StepOutput,
-)
+from softsearch.models.interface import DecoderState, Encoder, EncoderDescription, EncoderOutput
 from softsearch.models.layers import Projections, xavier
+from softsearch.models.rnnsearch import AttentionalDecoder, Look
 from softsearch.ranges import Rate, Size
 
 
@@ -40,7 +33,7 @@ class FeatureEncoder(Encoder):
         return EncoderOutput(src_features.masked_fill(~mask[..., None], 0), mask, ())
 
 
-class ShowAttendTellDecoder(Decoder):
+class ShowAttendTellDecoder(AttentionalDecoder):
     """The LSTM of section 3.1.2 with the attention of section 4.2: Look, Update, Generate.
 
     c_0 = tanh(W_c mean_i a_i), h_0 = tanh(W_h mean_i a_i); for each t: alpha_t by additive attention from h_{t-1},
@@ -78,35 +71,15 @@ class ShowAttendTellDecoder(Decoder):
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """h_0 and c_0, and the attention's product with the annotations once for all steps."""
-        real = encoded.mask[..., None].to(encoded.states.dtype)
-        mean = (encoded.states * real).sum(1) / real.sum(1)
         project = self.initial_state_projection
-        state = torch.tanh(project(mean)).to(project.weight.dtype).chunk(2, dim=-1)
+        state = torch.tanh(project(encoded.mean_state())).to(project.weight.dtype).chunk(2, dim=-1)
         return DecoderState.initial(encoded, tuple(state), self.attention.project(encoded.states))
 
-    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: the loop holds only what needs the state before."""
-        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
-        cache, states, contexts = state.cache, [], []
-        for cell_input in self.cell.input_projection(embedded).unbind(1):
-            cache, context, _ = self._advance(cell_input, cache, state.memory)
-            states.append(cache[0])
-            contexts.append(context)
-        return self._readout(embedded, torch.stack(states, dim=1), torch.stack(contexts, dim=1))
+    def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
+        context, alignments = look(s[0])
+        context = torch.sigmoid(self.gate_projection(s[0])) * context
+        s = self.cell(cell_input + self.cell_context_projection(context), s)
+        return s[0], context, alignments, s
 
-    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
-        embedded = self.dropout(self.embedding(tokens))
-        cache, context, alignments = self._advance(self.cell.input_projection(embedded), state.cache, state.memory)
-        logits = self.output_projection(self._readout(embedded, cache[0], context))
-        return StepOutput(logits, alignments, state.next(cache))
-
-    def _advance(self, cell_input: Tensor, cache: State, memory: Memory) -> tuple[State, Tensor, Tensor]:
-        """One step, from the cell's product with E y: (h_t, c_t), z_t and alpha_t."""
-        context, alignments = self.attention(cache[0], memory)
-        context = torch.sigmoid(self.gate_projection(cache[0])) * context
-        return self.cell(cell_input + self.cell_context_projection(context), cache), context, alignments
-
-    def _readout(self, embedded: Tensor, h: Tensor, context: Tensor) -> Tensor:
-        """The features that the output layer reads."""
-        return self.dropout(embedded + self.readout_projections(state=h, context=context))
+    def _readout(self, embedded: Tensor, s: Tensor, context: Tensor) -> Tensor:
+        return self.dropout(embedded + self.readout_projections(state=s, context=context))

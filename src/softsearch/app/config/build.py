@@ -72,7 +72,8 @@ def load_vectors(vectors: Vectors, model: Seq2Seq, tokenizers: Tokenizers) -> No
         ConfigError: the model has no such matrix, or one for both sides and there are two files.
         CorpusError: a file cannot be read as vectors (see :func:`fill_vectors`).
     """
-    if vectors.src is not None and vectors.tgt is not None and model.encoder.embedding is model.decoder.embedding:
+    is_shared = model.encoder.embedding is not None and model.encoder.embedding is model.decoder.embedding
+    if vectors.src is not None and vectors.tgt is not None and is_shared:
         raise ConfigError(
             "vectors.src and vectors.tgt are both set, but model.embeddings.tie=all has one matrix for both; "
             "set one of them, or model.embeddings.tie=output"

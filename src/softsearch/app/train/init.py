@@ -19,15 +19,20 @@ log = logging.getLogger(__name__)
 _TRAINING_ONLY = ("init", "dropout", "sparse")  # options of a model, or parts of their names, that weights do not need
 
 
-def read_init(options: Train, *, resumes: bool = False) -> CheckpointContents | None:
+def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False) -> CheckpointContents | None:
     """The checkpoint whose weights a new run starts from; None without one, or if the run ``resumes``.
 
     Raises:
-        ConfigError: the run continues another, or its embeddings come from elsewhere.
+        ConfigError: the run continues another, its embeddings come from elsewhere, or the model is counted.
         CheckpointError: the checkpoint cannot be read.
     """
     if options.init is None:
         return None
+    if is_counted:
+        raise ConfigError(
+            f"init={options.init} gives a training its first weights, but model.decoder is counted from the data; "
+            "expected init=null, leave it out"
+        )
     if isinstance(options.resume, Path):
         raise ConfigError(
             f"init={options.init} starts a new run, but resume={options.resume} continues one with that one's weights; "

@@ -74,7 +74,7 @@ def train(config: DictConfig) -> None:
     trainer = _build_trainer(options, callbacks)
     is_counted = isinstance(described.decoder, CountedDecoder)
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
-    init = read_init(options, resumes=checkpoint is not None)
+    init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
 
     data = build_data(options)
