@@ -59,9 +59,18 @@ def maxout(x: Tensor) -> Tensor:
 
 
 def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
-    """Sets a layer's weight, ``blocks`` matrices on top of each other, by Glorot & Bengio 2010, and its bias to 0."""
+    """Sets a layer's weight, ``blocks`` matrices on top of each other, by Glorot & Bengio 2010, and its bias to 0.
+
+    The layer keeps ``blocks``, see :func:`blocks_of`.
+    """
+    vars(layer)["blocks"] = blocks
     for weight in layer.weight.data.chunk(blocks):
         nn.init.xavier_uniform_(weight)
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+def blocks_of(layer: nn.Linear) -> int:
+    """How many matrices on top of each other a layer's weight is, for those who treat each matrix by itself."""
+    return int(vars(layer).get("blocks", 1))

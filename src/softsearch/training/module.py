@@ -21,6 +21,7 @@ from softsearch.models.loss import CrossEntropy
 from softsearch.training.faults.step_guard import StepGuard, StepRecord, describe, free_memory, out_of_memory, stand_in
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
+from softsearch.training.optimizer.muon import Muon, parameter_groups
 from softsearch.training.optimizer.schedules import Plateau
 
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
@@ -193,14 +194,17 @@ class TranslationModule(lightning.LightningModule):
         )
 
 
-def make_optimizer(make: Optimize, model: nn.Module, parameters: Iterable[nn.Parameter] | None = None) -> Optimizer:
+def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Optimizer:
     """The optimizer of a model, or of ``parameters`` in place of those of a model on the meta device.
 
     Raises:
         ConfigError: it refuses an option or the model's sparse gradients.
     """
+    if parameters is None:
+        is_muon = getattr(make, "func", make) is Muon  # which treats matrices by their place in the model
+        parameters = parameter_groups(model) if is_muon else model.parameters()
     try:
-        optimizer = make(model.parameters() if parameters is None else parameters)
+        optimizer = make(parameters)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"optimizer: {error}; change that option of optimizer") from error
     sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())

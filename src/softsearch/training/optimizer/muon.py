@@ -1,0 +1,123 @@
+"""Muon for the matrices of hidden layers, Adam for all other parameters."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+from softsearch.models.cells import Cell
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.layers import blocks_of
+from softsearch.ranges import Positive, Rate, Size
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic polynomial, as its authors chose them
+
+
+class Muon(torch.optim.Adam):
+    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon) where matrices are marked, else Adam.
+
+    M_t = momentum M_{t-1} + (1 - momentum) G_t; W_t = W_{t-1} - lr sqrt(max(1, rows / columns)) NS(G_t + momentum
+    (M_t - G_t)), which is Nesterov's momentum. NS sets all singular values to about 1, by ``newton_schulz_steps`` of
+    X <- a X + (b A + c A^2) X, A = X X^T, from the matrix divided by its norm. Matrices of one shape are iterated
+    together. A parameter that holds several matrices, as those of a cell's gates, is iterated as such.
+
+    Args:
+        params: groups of :func:`parameter_groups`.
+        lr: Adam's, of all other parameters; ``betas`` and ``eps`` are theirs, too.
+        matrix_lr: lr of the equation above.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter] | list[dict[str, Any]],
+        *,
+        lr: Positive = 0.005,
+        matrix_lr: Positive = 0.02,
+        momentum: Rate = 0.95,
+        newton_schulz_steps: Size = 5,
+        betas: tuple[float, float] = (0.9, 0.98),
+        eps: float = 1e-9,
+    ) -> None:
+        super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps, fused=True)
+        self.momentum, self.newton_schulz_steps = momentum, newton_schulz_steps
+        for group in self.param_groups:
+            if "blocks" in group:
+                group["lr"] = matrix_lr
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Takes one step and clears the gradients of the matrices."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            if "blocks" in group:
+                self._step_matrices(group)
+        super().step()
+        return loss
+
+    def _step_matrices(self, group: dict[str, Any]) -> None:
+        moving = [(p, blocks) for p, blocks in zip(group["params"], group["blocks"], strict=True) if p.grad is not None]
+        if not moving:
+            return
+        parameters = [parameter for parameter, _ in moving]
+        gradients = [parameter.grad for parameter in parameters]
+        for parameter in parameters:
+            if not self.state[parameter]:
+                self.state[parameter]["momentum"] = torch.zeros_like(parameter)
+                self.state[parameter]["step"] = torch.zeros(())  # Adam wants one when it loads a state
+            parameter.grad = None  # Adam passes over what has none
+        means = [self.state[parameter]["momentum"] for parameter in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - self.momentum)
+        updates = torch._foreach_lerp(gradients, means, self.momentum)
+        alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # matrices and updates of one shape
+        for (parameter, (dim, count)), update in zip(moving, updates, strict=True):
+            for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
+                alike[matrix.shape].append((matrix, change))
+        for (rows, columns), pairs in alike.items():
+            matrices, changes = map(list, zip(*pairs, strict=True))
+            orthogonal = orthogonalize(torch.stack(changes), self.newton_schulz_steps)
+            torch._foreach_add_(matrices, orthogonal.unbind(), alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+
+
+def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
+    """The Newton-Schulz iteration of :class:`Muon`, of ``[count, rows, columns]`` matrices."""
+    if matrices.shape[1] > matrices.shape[2]:
+        return orthogonalize(matrices.mT, steps).mT
+    a, b, c = _COEFFICIENTS
+    x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x
+
+
+def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
+    """The matrices of hidden layers and, in a second group, all other parameters.
+
+    Embeddings, output layers, filters, vectors and matrices of one row are no such matrices. ``blocks`` of the group
+    has for each parameter along which dimension how many matrices lie.
+
+    Raises:
+        ConfigError: a process has but a share of the matrices.
+    """
+    output = set(model.decoder.output_projection.parameters())
+    blocks: dict[Tensor, tuple[int, int]] = {}
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and module.weight not in output:
+            if module.weight.dim() != 2:
+                raise ConfigError(
+                    "optimizer=muon needs whole matrices, and trainer=fsdp gives each process a share of them; set "
+                    "trainer=ddp, or optimizer=adam"
+                )
+            if module.out_features > 1:
+                blocks[module.weight] = (0, blocks_of(module))
+        elif isinstance(module, Cell):
+            recurrent = (p for p in module.parameters(recurse=False) if p.dim() == 2)
+            blocks.update((parameter, (1, parameter.shape[1] // module.hidden_dim)) for parameter in recurrent)
+    others = [parameter for parameter in model.parameters() if parameter not in blocks]
+    return [{"params": [*blocks], "blocks": [*blocks.values()]}, {"params": others}]

@@ -1,0 +1,164 @@
+"""Muon against a transcription of its update, PyTorch's own, and the parameters that it takes for matrices."""
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+from softsearch.models.layers import blocks_of, xavier
+from softsearch.training.optimizer.muon import Muon, orthogonalize, parameter_groups
+from tests.contract.models import small_model
+
+Array = NDArray[np.float64]
+
+
+def newton_schulz(matrix: Array, steps: int) -> Array:
+    """The iteration as its authors write it down."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = matrix / np.linalg.norm(matrix)
+    transposed = x.shape[0] > x.shape[1]
+    x = x.T if transposed else x
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if transposed else x
+
+
+def gradients(*shapes: tuple[int, ...], seed: int = 0) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
+def step(optimizer: Muon, parameters: Sequence[nn.Parameter], values: Sequence[Tensor]) -> None:
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.grad = value.clone().to(parameter.dtype)
+    optimizer.step()
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 6), (2, 4, 9), (2, 9, 4)])
+def test_the_iteration_is_that_of_its_authors_and_flattens_singular_values(shape: tuple[int, ...]) -> None:
+    (matrices,) = gradients(shape)
+    found = orthogonalize(matrices, 5)
+    for matrix, ours in zip(matrices, found, strict=True):
+        np.testing.assert_allclose(ours, newton_schulz(matrix.numpy(), 5), rtol=1e-9)
+    values = torch.linalg.svdvals(found)
+    assert values.min() > 0.3
+    assert values.max() < 1.3
+
+
+def test_an_update_is_momentum_and_iteration_of_each_block() -> None:
+    wide, stacked = (nn.Parameter(torch.zeros(shape, dtype=torch.float64)) for shape in ((4, 6), (6, 3)))
+    optimizer = Muon([{"params": [wide, stacked], "blocks": [(0, 1), (0, 2)]}], matrix_lr=0.1, newton_schulz_steps=3)
+    expected = [np.zeros((4, 6)), np.zeros((6, 3))]
+    means = [np.zeros((4, 6)), np.zeros((6, 3))]
+    for seed in range(3):
+        values = gradients((4, 6), (6, 3), seed=seed)
+        step(optimizer, [wide, stacked], values)
+        for place, (value, count) in enumerate(zip(values, (1, 2), strict=True)):
+            gradient = value.numpy()
+            means[place] = 0.95 * means[place] + 0.05 * gradient
+            nesterov = 0.05 * gradient + 0.95 * means[place]
+            blocks = [newton_schulz(block, 3) for block in np.split(nesterov, count)]
+            expected[place] -= 0.1 * np.concatenate(blocks)
+    for parameter, value in zip((wide, stacked), expected, strict=True):
+        np.testing.assert_allclose(parameter.detach(), value, rtol=1e-9)
+
+
+def test_blocks_may_lie_side_by_side() -> None:
+    (value,) = gradients((3, 6))
+    rows, columns = nn.Parameter(torch.zeros(6, 3).double()), nn.Parameter(torch.zeros(3, 6).double())
+    step(Muon([{"params": [columns], "blocks": [(1, 2)]}]), [columns], [value])
+    step(Muon([{"params": [rows], "blocks": [(0, 2)]}]), [rows], [torch.cat(value.chunk(2, 1))])
+    torch.testing.assert_close(torch.cat(columns.chunk(2, 1)), rows)
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (16, 8)])
+def test_a_matrix_moves_as_by_pytorch(shape: tuple[int, int]) -> None:
+    ours, theirs = (nn.Parameter(torch.zeros(shape)) for _ in range(2))
+    mine = Muon([{"params": [ours], "blocks": [(0, 1)]}], matrix_lr=0.02)
+    other = torch.optim.Muon([theirs], lr=0.02, weight_decay=0)
+    for seed in range(3):
+        (value,) = gradients(shape, seed=seed)
+        step(mine, [ours], [value])
+        theirs.grad = value.float()
+        other.step()
+    torch.testing.assert_close(ours, theirs, rtol=0.05, atol=1e-3)  # theirs computes in bfloat16
+
+
+def test_other_parameters_move_as_by_adam() -> None:
+    ours, theirs = (nn.Parameter(torch.ones(5)) for _ in range(2))
+    mine = Muon([{"params": [ours]}], lr=0.1)
+    other = torch.optim.Adam([theirs], lr=0.1, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    for seed in range(3):
+        (value,) = gradients((5,), seed=seed)
+        step(mine, [ours], [value])
+        theirs.grad = value.float()
+        other.step()
+    assert torch.equal(ours, theirs)
+
+
+def test_a_resumed_optimizer_goes_on() -> None:
+    model = small_model("nematus").float()
+    optimizer = Muon(parameter_groups(model))
+    values = [gradients(*(p.shape for p in model.parameters()), seed=seed) for seed in range(3)]
+    step(optimizer, list(model.parameters()), values[0])
+    other = copy.deepcopy(model)
+    resumed = Muon(parameter_groups(other))
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    for value in values[1:]:
+        step(optimizer, list(model.parameters()), value)
+        step(resumed, list(other.parameters()), value)
+    for found, expected in zip(other.parameters(), model.parameters(), strict=True):
+        assert torch.equal(found, expected)
+
+
+def names(model: nn.Module, group: dict[str, list[nn.Parameter]]) -> set[str]:
+    found = {parameter: name for name, parameter in model.named_parameters()}
+    return {found[parameter] for parameter in group["params"]}
+
+
+def test_hidden_matrices_of_a_transformer_are_its_projections() -> None:
+    model = small_model("transformer_tiny")
+    matrices, others = parameter_groups(model)
+    assert {name.rpartition(".")[0].rpartition(".")[2] for name in names(model, matrices)} == {
+        *("query_projection", "key_value_projection", "output_projection", "hidden_projection")
+    }
+    assert len(matrices["params"]) + len(others["params"]) == len(list(model.parameters()))
+    layer = model.get_submodule("encoder.layers.0.self_attention.key_value_projection")
+    assert isinstance(layer, nn.Linear)
+    assert matrices["blocks"][matrices["params"].index(layer.weight)] == (0, 2)
+
+
+def test_each_gate_of_a_recurrent_model_is_a_matrix() -> None:
+    model = small_model("nematus")
+    matrices, others = parameter_groups(model)
+    blocks = {
+        name: matrices["blocks"][place]
+        for place, parameter in enumerate(matrices["params"])
+        for name, found in model.named_parameters()
+        if found is parameter
+    }
+    assert blocks["encoder.layers.0.forward_cell.input_projection.weight"] == (0, 3)
+    assert blocks["encoder.layers.0.forward_cell.recurrent_gate_weight"] == (1, 2)
+    assert blocks["encoder.layers.0.forward_cell.recurrent_candidate_weight"] == (1, 1)
+    assert {name for name in names(model, others) if not name.endswith(("bias", "energy_weight"))} == {
+        "encoder.embedding.weight"  # tied to the output layer
+    }
+
+
+def test_a_share_of_a_matrix_is_refused() -> None:
+    model = small_model("transformer_tiny")
+    layer = model.get_submodule("encoder.layers.0.self_attention.query_projection")
+    layer.weight = nn.Parameter(layer.weight.detach().flatten())
+    with pytest.raises(ConfigError, match=r"optimizer=muon needs whole matrices, and trainer=fsdp.*set trainer=ddp"):
+        parameter_groups(model)
+
+
+def test_a_layer_knows_its_blocks() -> None:
+    assert blocks_of(xavier(nn.Linear(2, 6), blocks=3)) == 3
+    assert blocks_of(nn.Linear(2, 6)) == 1
