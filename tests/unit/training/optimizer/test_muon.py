@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
+from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of, xavier
 from softsearch.training.optimizer.muon import Muon, orthogonalize, parameter_groups
 from tests.contract.models import small_model
@@ -117,6 +118,12 @@ def test_a_resumed_optimizer_goes_on() -> None:
         assert torch.equal(found, expected)
 
 
+def blocks(model: Seq2Seq) -> dict[str, tuple[int, int]]:
+    group = parameter_groups(model)[0]
+    named = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {named[id(p)]: found for p, found in zip(group["params"], group["blocks"], strict=True)}
+
+
 def names(model: nn.Module, group: dict[str, list[nn.Parameter]]) -> set[str]:
     found = {parameter: name for name, parameter in model.named_parameters()}
     return {found[parameter] for parameter in group["params"]}
@@ -129,23 +136,17 @@ def test_hidden_matrices_of_a_transformer_are_its_projections() -> None:
         *("query_projection", "key_value_projection", "output_projection", "hidden_projection")
     }
     assert len(matrices["params"]) + len(others["params"]) == len(list(model.parameters()))
-    layer = model.get_submodule("encoder.layers.0.self_attention.key_value_projection")
-    assert isinstance(layer, nn.Linear)
-    assert matrices["blocks"][matrices["params"].index(layer.weight)] == (0, 2)
+    keys_and_values = blocks(model)["encoder.layers.0.self_attention.key_value_projection.weight"]
+    assert keys_and_values == (0, 2)
 
 
 def test_each_gate_of_a_recurrent_model_is_a_matrix() -> None:
     model = small_model("nematus")
-    matrices, others = parameter_groups(model)
-    blocks = {
-        name: matrices["blocks"][place]
-        for place, parameter in enumerate(matrices["params"])
-        for name, found in model.named_parameters()
-        if found is parameter
-    }
-    assert blocks["encoder.layers.0.forward_cell.input_projection.weight"] == (0, 3)
-    assert blocks["encoder.layers.0.forward_cell.recurrent_gate_weight"] == (1, 2)
-    assert blocks["encoder.layers.0.forward_cell.recurrent_candidate_weight"] == (1, 1)
+    found = blocks(model)
+    assert found["encoder.layers.0.forward_cell.input_projection.weight"] == (0, 3)
+    assert found["encoder.layers.0.forward_cell.recurrent_gate_weight"] == (1, 2)
+    assert found["encoder.layers.0.forward_cell.recurrent_candidate_weight"] == (1, 1)
+    others = parameter_groups(model)[1]
     assert {name for name in names(model, others) if not name.endswith(("bias", "energy_weight"))} == {
         "encoder.embedding.weight"  # tied to the output layer
     }
