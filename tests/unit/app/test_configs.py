@@ -34,6 +34,16 @@ def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
         check(node, name, given=GIVEN.get(name, ()))
 
 
+def test_a_warm_up_is_a_share_of_the_run() -> None:
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        steps = {
+            (model, most): compose("train", [f"model={model}", f"trainer.max_steps={most}"]).scheduler.warmup_steps
+            for model, most in (("transformer_tiny", 6000), ("transformer_tiny", 600), ("gru", 5600), ("gru", 10))
+        }
+    assert [*steps.values()] == [2000, 200, 200, 1]
+
+
 @pytest.mark.parametrize("model", [path.stem for path in sorted((CONFIGS / "recipe").glob("*.yaml"))])
 def test_a_recipe_follows_its_model(model: str) -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):

@@ -99,7 +99,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
 def register_resolvers() -> None:
     """Registers the functions below, which YAML calls as ``${precision:}``; PyTorch is imported in the call."""
-    for resolver in (devices_for_ddp, precision, sweep_name):
+    for resolver in (devices_for_ddp, precision, share, sweep_name):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
@@ -119,6 +119,11 @@ def precision() -> str:
     else:
         fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return "bf16-mixed" if fast else "32-true"
+
+
+def share(part: float, steps: int) -> int:
+    """Returns a share of the steps of a run, at least one, so that a schedule follows ``trainer.max_steps``."""
+    return max(1, round(part * steps))
 
 
 def sweep_name() -> str | None:
