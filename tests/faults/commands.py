@@ -75,6 +75,6 @@ def rows(run: Path) -> list[dict[str, str]]:
     with (run / "metrics.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     for row in found:
-        for name in ("tokens/s", "train/peak_memory_mb"):
+        for name in ("tokens/s", "train/peak_memory_mb", "train/elapsed_seconds"):
             del row[name]
     return found

@@ -16,21 +16,21 @@ from softsearch.text.vocabulary import PAD
 class Throughput(Callback):
     """Logs loss, rate, real target tokens per second, padding and memory; :attr:`summary` has those of the whole run.
 
-    Validation does not count as training time. The outside share is the part of it outside of the forward pass, the
-    backward pass and the optimizer's step. This callback comes first, so that it times no other.
+    Validation counts as elapsed time, not as training time. The outside share is the part of training outside of the
+    forward pass, the backward pass and the optimizer's step. This callback comes first, so that it times no other.
     """
 
     def __init__(self) -> None:
         self.summary: dict[str, float] = {}
         # Of the first process, in the whole run; "busy" is seconds too.
-        self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy"), 0)
+        self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy", "elapsed"), 0)
         self.logged = dict(self.counts)  # the counts when metrics were logged last
-        self.mark = 0.0
+        self.mark = self.last = 0.0  # when training went on, and when the last batch ended
         self.stepping = False
 
     def on_train_start(self, *_: Any) -> None:
         """Starts the clock."""
-        self.mark = perf_counter()
+        self.mark = self.last = perf_counter()
 
     def on_validation_end(self, *_: Any) -> None:
         """Restarts the clock."""
@@ -56,7 +56,8 @@ class Throughput(Callback):
             self.counts["busy"] += now
             self.stepping = False
         self.counts["seconds"] += now - self.mark
-        self.mark = now
+        self.counts["elapsed"] += now - self.last
+        self.mark = self.last = now
         self.counts["steps"] += 1
         targets = batch.tgt_tokens[:, 1:]
         self.counts["tokens"] += int((targets != PAD).sum())
@@ -70,7 +71,8 @@ class Throughput(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues counting."""
-        self.counts, self.logged = dict(state_dict["counts"]), dict(state_dict["logged"])
+        self.counts |= state_dict["counts"]
+        self.logged |= state_dict["logged"]
 
     def on_fit_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Sums up over all processes, also if a resumed run had no step left to take."""
@@ -86,6 +88,7 @@ class Throughput(Callback):
             "train/outside_share": 1 - self.counts["busy"] / seconds,
             "train/peak_memory_mb": peak_memory_mb(),
             "train/seconds": seconds,
+            "train/elapsed_seconds": self.counts["elapsed"],
             "train/steps": trainer.global_step,
         }
 
@@ -96,7 +99,11 @@ class Throughput(Callback):
         loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # of the batches of all processes
         shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
-        used = {"train/padding_efficiency": tokens / padded, "train/peak_memory_mb": peak_memory_mb()}
+        used = {
+            "train/padding_efficiency": tokens / padded,
+            "train/peak_memory_mb": peak_memory_mb(),
+            "train/elapsed_seconds": self.counts["elapsed"],
+        }
         pl_module.log_dict(used, rank_zero_only=True)
 
 

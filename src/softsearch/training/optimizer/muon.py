@@ -97,10 +97,10 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
 
 
 def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
-    """The matrices of hidden layers and, in a second group, all other parameters.
+    """Parameters that are no matrices of hidden layers and, in a second group, those that are.
 
-    Embeddings, output layers, filters, vectors and matrices of one row are no such matrices. ``blocks`` of the group
-    has for each parameter along which dimension how many matrices lie.
+    Embeddings, output layers, filters, vectors and matrices of one row are none. ``blocks`` of the second group has for
+    each parameter along which dimension how many matrices lie.
 
     Raises:
         ConfigError: a process has but a share of the matrices.
@@ -120,4 +120,4 @@ def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
             recurrent = (p for p in module.parameters(recurse=False) if p.dim() == 2)
             blocks.update((parameter, (1, parameter.shape[1] // module.hidden_dim)) for parameter in recurrent)
     others = [parameter for parameter in model.parameters() if parameter not in blocks]
-    return [{"params": [*blocks], "blocks": [*blocks.values()]}, {"params": others}]
+    return [{"params": others}, {"params": [*blocks], "blocks": [*blocks.values()]}]

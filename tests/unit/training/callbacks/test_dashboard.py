@@ -39,9 +39,12 @@ from tests.unit.training.wandb_file import OfflineRun, read_run
 STEPS, VALIDATE, LOG, SAMPLES, HEATMAPS = 4, 2, 2, 3, 2
 CLIP = 1e-4
 CONFIG = {"model": {"name": "rnnsearch"}, "git": {"commit": "c0ffee", "dirty": True, "diff_stat": " a.py | 1 +"}}
-TRAINING = {"train/loss", "tokens/s", "lr", "train/padding_efficiency", "train/peak_memory_mb"} | {
-    f"grad_norm/{part}" for part in ("embeddings", "encoder", "attention", "decoder", "output", "total")
-}
+SPEED = {"tokens/s", "train/padding_efficiency", "train/peak_memory_mb", "train/elapsed_seconds"}
+TRAINING = (
+    {"train/loss", "lr"}
+    | SPEED
+    | {f"grad_norm/{part}" for part in ("embeddings", "encoder", "attention", "decoder", "output", "total")}
+)
 VALIDATION = {f"val/{name}" for name in ("loss", "perplexity", "bleu", "chrf", "exact_match")} | {
     "bleu_by_length/01-05",
     "bleu_by_length/06-10",

@@ -119,7 +119,7 @@ def test_a_resumed_optimizer_goes_on() -> None:
 
 
 def blocks(model: Seq2Seq) -> dict[str, tuple[int, int]]:
-    group = parameter_groups(model)[0]
+    group = parameter_groups(model)[1]
     named = {id(parameter): name for name, parameter in model.named_parameters()}
     return {named[id(p)]: found for p, found in zip(group["params"], group["blocks"], strict=True)}
 
@@ -131,7 +131,7 @@ def names(model: nn.Module, group: dict[str, list[nn.Parameter]]) -> set[str]:
 
 def test_hidden_matrices_of_a_transformer_are_its_projections() -> None:
     model = small_model("transformer_tiny")
-    matrices, others = parameter_groups(model)
+    others, matrices = parameter_groups(model)
     assert {name.rpartition(".")[0].rpartition(".")[2] for name in names(model, matrices)} == {
         *("query_projection", "key_value_projection", "output_projection", "hidden_projection")
     }
@@ -146,7 +146,7 @@ def test_each_gate_of_a_recurrent_model_is_a_matrix() -> None:
     assert found["encoder.layers.0.forward_cell.input_projection.weight"] == (0, 3)
     assert found["encoder.layers.0.forward_cell.recurrent_gate_weight"] == (1, 2)
     assert found["encoder.layers.0.forward_cell.recurrent_candidate_weight"] == (1, 1)
-    others = parameter_groups(model)[1]
+    others = parameter_groups(model)[0]
     assert {name for name in names(model, others) if not name.endswith(("bias", "energy_weight"))} == {
         "encoder.embedding.weight"  # tied to the output layer
     }
