@@ -99,7 +99,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
 def register_resolvers() -> None:
     """Registers the functions below, which YAML calls as ``${precision:}``; PyTorch is imported in the call."""
-    for resolver in (devices_for_ddp, precision, share, sweep_name):
+    for resolver in (devices_for_ddp, fast_bfloat16, precision, share, sweep_name):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
@@ -110,15 +110,18 @@ def devices_for_ddp() -> int:
     return torch.cuda.device_count() or 2
 
 
-def precision() -> str:
-    """Returns ``bf16-mixed`` if the hardware computes in bfloat16, else ``32-true``."""
+def fast_bfloat16() -> bool:
+    """Returns whether the hardware computes in bfloat16."""
     import torch
 
     if torch.cuda.device_count():
-        fast = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        fast = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "bf16-mixed" if fast else "32-true"
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+
+
+def precision() -> str:
+    """Returns ``bf16-mixed`` if the hardware computes in bfloat16, else ``32-true``."""
+    return "bf16-mixed" if fast_bfloat16() else "32-true"
 
 
 def share(part: float, steps: int) -> int:

@@ -22,12 +22,13 @@ class Muon(torch.optim.Adam):
     M_t = momentum M_{t-1} + (1 - momentum) G_t; W_t = W_{t-1} - lr sqrt(max(1, rows / columns)) NS(G_t + momentum
     (M_t - G_t)), which is Nesterov's momentum. NS sets all singular values to about 1, by ``newton_schulz_steps`` of
     X <- a X + (b A + c A^2) X, A = X X^T, from the matrix divided by its norm. Matrices of one shape are iterated
-    together. A parameter that holds several matrices, as those of a cell's gates, is iterated as such.
+    together. Of a parameter that holds several matrices, as those of a cell's gates, each is iterated by itself.
 
     Args:
         params: groups of :func:`parameter_groups`.
         lr: Adam's, of all other parameters; ``betas`` and ``eps`` are theirs, too.
         matrix_lr: lr of the equation above.
+        bfloat16: iterates in bfloat16, as its authors do, else as the matrices are.
     """
 
     def __init__(
@@ -38,11 +39,12 @@ class Muon(torch.optim.Adam):
         matrix_lr: Positive = 0.02,
         momentum: Rate = 0.95,
         newton_schulz_steps: Size = 5,
+        bfloat16: bool = True,
         betas: tuple[float, float] = (0.9, 0.98),
         eps: float = 1e-9,
     ) -> None:
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps, fused=True)
-        self.momentum, self.newton_schulz_steps = momentum, newton_schulz_steps
+        self.momentum, self.newton_schulz_steps, self.bfloat16 = momentum, newton_schulz_steps, bfloat16
         for group in self.param_groups:
             if "blocks" in group:
                 group["lr"] = matrix_lr
@@ -80,8 +82,10 @@ class Muon(torch.optim.Adam):
                 alike[matrix.shape].append((matrix, change))
         for (rows, columns), pairs in alike.items():
             matrices, changes = map(list, zip(*pairs, strict=True))
-            orthogonal = orthogonalize(torch.stack(changes), self.newton_schulz_steps)
-            torch._foreach_add_(matrices, orthogonal.unbind(), alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+            stack = torch.stack(changes)
+            orthogonal = orthogonalize(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
+            moves = orthogonal.to(stack.dtype).unbind()
+            torch._foreach_add_(matrices, moves, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
