@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly lint bench docs web clean
+.PHONY: help setup demo test test-fast test-nightly lint bench profile docs web clean
 
 PYTHON ?=
 VENV := .venv
@@ -79,6 +79,9 @@ bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done ## training speed beside Jo
 
 benchmarks/.joeynmt-venv/.setup-done: benchmarks/setup_peer.sh benchmarks/joeynmt/requirements.txt
 	@PYTHON=$(abspath $(PY)) bash benchmarks/setup_peer.sh joeynmt
+
+profile: $(STAMP) ## where a training step's time goes: ARGS="model=rnnsearch data=multi30k data.root=FOLDER"
+	@$(PY) benchmarks/profile_step.py $(ARGS)
 
 docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
 	@$(VENV)/bin/zensical build --strict --clean

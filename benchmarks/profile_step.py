@@ -1,0 +1,140 @@
+"""Where the time of a training step goes: a table by part, a table by operator, and a trace for Perfetto.
+
+    python benchmarks/profile_step.py model=rnnsearch data=multi30k data.root=FOLDER
+
+The steps are those of src/train.py without Lightning around them: the same model, batches, precision and optimizer.
+"""
+
+import argparse
+import platform
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from torch.profiler import ProfilerActivity, profile, record_function
+
+from softsearch.app.config.build import build_data, build_model
+from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.options import Train
+from softsearch.app.config.validation import read_options
+from softsearch.app.train.train import build_training, describe_model
+from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.dataset import Batch
+from softsearch.training.module import make_optimizer
+from softsearch.training.optimizer.lazy_adam import clip_by_norm
+
+FORWARD = ("encoder", "start of the decoder", "decoder", "output layer and loss, both passes")
+PARTS = (*FORWARD, "backward", "clipping", "optimizer")
+Table = list[tuple[str, float, float]]  # name, milliseconds of a step, share
+
+
+def batches(data: ParallelDataModule, seed: int) -> Iterator[Batch]:
+    """Training batches in a random order, without end."""
+    dataset = data.prepared.dataset("train")
+    cut = data.batching.cut(dataset.src.lengths(), dataset.tgt.lengths())
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        for index in torch.randperm(len(cut), generator=generator).tolist():
+            yield dataset.__getitems__(cut[index].tolist())
+
+
+def named(function: Callable[..., Any], part: str) -> Callable[..., Any]:
+    """The function, recorded under a name."""
+
+    @wraps(function)
+    def recorded(*args: Any, **kwargs: Any) -> Any:
+        with record_function(part):
+            return function(*args, **kwargs)
+
+    return recorded
+
+
+@contextmanager
+def recorded(model: Any, loss: Any) -> Iterator[None]:
+    """Records the parts of the forward pass."""
+    places = ((model.encoder, "forward"), (model.decoder, "init_state"), (model.decoder, "features"), (loss, "forward"))
+    for (owner, name), part in zip(places, FORWARD, strict=True):
+        vars(owner)[name] = named(getattr(owner, name), part)
+    yield
+    for owner, name in places:
+        del vars(owner)[name]
+
+
+def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
+    """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
+    register_resolvers()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [*overrides, f"run_dir={out}", "name=profile"])
+    options = read_options(config, Train)
+    torch.manual_seed(options.seed)
+    data = build_data(options)
+    data.prepare_data()
+    model = build_model(options.model, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)).train()
+    training = build_training(options, describe_model(options))
+    loss, optimizer = training["loss"], make_optimizer(training["optimizer"], model)
+    mixed = options.trainer.precision == "bf16-mixed"
+
+    def step(number: int, batch: Batch) -> int:
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            losses, tokens = training["method"](model, loss, batch, number)
+        with record_function("backward"):
+            (losses.smoothed / tokens).backward()
+        with record_function("clipping"):
+            clip_by_norm(model.parameters(), options.trainer.get("gradient_clip_val") or 1.0)
+        with record_function("optimizer"):
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return int(tokens)
+
+    chosen = list(islice(batches(data, options.seed), 2 * steps))
+    for number, batch in enumerate(chosen[:steps]):
+        step(number, batch)
+    with recorded(model, loss), profile(activities=[ProfilerActivity.CPU]) as profiler:
+        tokens = sum(step(number, batch) for number, batch in enumerate(chosen[steps:]))
+    out.mkdir(parents=True, exist_ok=True)
+    profiler.export_chrome_trace(str(out / "trace.json.gz"))
+    events = profiler.key_averages()
+    total = sum(event.self_cpu_time_total for event in events)
+    by_part, by_operator = defaultdict(float), defaultdict(float)
+    for event in events:
+        if event.key in PARTS:
+            by_part[event.key] += event.cpu_time_total
+        by_operator[event.key] += event.self_cpu_time_total
+    described = (
+        f"{' '.join(overrides)}: {steps} steps of {tokens / steps:,.0f} target tokens, {options.trainer.precision}, "
+        f"{torch.get_num_threads()} threads of {platform.processor() or platform.machine()}, torch {torch.__version__}"
+    )
+    tables = [
+        [(name, time / steps / 1000, time / total) for name, time in sorted(times.items(), key=lambda item: -item[1])]
+        for times in (by_part, by_operator)
+    ]
+    return tables[0], tables[1][:15], total / steps / 1000, described
+
+
+def show(title: str, table: Table) -> str:
+    """A Markdown table."""
+    lines = [f"| {title} | ms a step | share |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| {name} | {time:.1f} | {share:.0%} |" for name, time, share in table)])
+
+
+def main() -> None:
+    """Profile, print both tables and keep them beside the trace."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=5, help="profiled steps, after as many of warm-up")
+    parser.add_argument("--out", type=Path, default=Path("logs/profile"), help="folder of trace.json.gz and profile.md")
+    parser.add_argument("overrides", nargs="*", help="options of src/train.py, as KEY=VALUE")
+    options = parser.parse_args()
+    parts, operators, total, described = run(options.overrides, options.steps, options.out)
+    text = f"{described}; {total:.0f} ms a step\n\n{show('part', parts)}\n\n{show('operator itself', operators)}\n"
+    (options.out / "profile.md").write_text(text, encoding="utf-8")
+    print(f"{text}\ntrace: {options.out / 'trace.json.gz'}, for https://ui.perfetto.dev")
+
+
+if __name__ == "__main__":
+    main()
