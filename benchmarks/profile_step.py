@@ -23,6 +23,7 @@ from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
+from softsearch.app.cpu import tune_cpu
 from softsearch.app.train.train import build_training, describe_model
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
@@ -68,6 +69,7 @@ def recorded(model: Any, loss: Any) -> Iterator[None]:
 
 def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
     """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
+    tune_cpu()
     register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose("train", [*overrides, f"run_dir={out}", "name=profile"])
