@@ -30,6 +30,19 @@ class Batch(NamedTuple):
     src_features: Tensor | None = (
         None  # [batch, src_len, dim] float32, 0 where there is no vector, of data that has any
     )
+    places: Tensor | None = None  # see target_places
+
+    def target_places(self) -> Tensor:
+        """The places of the real tokens among those of ``tgt_tokens[:, 1:]``, flattened: ``[tokens]`` int64.
+
+        A dataset's batch brings them along, because to look for them on a GPU is to wait for it.
+        """
+        return find_real(self.tgt_tokens[:, 1:]) if self.places is None else self.places
+
+
+def find_real(tokens: Tensor) -> Tensor:
+    """The places of the tokens that are not PAD, of ``[batch, len]`` flattened: ``[tokens]`` int64."""
+    return (tokens != PAD).flatten().nonzero()[:, 0]
 
 
 def pad(sentences: Sequence[Ids], *, bos: bool = False) -> Tensor:
@@ -148,4 +161,5 @@ class ParallelDataset:
             pairs = self.resampler(draws, pairs)
         src, tgt = zip(*pairs, strict=True)
         features = None if self.features is None else self.features(src, [draw % len(self) for draw in draws])
-        return Batch(pad(src), pad(tgt, bos=True), features)
+        tgt_tokens = pad(tgt, bos=True)
+        return Batch(pad(src), tgt_tokens, features, find_real(tgt_tokens[:, 1:]))

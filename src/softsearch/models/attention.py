@@ -214,7 +214,7 @@ class MultiHeadAttention(nn.Module):
 
         ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = visible.
         """
-        if x.is_cuda:
+        if x.device.type != "cpu":
             q = self._heads(self.query_projection(x))
             heads = functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask, is_causal=causal)
             return self.output_projection(heads.transpose(1, 2).flatten(-2))

@@ -73,7 +73,7 @@ class ConvolutionalEncoder(Encoder):
             convolved = functional.conv1d(padded[..., : src_len + width - 1], kernel[:, None], groups=len(kernel))
             columns = torch.tanh(convolved)  # [batch, dim, src_len]
         layers.append(functional.pad(columns, (0, n))[..., :n])
-        limits = torch.tensor([triangle(width) for width in widths], device=lengths.device)
+        limits = torch.tensor([triangle(width) for width in widths]).to(lengths.device, non_blocking=True)
         layer = (lengths[:, None] > limits).sum(1)  # the last one of each sentence
         left = torch.stack(layers, dim=1)[torch.arange(batch, device=layer.device), layer]
         return left, lengths - triangle(layer + 1)

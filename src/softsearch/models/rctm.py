@@ -130,7 +130,8 @@ class RCTM2Decoder(RCTMDecoder):
         """F; behind the m-th column of each sentence, that column again."""
         lengths = encoded.mask.sum(1)
         num_words, missing = (
-            torch.tensor(values, device=lengths.device)[lengths] for values in (self.num_words, self.missing)
+            torch.tensor(values).to(lengths.device, non_blocking=True)[lengths]
+            for values in (self.num_words, self.missing)
         )
         real = torch.arange(encoded.states.shape[1], device=lengths.device) < (num_words - missing)[:, None]
         columns = (torch.tanh(self.translation(encoded.states)) * real[..., None]).transpose(1, 2)
@@ -143,7 +144,7 @@ class RCTM2Decoder(RCTMDecoder):
     def _unfold(self, columns: Tensor, missing: Tensor, last_width: int) -> Tensor:
         """Adds ``missing`` columns to the real ones of each sentence, which zeros follow, ``[batch, dim, any]``."""
         widths = self.widths[: last_width - 1]
-        limits = torch.tensor([triangle(width) for width in widths], device=missing.device)
+        limits = torch.tensor([triangle(width) for width in widths]).to(missing.device, non_blocking=True)
         layer = (missing[:, None] >= limits).sum(1) + 1  # i, the width of the first J
         columns = self._first(columns, missing - triangle(layer), last_width)
         kernels = self.kernels.split(list(self.widths), dim=1)

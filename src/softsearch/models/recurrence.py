@@ -5,12 +5,17 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, State, make_cell
 from softsearch.models.interface import FinalState
 
 _KERNELS: dict[type[Cell], Any] = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}
+# What gates get at padding, in the order of the kernel's blocks, so that the state stays: an LSTM's i, f, g, o and a
+# GRU's r, z, candidate. An Elman cell has no gates.
+_STAY: dict[type[Cell], tuple[float, ...]] = {LSTMCell: (-1e4, 1e4, 0, 0), GRUCell: (0, 1e4, 0)}
+_ALIGNED = 8  # units that a matrix product on a GPU likes its width to be a multiple of
 
 
 class RecurrenceOutput(NamedTuple):
@@ -66,6 +71,7 @@ class Recurrence(nn.Module):
         cell = self.forward_cell
         before = isinstance(cell, GRUCell) and cell.reset == "before"
         has_kernel = type(cell) in _KERNELS and not before and cell.is_plain and not cell.drops_state
+        has_kernel = has_kernel and (mask is None or _can_pack(x) or type(cell) in _STAY)
         return self._kernel(x, mask, initial) if has_kernel else self._loop(x, mask, initial)
 
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
@@ -107,8 +113,10 @@ class Recurrence(nn.Module):
             options = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, ...
             if mask is None:
                 states, *last = kernel(x, _one_or_list(state), weights, *options, True)
-            else:
+            elif _can_pack(x):
                 states, last = _packed(kernel, x, mask, state, weights, options)
+            else:
+                states, last = _padded(kernel, x, mask, state, weights, options, _STAY[type(cell)])
         return RecurrenceOutput(states, FinalState(*zip(*(s.unbind(0) for s in last), strict=True)))
 
 
@@ -129,6 +137,38 @@ def _packed(
         PackedSequence(data, packed.batch_sizes, order, back), batch_first=True, total_length=x.shape[1]
     )
     return states, [s.index_select(1, back) for s in last]
+
+
+def _can_pack(x: Tensor) -> bool:
+    """Whether to pack sequences, for which their lengths must be on the CPU; not while being compiled."""
+    return x.device.type == "cpu" and not torch.compiler.is_dynamo_compiling()
+
+
+def _padded(
+    kernel: Any,
+    x: Tensor,
+    mask: Tensor,
+    state: list[Tensor],
+    weights: list[Tensor],
+    options: tuple[Any, ...],
+    stay: tuple[float, ...],
+) -> tuple[Tensor, list[Tensor]]:
+    """Runs a kernel over all tokens, without waiting for lengths on a GPU.
+
+    A further input is 1 at padding, where it closes and opens gates, which ``stay`` has the weights of.
+    """
+    hidden_dim = state[0].shape[-1]
+    padding = (~mask[..., None]).to(x.dtype)
+    x = torch.cat((x, functional.pad(padding, (0, _ALIGNED - 1))), dim=-1)
+    blocks = [weights[0].new_full((hidden_dim, 1), value) for value in stay]
+    column = functional.pad(torch.cat(blocks), (0, _ALIGNED - 1))  # [blocks * hidden_dim, _ALIGNED]
+    # Four for each direction, those of the input first.
+    weights = [w if i % 4 else torch.cat((w, column), dim=1) for i, w in enumerate(weights)]
+    states, *last = kernel(x, _one_or_list(state), weights, *options, True)
+    # An LSTM's c stays, but not its output, of which the last one is needed.
+    end = (mask.sum(1) - 1)[:, None, None].expand(-1, 1, hidden_dim)
+    h = states[..., :hidden_dim].gather(1, end)[:, 0]
+    return states, [torch.stack((h, *last[0][1:].unbind(0))), *last[1:]]
 
 
 def _one_or_list(state: list[Tensor]) -> Tensor | list[Tensor]:

@@ -24,7 +24,7 @@ class Ema(WeightAveraging):
     """
 
     def __init__(self, *, decay: Annotated[float, Range(0, 1, open_low=True, open_high=True)] = 0.999) -> None:
-        super().__init__(use_buffers=False, avg_fn=self._average)
+        super().__init__(use_buffers=False, multi_avg_fn=self._average)
         self.decay = decay
         self.swapped = False
 
@@ -42,6 +42,8 @@ class Ema(WeightAveraging):
         """Moves the average to the model's device."""
         assert self._average_model is not None
         self._average_model.to(pl_module.device)
+        # PyTorch compares the number of steps with 0 for each step, and a GPU would have to be waited for.
+        self._average_model.n_averaged = self._average_model.n_averaged.cpu()
 
     def on_validation_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Puts the average into the model."""
@@ -66,6 +68,8 @@ class Ema(WeightAveraging):
             self._swap_models(pl_module)
             self.swapped = to_average
 
-    def _average(self, average: Tensor, weight: Tensor, steps: Tensor | int) -> Tensor:
-        decay = min(self.decay, (1 + int(steps)) / (10 + int(steps)))
-        return torch.lerp(weight, average, decay)
+    def _average(self, averages: tuple[Tensor, ...] | list[Tensor], weights: Any, _: Tensor | int) -> None:
+        assert self._average_model is not None
+        steps = int(self._average_model.n_averaged)
+        decay = min(self.decay, (1 + steps) / (10 + steps))
+        torch._foreach_copy_(averages, torch._foreach_lerp(weights, averages, decay))

@@ -10,7 +10,6 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.data.dataset import Batch
-from softsearch.text.vocabulary import PAD
 
 
 class Throughput(Callback):
@@ -59,9 +58,8 @@ class Throughput(Callback):
         self.counts["elapsed"] += now - self.last
         self.mark = self.last = now
         self.counts["steps"] += 1
-        targets = batch.tgt_tokens[:, 1:]
-        self.counts["tokens"] += int((targets != PAD).sum())
-        self.counts["padded"] += targets.numel()
+        self.counts["tokens"] += len(batch.target_places())
+        self.counts["padded"] += batch.tgt_tokens[:, 1:].numel()
         if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
             self._log(trainer, pl_module)
 

@@ -82,7 +82,7 @@ def free_memory() -> None:
 
 def stand_in(batch: Batch) -> Batch:
     """A small batch that reaches all parameters: the beginning of one sentence pair."""
-    src, tgt, features = batch
+    src, tgt, features, _ = batch
     return Batch(src[:1, :_SHORT], tgt[:1, :_SHORT], None if features is None else features[:1, :_SHORT])
 
 

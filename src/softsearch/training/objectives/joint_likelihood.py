@@ -9,6 +9,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.ranges import NotNegative
 from softsearch.text.vocabulary import PAD
+from softsearch.training.objectives.teacher_forcing import loss_of_targets
 
 
 def joint_likelihood(
@@ -31,9 +32,7 @@ def joint_likelihood(
         )
     state = model.encode(batch.src_tokens)
     features = model.decoder.features(batch.tgt_tokens[:, :-1], state)
-    source, target = (
-        loss(x[words != PAD], words[words != PAD], model.decoder.output_projection)
-        for x, words in ((state.memory.states[:, :-1], batch.src_tokens[:, 1:]), (features, batch.tgt_tokens[:, 1:]))
-    )
-    tokens = (batch.tgt_tokens[:, 1:] != PAD).sum()
+    x, words = state.memory.states[:, :-1], batch.src_tokens[:, 1:]
+    source = loss(x[words != PAD], words[words != PAD], model.decoder.output_projection)
+    target, tokens = loss_of_targets(model, loss, batch, features)
     return Loss(target.smoothed + source_weight * source.smoothed, target.nll), tokens

@@ -9,7 +9,6 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.models.output_layers import OutputLayer, rows_at_a_time, wide
 from softsearch.ranges import NotNegative
-from softsearch.text.vocabulary import PAD
 
 
 def r_drop(
@@ -26,13 +25,14 @@ def r_drop(
     src_tokens, read = (tokens.repeat(2, 1) for tokens in (batch.src_tokens, batch.tgt_tokens[:, :-1]))
     src_features = None if batch.src_features is None else batch.src_features.repeat(2, 1, 1)
     features = model.features(src_tokens, read, src_features)  # [2 * batch, tgt_len, features]
-    real = batch.tgt_tokens[:, 1:] != PAD
-    targets = batch.tgt_tokens[:, 1:][real]
-    first, second = (half[real] for half in features.chunk(2))  # [tokens, features] each
+    places = batch.target_places()
+    targets = batch.tgt_tokens[:, 1:].flatten()[places]
+    first, second = (half.flatten(0, 1)[places] for half in features.chunk(2))  # [tokens, features] each
     output = model.decoder.output_projection
     both = loss(torch.cat((first, second)), targets.repeat(2), output)
     divergence = symmetric_divergence(first, second, output)
-    return Loss((both.smoothed + alpha / 2 * divergence) / 2, both.nll / 2), real.sum()
+    summed = Loss((both.smoothed + alpha / 2 * divergence) / 2, both.nll / 2)
+    return summed, places.new_full((), len(places))
 
 
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:

@@ -11,8 +11,7 @@ from softsearch.data.dataset import Batch
 from softsearch.models.interface import Decoder, DecoderState, Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
 from softsearch.ranges import NotNegative, Positive, Range, Rate
-from softsearch.text.vocabulary import PAD
-from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.objectives.teacher_forcing import loss_of_targets, teacher_forcing
 
 Prediction = Literal["sample", "argmax"]
 
@@ -58,10 +57,7 @@ def scheduled_sampling(
         return teacher_forcing(model, loss, batch, step)
     state = model.encode(batch.src_tokens, batch.src_features)
     read = _words_to_read(model.decoder, state, batch.tgt_tokens[:, :-1], epsilon, prediction)
-    features = model.decoder.features(read, state)
-    targets = batch.tgt_tokens[:, 1:]
-    real = targets != PAD
-    return loss(features[real], targets[real], model.decoder.output_projection), real.sum()
+    return loss_of_targets(model, loss, batch, model.decoder.features(read, state))
 
 
 @torch.no_grad()

@@ -7,7 +7,6 @@ from torch import Tensor
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss
-from softsearch.text.vocabulary import PAD
 
 # A model in training mode, the loss of a target token, a batch, and the number of optimizer steps taken before -> the
 # loss summed over the target tokens, and their number. Random numbers come from PyTorch's generator, seeded every step.
@@ -17,7 +16,13 @@ TrainingMethod = Callable[[Seq2Seq, CrossEntropy, Batch, int], tuple[Loss, Tenso
 def teacher_forcing(model: Seq2Seq, loss: CrossEntropy, batch: Batch, step: int = 0) -> tuple[Loss, Tensor]:
     """A :data:`TrainingMethod`: the decoder reads the reference at every step (Williams & Zipser 1989)."""
     del step
-    read, targets = batch.tgt_tokens[:, :-1], batch.tgt_tokens[:, 1:]
-    features = model.features(batch.src_tokens, read, batch.src_features)
-    real = targets != PAD
-    return loss(features[real], targets[real], model.decoder.output_projection), real.sum()
+    features = model.features(batch.src_tokens, batch.tgt_tokens[:, :-1], batch.src_features)
+    return loss_of_targets(model, loss, batch, features)
+
+
+def loss_of_targets(model: Seq2Seq, loss: CrossEntropy, batch: Batch, features: Tensor) -> tuple[Loss, Tensor]:
+    """The loss of the real target tokens, from features ``[batch, tgt_len, features]``, and their number."""
+    places = batch.target_places()
+    targets = batch.tgt_tokens[:, 1:].flatten()[places]
+    summed = loss(features.flatten(0, 1)[places], targets, model.decoder.output_projection)
+    return summed, places.new_full((), len(places))
