@@ -37,6 +37,7 @@ class TranslationModule(lightning.LightningModule):
         optimizer: called with the parameters.
         scheduler: called with the optimizer; its schedule advances after every optimizer step.
         method: computes the training loss; validation is teacher forcing.
+        compiles: whether ``torch.compile`` compiles :meth:`Seq2Seq.features` while training.
     """
 
     def __init__(
@@ -47,15 +48,25 @@ class TranslationModule(lightning.LightningModule):
         optimizer: Optimize,
         scheduler: Callable[[Optimizer], LRScheduler],
         method: TrainingMethod = teacher_forcing,
+        compiles: bool = False,
     ) -> None:
         super().__init__()
         self.model, self.loss = model, loss
-        self.optimizer, self.scheduler, self.method = optimizer, scheduler, method
+        self.optimizer, self.scheduler, self.method, self.compiles = optimizer, scheduler, method, compiles
         self.val_nll = MeanMetric()
         self.step_started = 0.0  # seconds, when the last forward pass began
         self.last_loss = torch.zeros(())  # of the last training step; NaN where memory ran out
         self.guard = StepGuard()
         self.options: list[dict[str, Any]] = []  # of the optimizer's groups, as this run's config has them
+
+    def on_fit_start(self) -> None:
+        """Compiles the model's method in place, so that its weights keep their names; all lengths share one graph."""
+        if self.compiles:
+            self.model.features = torch.compile(self.model.features, dynamic=True)  # type: ignore[method-assign]
+
+    def on_fit_end(self) -> None:
+        """Leaves the model as it was, because a copy of it would compute with its weights."""
+        vars(self.model).pop("features", None)
 
     def training_step(self, batch: Batch, _: int) -> Tensor:
         """The mean loss of a target token or a sentence (``loss.per``) over the batches of all processes."""

@@ -34,9 +34,16 @@ BATCHES = [
 SGD_01 = partial(SGD, lr=0.1)
 
 
-def make_module(per: Per = "token", optimizer: Callable[..., Optimizer] = SGD_01) -> TranslationModule:
+def make_module(
+    per: Per = "token",
+    optimizer: Callable[..., Optimizer] = SGD_01,
+    model: str = "rnnsearch",
+    *,
+    compiles: bool = False,
+) -> TranslationModule:
     return TranslationModule(
-        model=small_model("rnnsearch").float().train(),
+        compiles=compiles,
+        model=small_model(model).float().train(),
         loss=CrossEntropy(smoothing=0.1, per=per),
         optimizer=optimizer,
         scheduler=partial(constant, warmup_steps=1),
@@ -215,3 +222,28 @@ def test_a_scaler_of_gradients_finds_its_scale_and_a_spoiled_loss_is_still_skipp
     after = list(module.model.parameters())
     assert all(bool(parameter.isfinite().all()) for parameter in after)
     assert not all(map(torch.equal, before, after))
+
+
+def test_a_compiled_model_trains_as_it_does_and_stays_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[torch.fx.GraphModule] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+        compiled.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=backend))  # no compiler of C++ is needed
+    sentences = [[*range(4, 4 + length), EOS] for length in range(3, 9)]
+    batches = [Batch(torch.tensor([ids] * 2), torch.tensor([[BOS, *ids]] * 2)) for ids in sentences]
+    weights = []
+    for compiles in (False, True):
+        torch._dynamo.reset()
+        module = make_module(compiles=compiles, model="transformer_tiny")
+        names = [*module.state_dict()]
+        make_trainer(max_steps=6, num_sanity_val_steps=0).fit(module, loader(batches), loader(BATCHES[:1]))
+        assert [*module.state_dict()] == names
+        assert "features" not in vars(module.model)
+        assert bool(compiled) == compiles
+        weights.append(module.state_dict())
+    assert len(compiled) <= 3  # for training, whatever the length, and for validation
+    for name, weight in weights[0].items():
+        torch.testing.assert_close(weights[1][name], weight)

@@ -45,6 +45,7 @@ class Train:
     logger: Parts
     name: str
     seed: Seed
+    compile: bool
     resume: Literal["auto"] | Path | None
     init: Path | None
     vectors: Vectors

@@ -76,13 +76,17 @@ def train(config: DictConfig) -> None:
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
+    if trainer.strategy.root_device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32, for products in float32
 
     data = build_data(options)
     data.prepare_data()
     data.check(trainer.world_size)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
-    module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
+    module = TranslationModule(
+        model=model, compiles=options.compile, **with_utility(training, data.source, tokenizers[1])
+    )
     search = check_attention(build_search(options.search, tokenizers), model)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
