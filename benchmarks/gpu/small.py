@@ -1,0 +1,47 @@
+"""Small models of configs/model, as the contract tests have them, and a batch of mixed lengths."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # for the tests
+
+from softsearch.data.dataset import Batch, find_real, pad  # noqa: E402
+from softsearch.models.interface import CountedDecoder, Seq2Seq  # noqa: E402
+from tests.contract.models import SRC_VOCAB, every_model, small_model  # noqa: E402
+
+Case = tuple[str, ...]  # the name of a model and overrides
+
+
+def cases(names: Sequence[str] = ()) -> dict[str, Case]:
+    """All models that are trained, with their variants, or those of these names."""
+    known = {str(case.id): case.values[0] for case in every_model()}
+    if unknown := set(names) - known.keys():
+        raise SystemExit(f"--models has {', '.join(sorted(unknown))}; expected some of {', '.join(known)}")
+    return {name: case for name, case in known.items() if (name in names if names else case[0] != "ngram")}
+
+
+def model_of(case: Case) -> Seq2Seq:
+    """A model with random weights, in float64, without dropout, ready to train."""
+    model = small_model(*case).train()
+    assert not isinstance(model.decoder, CountedDecoder)
+    return model
+
+
+def batch_of(sentences: int, longest: int, *, vocab: int = SRC_VOCAB, seed: int = 0) -> Batch:
+    """Random pairs of 1 to ``longest`` tokens, EOS included; one is the longest."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, longest, (2, sentences))
+    lengths[:, 0] = longest - 1
+    src, tgt = ([rng.integers(4, vocab, length) for length in side] for side in lengths)
+    tgt_tokens = pad(tgt, bos=True)
+    return Batch(pad(src), tgt_tokens, None, find_real(tgt_tokens[:, 1:]))
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """A copy of the batch there."""
+    return Batch(*(None if part is None else part.to(device) for part in batch))

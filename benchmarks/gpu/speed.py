@@ -1,0 +1,153 @@
+"""Training speed on a GPU: target tokens/s and model FLOP utilisation, beside Hugging Face's MarianMT of the same size.
+
+A step is forward, backward, clipping and fused Adam in bfloat16, of one batch without padding, on weights in float32.
+FLOPs are those of all products in a step, counted by PyTorch. MarianMT needs ``pip install transformers``.
+Exits with 2 without a GPU. ``--device cpu --tiny`` only tries the program out.
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from small import ROOT, to_device
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from softsearch.app.config.validation import build
+from softsearch.data.dataset import Batch, find_real
+from softsearch.models.loss import CrossEntropy
+from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.objectives.teacher_forcing import teacher_forcing
+from softsearch.training.optimizer.lazy_adam import clip_by_norm
+
+PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12}  # FLOP/s in bfloat16, dense, as sold
+MODELS = {"transformer_base": True, "transformer_big": True, "rnnsearch_paper": False}  # whether MarianMT has its like
+VOCAB, SENTENCES, LENGTH, ROUNDS, STEPS = 32_000, 512, 32, 5, 10
+TINY = (100, 2, 5, 1, 1)
+
+Step = Callable[[], Tensor]  # returns the loss of a token
+
+
+def ours(name: str, batch: Batch, vocab: int, device: torch.device, *, compiled: bool) -> tuple[nn.Module, Step]:
+    """A model of configs/model, and its loss."""
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        node = compose("train", [f"model={name}"]).model
+    model = build(node, src_vocab_size=vocab, tgt_vocab_size=vocab).to(device).train()
+    if compiled:
+        model.features = torch.compile(model.features, dynamic=True)
+    loss = CrossEntropy()
+
+    def step() -> Tensor:
+        summed, tokens = teacher_forcing(model, loss, batch)
+        return summed.smoothed / tokens
+
+    return model, step
+
+
+def marian(name: str, batch: Batch, vocab: int, device: torch.device) -> tuple[nn.Module, Step] | None:
+    """MarianMT in the size of one of our Transformers, and its loss; None without the transformers library."""
+    try:
+        from transformers import MarianConfig, MarianMTModel
+    except ImportError:
+        return None
+    width, heads, dropout = (1024, 16, 0.3) if name == "transformer_big" else (512, 8, 0.1)
+    sides = {
+        f"{side}_{key}": value
+        for side in ("encoder", "decoder")
+        for key, value in (("layers", 6), ("attention_heads", heads), ("ffn_dim", 4 * width))
+    }
+    config: Any = MarianConfig(
+        vocab_size=vocab, d_model=width, dropout=dropout, attention_dropout=0.0, activation_function="relu",
+        pad_token_id=PAD, eos_token_id=EOS, decoder_start_token_id=BOS, use_cache=False, **sides,
+    )  # fmt: skip
+    model = MarianMTModel(config).to(device).train()
+    read, targets = batch.tgt_tokens[:, :-1].contiguous(), batch.tgt_tokens[:, 1:].contiguous()
+    mask = batch.src_tokens != PAD
+
+    def step() -> Tensor:
+        loss: Tensor = model(
+            input_ids=batch.src_tokens, attention_mask=mask, decoder_input_ids=read, labels=targets
+        ).loss
+        return loss
+
+    return model, step
+
+
+def measure(model: nn.Module, loss: Step, device: torch.device, rounds: int, steps: int) -> tuple[float, float]:
+    """Seconds of a step, the median over rounds, and its FLOPs."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+
+    def step() -> None:
+        with torch.autocast(device.type, torch.bfloat16):
+            value = loss()
+        value.backward()
+        clip_by_norm(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def wait() -> float:
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        return perf_counter()
+
+    for _ in range(3 if device.type == "cuda" else 1):  # compiles, and finds the fastest algorithms
+        step()
+    with FlopCounterMode(display=False) as counter:
+        step()
+    seconds = []
+    for _ in range(rounds):
+        start = wait()
+        for _ in range(steps):
+            step()
+        seconds.append((wait() - start) / steps)
+    return statistics.median(seconds), counter.get_total_flops()
+
+
+def systems(
+    names: list[str], batch: Batch, vocab: int, device: torch.device
+) -> Iterator[tuple[str, tuple[nn.Module, Step] | None]]:
+    """The systems, one at a time in memory."""
+    for name in names:
+        yield name, ours(name, batch, vocab, device, compiled=False)
+        if MODELS[name]:
+            if device.type == "cuda":
+                yield f"{name}, compiled", ours(name, batch, vocab, device, compiled=True)
+            yield f"{name}: MarianMT", marian(name, batch, vocab, device)
+
+
+def main() -> None:
+    """Prints the table as it grows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--tiny", action="store_true", help="a batch of a few tokens")
+    parser.add_argument("--peak", type=float, help="FLOP/s of the device, for one whose name is not known here")
+    options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        print("there is no GPU that PyTorch can use", file=sys.stderr)
+        sys.exit(2)
+    device = torch.device(options.device)
+    vocab, sentences, length, rounds, steps = TINY if options.tiny else (VOCAB, SENTENCES, LENGTH, ROUNDS, STEPS)
+    torch.manual_seed(0)
+    src, tgt = (torch.randint(EOS + 5, vocab, (sentences, length + extra)) for extra in (0, 1))
+    batch = to_device(Batch(src, tgt, None, find_real(tgt[:, 1:])), device)
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+    peak = options.peak or next((flops for known, flops in PEAKS.items() if known in name), float("nan"))
+    print("| system | target tokens/s | FLOPs of a step | utilisation |\n|---|---|---|---|")
+    for system, made in systems(options.models, batch, vocab, device):
+        if made is None:
+            print(f"| {system} | not measured: pip install transformers | | |", flush=True)
+            continue
+        seconds, flops = measure(*made, device, rounds, steps)
+        rate, share = sentences * length / seconds, flops / seconds / peak
+        print(f"| {system} | {rate:,.0f} | {flops:.3g} | {share:.1%} |", flush=True)
+    print(f"\n{name}, torch {torch.__version__}, {sentences} pairs of {length} tokens, {vocab} pieces")
+
+
+if __name__ == "__main__":
+    main()
