@@ -76,17 +76,13 @@ def train(config: DictConfig) -> None:
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
-    if trainer.strategy.root_device.type == "cuda":
-        torch.set_float32_matmul_precision("high")  # TF32, for products in float32
 
     data = build_data(options)
     data.prepare_data()
     data.check(trainer.world_size)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
-    module = TranslationModule(
-        model=model, compiles=options.compile, **with_utility(training, data.source, tokenizers[1])
-    )
+    module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
     search = check_attention(build_search(options.search, tokenizers), model)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
@@ -129,7 +125,7 @@ def _quieten_lightning() -> None:
 
 
 def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
-    """The loss, method, optimizer and schedule that the TranslationModule takes beside its model, which they fit.
+    """The arguments of the TranslationModule beside its model, which they fit.
 
     ``model`` is that of :func:`describe_model`.
 
@@ -141,7 +137,7 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     if isinstance(training["loss"], SampledSoftmax):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
-    return training
+    return training | {"compiles": options.compile}
 
 
 def describe_model(options: Train) -> Seq2Seq:
@@ -210,6 +206,8 @@ def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Train
             f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
             "whole sweep; use src/sweep.py, whose trials are commands of their own, or sweep with trainer.devices=1"
         )
+    if trainer.strategy.root_device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32, for products in float32
     return trainer
 
 
