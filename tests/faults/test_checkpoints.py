@@ -90,7 +90,7 @@ def test_16_training_from_what_is_left_ends_with_the_same_bits(tmp_path: Path, d
         assert_same_bits(folder / name, tmp_path / "whole" / "checkpoints" / name)
 
 
-SHORT = (*SMALL, "search=greedy")
+SHORT = (*SMALL, "search=greedy", "scheduler.warmup_steps=200")  # whatever the number of steps
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from tests.integration.commands import ROOT, SERVER
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write
 ALSO_TESTED = ("python examples/", "softsearch serve ", "serve run ")
-NOT_OURS = ("make ", "source ", "pip ", "srun ", "npm ", "python -m ", "curl ", "docker ", "#", *ALSO_TESTED)
+OTHERS = ("make ", "source ", "pip ", "srun ", "npm ", "python -m ", "python benchmarks/", "curl ", "docker ", "#")
+NOT_OURS = (*OTHERS, *ALSO_TESTED)
 SHELL = ("split ", "cat ")
 ASSETS = ROOT / "src" / "softsearch" / "runtime" / "web" / "assets"
 
@@ -36,6 +37,7 @@ PLACEHOLDERS = {
     "trials=30": "",
     "last=5": "last=1",
     "average=5": "average=1",
+    "compile=true": "",  # needs a compiler of C++
 }
 SMALL_DATA = ("data.train_size=60", "data.val_size=8", "data.test_size=8")
 
