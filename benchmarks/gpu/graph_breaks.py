@@ -1,4 +1,4 @@
-"""Prints the table of docs/gpu.md: what torch.compile makes of each model's features; runs on a CPU."""
+"""Lists what torch.compile makes of each model's features; runs on a CPU."""
 
 import argparse
 import collections

@@ -27,9 +27,7 @@ class Batch(NamedTuple):
 
     src_tokens: Tensor  # [batch, src_len] int64, EOS at the end
     tgt_tokens: Tensor  # [batch, tgt_len + 1] int64, BOS at the start, EOS at the end
-    src_features: Tensor | None = (
-        None  # [batch, src_len, dim] float32, 0 where there is no vector, of data that has any
-    )
+    src_features: Tensor | None = None  # [batch, src_len, dim] float32, 0 where there is no vector, if the data has any
     places: Tensor | None = None  # see target_places
 
     def target_places(self) -> Tensor:

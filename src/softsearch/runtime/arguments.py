@@ -45,7 +45,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         "--input": (_FILE, "read this file (default: standard input)"),
         "--features": (
             _FILE,
-            "feature vectors in this .npy file, for a model that reads them, beside the lines of --input",
+            "read the feature vectors in this .npy file, instead of text or beside that of --input",
         ),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--resume": (

@@ -42,7 +42,7 @@ class Ema(WeightAveraging):
         """Moves the average to the model's device."""
         assert self._average_model is not None
         self._average_model.to(pl_module.device)
-        # PyTorch compares the number of steps with 0 for each step, and a GPU would have to be waited for.
+        # PyTorch compares the number of steps with 0 in each step, and a GPU would have to be waited for.
         self._average_model.n_averaged = self._average_model.n_averaged.cpu()
 
     def on_validation_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:

@@ -9,7 +9,27 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 
-class LazyAdam(torch.optim.Adam):
+class PartlyAdam(torch.optim.Adam):
+    """Adam, after subclasses have moved some of the parameters themselves and cleared their gradients."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Takes one step."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            self.move(group)
+        super().step()  # passes over what has no gradient
+        return loss
+
+    def move(self, group: dict[str, Any]) -> None:
+        """Moves those parameters of a group that are not Adam's, and clears their gradients."""
+        raise NotImplementedError
+
+
+class LazyAdam(PartlyAdam):
     """Adam (Kingma & Ba 2015, arXiv:1412.6980) that updates only the rows with a gradient, moments included.
 
     Parameters with a dense gradient get Adam's own step. Sparse gradients are handled as in ``torch.optim.SparseAdam``,
@@ -26,20 +46,12 @@ class LazyAdam(torch.optim.Adam):
     ) -> None:
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Takes one step and clears sparse gradients."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None and parameter.grad.is_sparse:
-                    self._step_rows(parameter, group)
-                    parameter.grad = None  # Adam passes over what has none
-        super().step()
-        return loss
+    def move(self, group: dict[str, Any]) -> None:
+        """See :class:`PartlyAdam`: the parameters with a sparse gradient."""
+        for parameter in group["params"]:
+            if parameter.grad is not None and parameter.grad.is_sparse:
+                self._step_rows(parameter, group)
+                parameter.grad = None
 
     def _step_rows(self, parameter: Tensor, group: dict[str, Any]) -> None:
         """Algorithm 1 of the paper for the rows of the gradient; bias correction counts all steps."""

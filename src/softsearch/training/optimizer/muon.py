@@ -1,7 +1,7 @@
 """Muon for the matrices of hidden layers, Adam for all other parameters."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,12 +12,13 @@ from softsearch.models.cells import Cell
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of
 from softsearch.ranges import Positive, Rate, Size
+from softsearch.training.optimizer.lazy_adam import PartlyAdam
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic polynomial, as its authors chose them
 
 
-class Muon(torch.optim.Adam):
-    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon) where matrices are marked, else Adam.
+class Muon(PartlyAdam):
+    """Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon) for groups with ``blocks``, else Adam.
 
     M_t = momentum M_{t-1} + (1 - momentum) G_t; W_t = W_{t-1} - lr sqrt(max(1, rows / columns)) NS(G_t + momentum
     (M_t - G_t)), which is Nesterov's momentum. NS sets all singular values to about 1, by ``newton_schulz_steps`` of
@@ -49,21 +50,10 @@ class Muon(torch.optim.Adam):
             if "blocks" in group:
                 group["lr"] = matrix_lr
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Takes one step and clears the gradients of the matrices."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            if "blocks" in group:
-                self._step_matrices(group)
-        super().step()
-        return loss
-
-    def _step_matrices(self, group: dict[str, Any]) -> None:
-        moving = [(p, blocks) for p, blocks in zip(group["params"], group["blocks"], strict=True) if p.grad is not None]
+    def move(self, group: dict[str, Any]) -> None:
+        """See :class:`PartlyAdam`: the matrices of a group that has ``blocks``."""
+        pairs = zip(group["params"], group["blocks"], strict=True) if "blocks" in group else ()
+        moving = [(parameter, blocks) for parameter, blocks in pairs if parameter.grad is not None]
         if not moving:
             return
         parameters = [parameter for parameter, _ in moving]
@@ -72,7 +62,7 @@ class Muon(torch.optim.Adam):
             if not self.state[parameter]:
                 self.state[parameter]["momentum"] = torch.zeros_like(parameter)
                 self.state[parameter]["step"] = torch.zeros(())  # Adam wants one when it loads a state
-            parameter.grad = None  # Adam passes over what has none
+            parameter.grad = None
         means = [self.state[parameter]["momentum"] for parameter in parameters]
         torch._foreach_lerp_(means, gradients, 1 - self.momentum)
         updates = torch._foreach_lerp(gradients, means, self.momentum)
@@ -80,8 +70,8 @@ class Muon(torch.optim.Adam):
         for (parameter, (dim, count)), update in zip(moving, updates, strict=True):
             for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
                 alike[matrix.shape].append((matrix, change))
-        for (rows, columns), pairs in alike.items():
-            matrices, changes = map(list, zip(*pairs, strict=True))
+        for (rows, columns), found in alike.items():
+            matrices, changes = map(list, zip(*found, strict=True))
             stack = torch.stack(changes)
             orthogonal = orthogonalize(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
             moves = orthogonal.to(stack.dtype).unbind()
