@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 DEVICE = torch.device("meta")
 _aten = torch.ops.aten
 _MOVES = {_aten.to, _aten._to_copy, _aten.copy_}  # between devices
-_READ_THE_CPU = {_aten.index, _aten.index_put_, _aten._index_put_impl_, _aten._pack_padded_sequence}  # as CUDA's do
+_READ_THE_CPU = {_aten.index, _aten.index_put_, _aten._index_put_impl_}  # as CUDA's do
 
 
 class There(Tensor):
@@ -78,8 +78,6 @@ def compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     found = func(*plain_args, **plain_kwargs)
     if asked is not None and not on_other:  # to the CPU
         return found
-    if func.overloadpacket is _aten._pack_padded_sequence:  # the sizes of the batches stay on the CPU
-        return There(found[0]), found[1]
     if torch.Tag.inplace_view in func.tags:  # the new shape is the wrapper's too
         with no_dispatch():
             func(*args, **kwargs)

@@ -1,12 +1,11 @@
 """A recurrent layer over time, in one direction or in both, over a padded batch."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, State, make_cell
 from softsearch.models.interface import FinalState
@@ -71,7 +70,7 @@ class Recurrence(nn.Module):
         cell = self.forward_cell
         before = isinstance(cell, GRUCell) and cell.reset == "before"
         has_kernel = type(cell) in _KERNELS and not before and cell.is_plain and not cell.drops_state
-        has_kernel = has_kernel and (mask is None or _can_pack(x) or type(cell) in _STAY)
+        has_kernel = has_kernel and (mask is None or type(cell) in _STAY)
         return self._kernel(x, mask, initial) if has_kernel else self._loop(x, mask, initial)
 
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
@@ -113,8 +112,6 @@ class Recurrence(nn.Module):
             options = (True, 1, 0.0, torch.is_grad_enabled(), len(cells) == 2)  # biases, layers, dropout, ...
             if mask is None:
                 states, *last = kernel(x, _one_or_list(state), weights, *options, True)
-            elif _can_pack(x):
-                states, last = _packed(kernel, x, mask, state, weights, options)
             else:
                 states, last = _padded(kernel, x, mask, state, weights, options, _STAY[type(cell)])
         return RecurrenceOutput(states, FinalState(*zip(*(s.unbind(0) for s in last), strict=True)))
@@ -123,25 +120,6 @@ class Recurrence(nn.Module):
 def _in_own_time(directions: list[Tensor]) -> list[Tensor]:
     """The tensors of each direction, those of the second one, if there is one, reversed in time (axis 0)."""
     return [directions[0], *(tensor.flip(0) for tensor in directions[1:])]
-
-
-def _packed(
-    kernel: Any, x: Tensor, mask: Tensor, state: list[Tensor], weights: list[Tensor], options: tuple[Any, ...]
-) -> tuple[Tensor, list[Tensor]]:
-    """Runs a kernel over the real tokens only."""
-    packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-    order, back = cast(Tensor, packed.sorted_indices), cast(Tensor, packed.unsorted_indices)
-    state = [s.index_select(1, order) for s in state]
-    data, *last = kernel(packed.data, packed.batch_sizes, _one_or_list(state), weights, *options)
-    states, _ = pad_packed_sequence(
-        PackedSequence(data, packed.batch_sizes, order, back), batch_first=True, total_length=x.shape[1]
-    )
-    return states, [s.index_select(1, back) for s in last]
-
-
-def _can_pack(x: Tensor) -> bool:
-    """Whether to pack sequences, for which their lengths must be on the CPU; not while being compiled."""
-    return x.device.type == "cpu" and not torch.compiler.is_dynamo_compiling()
 
 
 def _padded(
@@ -153,7 +131,7 @@ def _padded(
     options: tuple[Any, ...],
     stay: tuple[float, ...],
 ) -> tuple[Tensor, list[Tensor]]:
-    """Runs a kernel over all tokens, without waiting for lengths on a GPU.
+    """Runs a kernel over all tokens: faster than packed sequences, and nothing waits for lengths on a GPU.
 
     A further input is 1 at padding, where it closes and opens gates, which ``stay`` has the weights of.
     """

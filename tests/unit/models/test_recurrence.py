@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softsearch.models import recurrence
 from softsearch.models.cells import Cell, Reset
 from softsearch.models.recurrence import Recurrence
 
@@ -47,13 +46,6 @@ def mask() -> Tensor:
     return torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
 
 
-@pytest.fixture(params=["packed", "padded"])
-def packing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sequences as on a CPU and as on a GPU."""
-    monkeypatch.setattr(recurrence, "_can_pack", lambda _: request.param == "packed")
-
-
-@pytest.mark.usefixtures("packing")
 @pytest.mark.parametrize(("kind", "reset"), KINDS)
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_equals_the_cells(kind: Any, reset: Reset, bidirectional: bool, x: Tensor, mask: Tensor) -> None:
@@ -86,7 +78,6 @@ def test_starts_from_a_given_state(kind: Any, reset: Reset, x: Tensor) -> None:
         assert_last(found.final[0], sentence, last)
 
 
-@pytest.mark.usefixtures("packing")
 @pytest.mark.parametrize(("kind", "reset"), KINDS)
 def test_gradients_are_those_of_the_cells(kind: Any, reset: Reset, x: Tensor, mask: Tensor) -> None:
     layer = make(kind, reset, bidirectional=False)
