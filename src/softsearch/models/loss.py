@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a_time
+from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a_time, wide
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
@@ -97,7 +97,11 @@ class SampledSoftmax(CrossEntropy):
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
-    """Forms the gradient in the forward pass, chunk by chunk: d loss / d logits = softmax - q."""
+    """Forms the gradient in the forward pass, chunk by chunk: d loss / d logits = softmax - q.
+
+    The uniform part of q is one vector for all rows, and is added at the end. In training -log p is at most 87 in
+    float32 and bfloat16, where p is rounded to zero, and 708 in float64; gradients have no such limit.
+    """
 
     @staticmethod
     def forward(
@@ -107,34 +111,43 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else weight.dtype
         needs_grad = training and any(ctx.needs_input_grad[:3])
-        vocab = weight.shape[0]
-        w, b = weight.detach().to(dtype), bias.detach().to(dtype)
-        x = features.detach().to(dtype)
+        w, b, x = (tensor.detach().to(dtype) for tensor in (weight, bias, features))
+        tokens, vocab = x.shape[0], w.shape[0]
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
-        chunk = rows_at_a_time(vocab)
-        accumulator = torch.float64 if weight.dtype == torch.float64 else torch.float32
-        smoothed, nll = (x.new_zeros((), dtype=accumulator) for _ in range(2))
+        accumulator = wide(w)
+        nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
+        chunk = max(1, min(tokens, rows_at_a_time(vocab)))
+        # Allocated once: memory that is freed and asked for again may come from the system each time.
+        space = x.new_empty(2, chunk, vocab)
+        ones, row_begins = x.new_ones(1, chunk), torch.arange(0, chunk * vocab, vocab, device=x.device)
         with torch.autocast(device, enabled=False):
-            for begin in range(0, x.shape[0], chunk):
-                rows = slice(begin, begin + chunk)
-                logits = torch.addmm(b, x[rows], w.T).to(smoothed.dtype)
-                target = targets[rows, None]
-                log_normaliser = logits.logsumexp(-1)
-                chunk_nll = (log_normaliser - logits.gather(1, target)[:, 0]).sum()
-                nll += chunk_nll
-                smoothed += (1 - smoothing) * chunk_nll
-                smoothed += smoothing * (log_normaliser - logits.mean(-1)).sum()
-                if d_x is not None:
-                    d_logits = logits.sub_(log_normaliser[:, None]).exp_()
-                    d_logits -= smoothing / vocab
-                    d_logits.scatter_add_(1, target, torch.full_like(target, smoothing - 1, dtype=d_logits.dtype))
-                    d_bias += d_logits.sum(0)
-                    d_logits = d_logits.to(dtype)
-                    torch.mm(d_logits, w, out=d_x[rows])
-                    d_weight += d_logits.T @ x[rows]
+            for begin in range(0, tokens, chunk):
+                x_rows, target = x[begin : begin + chunk], targets[begin : begin + chunk]
+                logits, probs = space[:, : target.shape[0]].unbind(0)
+                torch.addmm(b, x_rows, w.T, out=logits)
+                target_logits = logits.gather(1, target[:, None])[:, 0].to(accumulator)
+                if d_x is None:
+                    chunk_nll = logits.to(accumulator).logsumexp(-1) - target_logits
+                else:
+                    torch.softmax(logits, -1, out=probs)
+                    places = row_begins[: target.shape[0]] + target
+                    flat = probs.view(-1)
+                    target_probs = flat[places].to(accumulator)
+                    chunk_nll = -target_probs.clamp(min=torch.finfo(accumulator).tiny).log()
+                    flat.index_add_(0, places, ones.new_full(places.shape, smoothing - 1))  # scatter_add_ is slow
+                    d_bias += torch.mm(ones[:, : target.shape[0]], probs)[0]
+                    torch.mm(probs, w, out=d_x[begin : begin + chunk])
+                    d_weight += probs.T @ x_rows
+                nll += chunk_nll.sum()
+                log_normalisers += (chunk_nll + target_logits).sum()
+            x_sum, w_mean = x.sum(0, dtype=accumulator), w.mean(0, dtype=accumulator)
+            logit_means = x_sum @ w_mean + tokens * b.mean(dtype=accumulator)  # summed over the rows
+            smoothed = (1 - smoothing) * nll + smoothing * (log_normalisers - logit_means)
         if d_x is not None:
-            ctx.save_for_backward(d_x.to(features.dtype), d_weight, d_bias)
+            d_weight -= (smoothing / vocab) * x_sum
+            d_bias -= smoothing * tokens / vocab
+            ctx.save_for_backward(d_x.to(features.dtype) - smoothing * w_mean.to(features.dtype), d_weight, d_bias)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 

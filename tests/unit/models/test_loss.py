@@ -1,5 +1,8 @@
 """The chunked cross-entropy against PyTorch's."""
 
+import math
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -120,11 +123,26 @@ def test_a_large_vocabulary_has_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyP
     output, (features, targets) = layer(), data(7)
     expected, chunks, addmm = reference(features, targets, output, 0.1), [], torch.addmm
 
-    def counted(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    def counted(bias: Tensor, x: Tensor, weight: Tensor, **options: Any) -> Any:
         chunks.append(len(x))
-        return addmm(bias, x, weight)
+        return addmm(bias, x, weight, **options)
 
     monkeypatch.setattr(output_layers, "LOGITS", 2 * VOCAB + 1)
     monkeypatch.setattr(torch, "addmm", counted)
     torch.testing.assert_close(CrossEntropy(smoothing=0.1)(features, targets, output).smoothed, expected)
     assert chunks == [2, 2, 2, 1]
+
+
+def test_an_impossible_target_has_an_exact_gradient_and_in_evaluation_an_exact_loss() -> None:
+    output = nn.Linear(1, 3)
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias.copy_(torch.tensor([0.0, -1000.0, 0.0]))
+    features, target = torch.ones(1, 1), torch.tensor([1])
+    with torch.no_grad():
+        assert CrossEntropy(smoothing=0)(features, target, output).nll.item() == pytest.approx(1000 + math.log(2))
+    loss = CrossEntropy(smoothing=0)(features, target, output)
+    loss.smoothed.backward()
+    assert loss.nll.item() == pytest.approx(-math.log(torch.finfo(torch.float32).tiny))
+    assert output.bias.grad is not None
+    torch.testing.assert_close(output.bias.grad, torch.tensor([0.5, -1.0, 0.5]))
