@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.dataset import ROOM, Batch, ParallelDataset, Resampler
+from softsearch.data.dataset import Batch, ParallelDataset, Resampler
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
@@ -175,14 +174,11 @@ class ParallelDataModule(LightningDataModule):
                 )
 
     def _train_batches(self, src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]) -> list[Indices]:
-        """Returns batches of the pairs within ``batching.max_length``, with room for longer segmentations."""
+        """Returns batches of the pairs within ``batching.max_length``, by their stored segmentations."""
         chosen = self._chosen(np.maximum(src_lengths, tgt_lengths))
-        batching = self.batching
-        if batching.max_length is not None:
-            log.info("left out %d pairs longer than %d tokens", len(src_lengths) - len(chosen), batching.max_length)
-        if self.tokenizer_trainer.sampling:
-            batching = replace(batching, tokens=max(1, int(batching.tokens / ROOM)))
-        return [chosen[batch] for batch in batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+        if (longest := self.batching.max_length) is not None:
+            log.info("left out %d pairs longer than %d tokens", len(src_lengths) - len(chosen), longest)
+        return [chosen[batch] for batch in self.batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
 
     def _chosen(self, longest: NDArray[np.int32]) -> Indices:
         """Returns the indices of the training pairs within ``batching.max_length``.

@@ -15,9 +15,9 @@ from softsearch.text.features import padded_features, read_features, with_featur
 from softsearch.text.subword_sampling import SubwordSampler
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
-# Batches are cut as if sentences grew by this factor. On Multi30k they grow by a fifth with BPE-dropout of 0.1 and by a
-# third with unigram and 0.2, and the longest of a batch nearly doubles, so that nearly all samples fit.
-ROOM = 2.0
+# A batch of sampled segmentations may exceed the budget by this factor. On Multi30k sentences grow by a fifth with
+# BPE-dropout of 0.1 and by a third with unigram and 0.2, and the longest of a batch nearly doubles: nearly all fit.
+ROOM = 2
 
 Ids = NDArray[np.integer]
 
@@ -110,8 +110,8 @@ class Resampler:
     """Subword regularisation: draws segmentations as a pure function of the seed and the draw, a pair at an epoch.
 
     The number of workers or processes and interruptions do not matter. Sampled segmentations are mostly longer than
-    those that the batches were cut by. A side whose sample would take its batch beyond the budget of ``tokens`` keeps
-    its stored segmentation in this epoch; ``ROOM`` makes that rare.
+    the stored ones, which batches are cut by within a budget of ``tokens``. A side whose sample would take its batch
+    beyond ``ROOM`` times that keeps its stored segmentation in this epoch.
     """
 
     def __init__(self, samplers: tuple[SubwordSampler, SubwordSampler], *, tokens: int, seed: int) -> None:
@@ -119,7 +119,7 @@ class Resampler:
 
     def __call__(self, draws: Sequence[int], pairs: Sequence[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
         """Returns the pairs of a batch in the segmentations of their draws."""
-        most = self.tokens // len(draws) - 1  # the rest is EOS
+        most = ROOM * self.tokens // len(draws) - 1  # the rest is EOS
         resampled = []
         for draw, pair in zip(draws, pairs, strict=True):
             rng = random.Random(f"{self.seed} {draw}")

@@ -210,13 +210,13 @@ def test_ranks_sample_what_one_process_samples(tmp_path: Path) -> None:
         assert found[0] == found[1]
 
 
-def test_sampled_batches_stay_within_the_budget(tmp_path: Path) -> None:
+def test_sampled_batches_stay_within_twice_the_budget(tmp_path: Path) -> None:
     budget = 60
     batches = [
         batch for number in range(4) for batch in epoch(make(tmp_path, tokenizer=SAMPLED, tokens=budget), number)
     ]
-    assert max(len(src) * len(src[0]) for src, _ in batches) <= budget
-    assert max(len(tgt) * (len(tgt[0]) - 1) for _, tgt in batches) <= budget
+    assert max(len(src) * len(src[0]) for src, _ in batches) <= 2 * budget
+    assert max(len(tgt) * (len(tgt[0]) - 1) for _, tgt in batches) <= 2 * budget
 
 
 def test_validation_is_not_sampled(tmp_path: Path) -> None:
@@ -228,6 +228,15 @@ def test_validation_is_not_sampled(tmp_path: Path) -> None:
 def test_sampling_does_not_change_what_is_prepared(tmp_path: Path) -> None:
     plain = TokenizerTrainer(kind="bpe", vocab_size=100)
     assert make(tmp_path, tokenizer=plain).prepared.folder == make(tmp_path, tokenizer=SAMPLED).prepared.folder
+
+
+def test_sampling_does_not_change_the_size_of_batches(tmp_path: Path) -> None:
+    plain = make(tmp_path, tokenizer=TokenizerTrainer(kind="bpe", vocab_size=100))
+    sizes = [
+        [len(batch.src_tokens) for batch in data.train_dataloader()]
+        for data in (plain, make(tmp_path, tokenizer=SAMPLED))
+    ]
+    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.parametrize(("train", "val", "name"), [(2, 8, "2 training"), (60, 2, "2 validation")])
