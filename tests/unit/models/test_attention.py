@@ -114,6 +114,20 @@ def test_attention_by_location_moves_on_whatever_it_sees(mask: Tensor) -> None:
     torch.testing.assert_close(alignments[1, :3], torch.full((3,), 1 / 3, dtype=torch.float64))  # nothing was left
 
 
+@pytest.mark.parametrize("length", [1, 15, 16])
+def test_masked_softmax_of_short_and_long_rows(length: int) -> None:
+    generator = torch.Generator().manual_seed(length)
+    energies = torch.randn(2, 3, length, dtype=torch.float64, generator=generator, requires_grad=True)
+    mask = torch.rand(2, 1, length, generator=generator) < 0.5
+    mask[..., 0] = True
+    weights = torch.randn(2, 3, length, dtype=torch.float64, generator=generator)
+    expected = energies.masked_fill(~mask, -math.inf).softmax(-1)
+    found = masked_softmax(energies, mask)
+    torch.testing.assert_close(found, expected)
+    (wanted,) = torch.autograd.grad((expected * weights).sum(), energies)
+    torch.testing.assert_close(torch.autograd.grad((found * weights).sum(), energies)[0], wanted)
+
+
 def test_masked_softmax_survives_huge_energies() -> None:
     energies = torch.tensor([[3e38, 3e38, -3e38]], dtype=torch.float32)
     mask = torch.tensor([[True, True, False]])
