@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from softsearch.app.config.command import register_resolvers
 from tests.torchlib import read_torchlib_once
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # The same examples in every run: what fails is what was changed. No deadlines: a busy machine is no bug.
 settings.register_profile("softsearch", deadline=None, derandomize=True)
 settings.load_profile("softsearch")
+
+register_resolvers()  # as each command does; configs are composed by tests of every folder
 
 
 def pytest_collection_finish() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
 from tests.integration.commands import SMALL
@@ -19,7 +19,6 @@ CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 
 def run_again(folder: Path, *options: str) -> None:
     """Trains in ``folder / "run"``, from its last checkpoint if there is one."""
-    register_resolvers()
     places = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose("train", [*SMALL, *CONSTANT, "resume=auto", *places, *options])

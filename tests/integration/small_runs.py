@@ -8,7 +8,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
@@ -44,7 +44,6 @@ SIZES = {
 
 def configure(command: str, *options: str) -> DictConfig:
     """The config of a command."""
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose(command, list(options))
 

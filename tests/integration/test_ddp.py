@@ -12,7 +12,6 @@ import torch
 from omegaconf import OmegaConf
 
 from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.validation import build
 from softsearch.data.sampler import BucketBatchSampler
 from softsearch.text.vocabulary import PAD
@@ -77,7 +76,6 @@ def test_two_processes_have_the_loss_curve_of_one_with_twice_the_batch(tmp_path:
     _, rows = train_in_two(tmp_path, *options)
     for name in ("best.ckpt", "last.ckpt"):  # of the validation at the end, which all processes agree on
         assert load_checkpoint(tmp_path / "run" / "checkpoints" / name)["global_step"] == STEPS
-    register_resolvers()
     expected = one_process(OmegaConf.load(tmp_path / "run" / "config.yaml"))
     assert [float(row["train/loss"]) for row in rows] == pytest.approx(expected, rel=1e-4)
 

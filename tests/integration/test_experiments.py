@@ -6,7 +6,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.average import average
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Average
 from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
@@ -46,7 +46,6 @@ SMALL = {
 
 
 def run(experiment: str, folder: Path, *options: str) -> None:
-    register_resolvers()
     folders = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose("train", [f"experiment={experiment}", *DATA, *folders, *options])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
@@ -45,7 +45,6 @@ def write_pairs(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path) -> None:
-    register_resolvers()
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     common = [f"cache_dir={tmp_path / 'cache'}"]
     options = ["experiment=demo", "model=rnnsearch", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.train.train import train
@@ -32,7 +32,6 @@ NEEDED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None:
-    register_resolvers()
     small = [option for option in SMALL if not option.startswith(REPLACED.get(choice, ()))]
     if choice == "search=rerank":
         small.append(f"search.models=[{trained / 'checkpoints' / 'best.ckpt'}]")
@@ -50,7 +49,6 @@ def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypa
     own = "from softsearch.models.interface import Seq2Seq\n\nclass Own(Seq2Seq):\n    pass\n"
     (tmp_path / "their_model.py").write_text(own)
     monkeypatch.syspath_prepend(tmp_path)
-    register_resolvers()
     options = ["model._target_=their_model.Own", "trainer.max_steps=2", "trainer.val_check_interval=2"]
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):

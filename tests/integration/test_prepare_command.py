@@ -6,7 +6,7 @@ from pathlib import Path
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.build import build_data
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from tests.integration.commands import SMALL, run
 from tests.unit.data.pairs import write_pair
 
@@ -19,7 +19,6 @@ def test_training_finds_what_was_prepared(tmp_path: Path) -> None:
     assert str(folder) in done.stdout
     assert "300" in done.stdout
     stamps = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         data = build_data(compose("train", [*SMALL, f"cache_dir={cache}", "name=test", f"run_dir={tmp_path}"]))
     data.prepare_data()

@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from softsearch.app.config.build import build_model
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Dictionary, Export, Score, Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.dictionary import dictionary
@@ -70,7 +70,6 @@ def make_home(folder: Path) -> Home:
 
 def composed(name: str, *options: str) -> DictConfig:
     """The config of a command."""
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         return compose(name, list(options))
 

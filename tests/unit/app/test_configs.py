@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.validation import check, plain
 from softsearch.app.train.train import GIVEN
 
@@ -26,7 +26,6 @@ CHOICES = [
 
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
-    register_resolvers()
     overrides = [choice, *NEEDED.get(choice, ()), f"run_dir={tmp_path}", "name=test"]
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose("train", overrides)
@@ -35,7 +34,6 @@ def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
 
 
 def test_a_warm_up_is_a_share_of_the_run() -> None:
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         steps = {
             (model, most): compose("train", [f"model={model}", f"trainer.max_steps={most}"]).scheduler.warmup_steps

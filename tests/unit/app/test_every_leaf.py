@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.systems.search import needs_tokenizers
@@ -42,7 +42,6 @@ CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / 
 
 
 def composed(command: str, *overrides: str) -> DictConfig:
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose(command, [*overrides])
     OmegaConf.set_struct(config, False)

@@ -103,11 +103,9 @@ def test_every_experiment_builds(experiment: str) -> None:
     """As ``train`` does it, with vocabularies of the full size or the model's, and no memory for the weights."""
     import torch
 
-    from softsearch.app.config.command import register_resolvers
     from softsearch.app.config.validation import build, check, plain
     from softsearch.app.train.train import GIVEN
 
-    register_resolvers()
     config = composed(experiment)
     for name, node in plain(config).items():
         check(node, name, given=GIVEN.get(name, ()))

@@ -19,7 +19,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.pruners import MedianPruner, ThresholdPruner
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.validation import build
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import Plan, open_study
@@ -36,7 +36,6 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def hydra() -> Iterator[None]:
     """What surrounds a command."""
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         yield
 
