@@ -10,6 +10,7 @@ from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
+_MULTIPLE = 32  # of rows, with some of padding: for each other number of rows the CPU compiles products of their own
 
 
 class Loss(NamedTuple):
@@ -111,24 +112,27 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         autocast = torch.is_autocast_enabled(device)
         dtype = torch.get_autocast_dtype(device) if autocast else weight.dtype
         needs_grad = training and any(ctx.needs_input_grad[:3])
+        tokens, vocab = features.shape[0], weight.shape[0]
+        rows = rows_at_a_time(vocab)
+        features = functional.pad(features, (0, 0, 0, -tokens % min(_MULTIPLE, rows)))
         w, b, x = (tensor.detach().to(dtype) for tensor in (weight, bias, features))
-        tokens, vocab = x.shape[0], w.shape[0]
         d_x = torch.empty_like(x) if needs_grad else None
         d_weight, d_bias = (torch.zeros_like(t) if needs_grad else t for t in (weight, bias))
         accumulator = wide(w)
         nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
-        chunk = max(1, min(tokens, rows_at_a_time(vocab)))
+        chunk = max(1, min(x.shape[0], rows))
         # Allocated once: memory that is freed and asked for again may come from the system each time.
         space = x.new_empty(2, chunk, vocab)
         ones, row_begins = x.new_ones(1, chunk), torch.arange(0, chunk * vocab, vocab, device=x.device)
         with torch.autocast(device, enabled=False):
             for begin in range(0, tokens, chunk):
                 x_rows, target = x[begin : begin + chunk], targets[begin : begin + chunk]
-                logits, probs = space[:, : target.shape[0]].unbind(0)
+                logits, probs = space[:, : x_rows.shape[0]].unbind(0)
                 torch.addmm(b, x_rows, w.T, out=logits)
-                target_logits = logits.gather(1, target[:, None])[:, 0].to(accumulator)
+                real = logits[: target.shape[0]]
+                target_logits = real.gather(1, target[:, None])[:, 0].to(accumulator)
                 if d_x is None:
-                    chunk_nll = logits.to(accumulator).logsumexp(-1) - target_logits
+                    chunk_nll = real.to(accumulator).logsumexp(-1) - target_logits
                 else:
                     torch.softmax(logits, -1, out=probs)
                     places = row_begins[: target.shape[0]] + target
@@ -136,7 +140,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     target_probs = flat[places].to(accumulator)
                     chunk_nll = -target_probs.clamp(min=torch.finfo(accumulator).tiny).log()
                     flat.index_add_(0, places, ones.new_full(places.shape, smoothing - 1))  # scatter_add_ is slow
-                    d_bias += torch.mm(ones[:, : target.shape[0]], probs)[0]
+                    probs[target.shape[0] :] = 0
+                    d_bias += torch.mm(ones[:, : x_rows.shape[0]], probs)[0]
                     torch.mm(probs, w, out=d_x[begin : begin + chunk])
                     d_weight += probs.T @ x_rows
                 nll += chunk_nll.sum()
@@ -147,7 +152,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         if d_x is not None:
             d_weight -= (smoothing / vocab) * x_sum
             d_bias -= smoothing * tokens / vocab
-            ctx.save_for_backward(d_x.to(features.dtype) - smoothing * w_mean.to(features.dtype), d_weight, d_bias)
+            d_features = d_x[:tokens].to(features.dtype) - smoothing * w_mean.to(features.dtype)
+            ctx.save_for_backward(d_features, d_weight, d_bias)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
 

@@ -119,7 +119,10 @@ def test_no_tokens_cost_nothing() -> None:
     assert output.weight.grad.abs().max() == 0
 
 
-def test_a_large_vocabulary_has_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("logits", "rows"), [(2 * VOCAB + 1, [2, 2, 2, 2]), (2**24, [32])])
+def test_rows_at_a_time_are_few_for_a_large_vocabulary_and_filled_up_for_a_small_one(
+    monkeypatch: pytest.MonkeyPatch, logits: int, rows: list[int]
+) -> None:
     output, (features, targets) = layer(), data(7)
     expected, chunks, addmm = reference(features, targets, output, 0.1), [], torch.addmm
 
@@ -127,10 +130,10 @@ def test_a_large_vocabulary_has_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyP
         chunks.append(len(x))
         return addmm(bias, x, weight, **options)
 
-    monkeypatch.setattr(output_layers, "LOGITS", 2 * VOCAB + 1)
+    monkeypatch.setattr(output_layers, "LOGITS", logits)
     monkeypatch.setattr(torch, "addmm", counted)
     torch.testing.assert_close(CrossEntropy(smoothing=0.1)(features, targets, output).smoothed, expected)
-    assert chunks == [2, 2, 2, 1]
+    assert chunks == rows
 
 
 def test_an_impossible_target_has_an_exact_gradient_and_in_evaluation_an_exact_loss() -> None:
