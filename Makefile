@@ -74,11 +74,11 @@ lint: $(STAMP) ## format, style, types, layering and spelling
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 $(VENV)/bin/codespell
 	@$(PY) -m tests.architecture.size
 
-bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done ## training speed beside JoeyNMT, in one interleaved run
+bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done benchmarks/.marianmt-venv/.setup-done ## training speed beside peers
 	@$(PY) benchmarks/train_speed.py $(ARGS)
 
-benchmarks/.joeynmt-venv/.setup-done: benchmarks/setup_peer.sh benchmarks/joeynmt/requirements.txt
-	@PYTHON=$(abspath $(PY)) bash benchmarks/setup_peer.sh joeynmt
+benchmarks/.%-venv/.setup-done: benchmarks/setup_peer.sh benchmarks/%/requirements.txt
+	@PYTHON=$(abspath $(PY)) bash benchmarks/setup_peer.sh $*
 
 profile: $(STAMP) ## where a training step's time goes: ARGS="model=rnnsearch data=multi30k data.root=FOLDER"
 	@$(PY) benchmarks/profile_step.py $(ARGS)

@@ -1,9 +1,10 @@
-"""Training speed of the lab, through Lightning as users run it, beside JoeyNMT as shipped: one interleaved run.
+"""Training speed of the lab, through Lightning as users run it, beside JoeyNMT and MarianMT: one interleaved run.
 
-Both train one of two configurations on Multi30k (lowercased, tokenised): transformer_tiny in batches of 4,096 target
-tokens, or rnnsearch with a bidirectional encoder of 512 units, embeddings of 256 and an output layer of its own, 512
-wide, in batches of 80 sentences. Each measurement is a process of its own, and they take turns, so that a busy machine
-slows both alike: only the ratios within a round mean much.
+The peers are as shipped, MarianMT with Hugging Face's Trainer, which has no like of rnnsearch. All train one of two
+configurations on Multi30k (lowercased, tokenised): transformer_tiny in batches of 4,096 target tokens, or rnnsearch
+with a bidirectional encoder of 512 units, embeddings of 256 and an output layer of its own, 512 wide, in batches of 80
+sentences. Each measurement is a process of its own, and they take turns, so that a busy machine slows all alike: only
+the ratios within a round mean much.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from softsearch import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 JOEY = ROOT / "benchmarks" / "joeynmt"
-JOEY_PYTHON = ROOT / "benchmarks" / ".joeynmt-venv" / "bin" / "python"
+MARIAN = ROOT / "benchmarks" / "marianmt"
 LAB, PEER = "softsearch", "JoeyNMT"
 CONFIGURATIONS = {  # JoeyNMT's config, the lab's options
     "transformer_tiny": ("a.yaml", ("batching.tokens=4096",)),
@@ -69,11 +70,26 @@ def run_joeynmt(
     """Train a few steps with JoeyNMT, after a warm-up of 5, and read the figures that measure.py prints."""
     config = JOEY / CONFIGURATIONS[model][0]
     command = [
-        str(JOEY_PYTHON), str(JOEY / "measure.py"), "train", "--config", str(config), "--data", str(data),
+        peer_python(JOEY), str(JOEY / "measure.py"), "train", "--config", str(config), "--data", str(data),
         "--out", str(folder), "--steps", str(steps),
     ]  # fmt: skip
     figures: Figures = json.loads(_run(command, threads=threads, preload=preload).splitlines()[-1])
     return figures
+
+
+def run_marianmt(data: Path, folder: Path, *, steps: int, threads: int, precision: str) -> Figures:
+    """The same with MarianMT, on JoeyNMT's data."""
+    command = [
+        peer_python(MARIAN), str(MARIAN / "measure.py"), "--data", str(data), "--out", str(folder), "--steps",
+        str(steps), *(["--bf16"] if precision == "bf16-mixed" else []),
+    ]  # fmt: skip
+    figures: Figures = json.loads(_run(command, threads=threads).splitlines()[-1])
+    return figures
+
+
+def peer_python(peer: Path) -> str:
+    """The interpreter of the environment that setup_peer.sh makes."""
+    return str(peer.with_name(f".{peer.name}-venv") / "bin" / "python")
 
 
 def _run(command: Sequence[str], *, threads: int, preload: str | None = None) -> str:
@@ -146,14 +162,15 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps measured in each run")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--precision", nargs="+", default=["32-true", "bf16-mixed"], help="the lab's, one run each")
+    parser.add_argument("--precision", nargs="+", default=["32-true", "bf16-mixed"], help="the lab's and MarianMT's")
     parser.add_argument("--preload", metavar="LIB", help="also run JoeyNMT with this allocator, say libtcmalloc.so.4")
     parser.add_argument("overrides", nargs="*", help="further options of src/train.py, as KEY=VALUE")
     options = parser.parse_args()  # fmt: skip
     if options.root is None:
         parser.error("where is Multi30k? Give --root FOLDER or set SOFTSEARCH_MULTI30K")
-    if not JOEY_PYTHON.exists():
-        parser.error("JoeyNMT is not installed: run benchmarks/setup_peer.sh joeynmt first")
+    for peer in (JOEY, MARIAN):
+        if not Path(peer_python(peer)).exists():
+            parser.error(f"a peer is not installed: run benchmarks/setup_peer.sh {peer.name} first")
     options.root, options.out = options.root.resolve(), options.out.resolve()
     return options
 
@@ -162,7 +179,7 @@ def main() -> None:
     """Prepare the data, let the contenders take turns, print the table and keep the figures as JSON."""
     options = parse_options()
     data = options.out / "joeynmt-data"
-    _run([str(JOEY_PYTHON), str(JOEY / "measure.py"), "prepare", "--root", str(options.root), "--data", str(data)],
+    _run([peer_python(JOEY), str(JOEY / "measure.py"), "prepare", "--root", str(options.root), "--data", str(data)],
          threads=options.threads)  # fmt: skip
 
     def joeynmt(preload: str | None) -> Callable[[int], Figures]:
@@ -181,10 +198,18 @@ def main() -> None:
             precision=precision, threads=options.threads, overrides=options.overrides,
         )  # fmt: skip
 
+    def marianmt(precision: str) -> Callable[[int], Figures]:
+        return lambda number: run_marianmt(
+            data, options.out / "marianmt", steps=options.steps, threads=options.threads, precision=precision
+        )
+
     contenders = {PEER: joeynmt(None)}
     if options.preload:
         contenders[f"{PEER}, {Path(options.preload).name}"] = joeynmt(options.preload)
-    contenders |= {f"{LAB} {precision}": lab(precision) for precision in options.precision}
+    for precision in options.precision:
+        if options.model == "transformer_tiny":
+            contenders[f"MarianMT {precision}"] = marianmt(precision)
+        contenders[f"{LAB} {precision}"] = lab(precision)
     results = measure(contenders, options.rounds)
     print(f"\n{report(results)}\n\n{machine(options.threads)}")
     (options.out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
