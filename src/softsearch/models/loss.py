@@ -25,12 +25,13 @@ class CrossEntropy(nn.Module):
 
     ``per`` says whether training minimises the mean loss of a token or of a sentence, the sum over its tokens. Learning
     rates, clipping thresholds and Adadelta's eps are for one of the two: recurrent models' papers give them for
-    sentences (ADR 0014).
+    sentences (ADR 0014). With ``bfloat16`` the products of a linear output layer are in bfloat16 in training, also
+    where the model is in float32; the gradients of its weights are summed in float32.
     """
 
-    def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token") -> None:
+    def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token", bfloat16: bool = False) -> None:
         super().__init__()
-        self.smoothing, self.per = smoothing, per
+        self.smoothing, self.per, self.in_bfloat16 = smoothing, per, bfloat16
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` for ``targets`` ``[tokens]`` with the output layer."""
@@ -42,7 +43,10 @@ class CrossEntropy(nn.Module):
     def over(self, weight: Tensor, bias: Tensor, features: Tensor, targets: Tensor) -> Loss:
         """The same with some rows of an output layer, ``[words, dim]`` and ``[words]``; targets are their indices."""
         training = torch.is_grad_enabled()
-        return Loss(*_ChunkedCrossEntropy.apply(features, weight, bias, targets, self.smoothing, training))
+        dtype = torch.bfloat16 if self.in_bfloat16 and training else weight.dtype
+        if torch.is_autocast_enabled(features.device.type):
+            dtype = torch.get_autocast_dtype(features.device.type)
+        return Loss(*_ChunkedCrossEntropy.apply(features, weight, bias, targets, self.smoothing, training, dtype))
 
 
 class SampledSoftmax(CrossEntropy):
@@ -64,8 +68,16 @@ class SampledSoftmax(CrossEntropy):
 
     recent_words: Tensor  # [tau] different target words, the last seen first
 
-    def __init__(self, *, tau: Size = 15_000, smoothing: Rate = 0.1, per: Per = "token", sparse: bool = False) -> None:
-        super().__init__(smoothing=smoothing, per=per)
+    def __init__(
+        self,
+        *,
+        tau: Size = 15_000,
+        smoothing: Rate = 0.1,
+        per: Per = "token",
+        bfloat16: bool = False,
+        sparse: bool = False,
+    ) -> None:
+        super().__init__(smoothing=smoothing, per=per, bfloat16=bfloat16)
         self.sparse = sparse
         self.register_buffer("recent_words", torch.arange(tau))
 
@@ -106,11 +118,15 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, training: bool
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        training: bool,
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        device = features.device.type
-        autocast = torch.is_autocast_enabled(device)
-        dtype = torch.get_autocast_dtype(device) if autocast else weight.dtype
         needs_grad = training and any(ctx.needs_input_grad[:3])
         tokens, vocab = features.shape[0], weight.shape[0]
         rows = rows_at_a_time(vocab)
@@ -124,7 +140,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         # Allocated once: memory that is freed and asked for again may come from the system each time.
         space = x.new_empty(2, chunk, vocab)
         ones, row_begins = x.new_ones(1, chunk), torch.arange(0, chunk * vocab, vocab, device=x.device)
-        with torch.autocast(device, enabled=False):
+        with torch.autocast(features.device.type, enabled=False):
             for begin in range(0, tokens, chunk):
                 x_rows, target = x[begin : begin + chunk], targets[begin : begin + chunk]
                 logits, probs = space[:, : x_rows.shape[0]].unbind(0)
@@ -158,7 +174,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         return smoothed, nll
 
     @staticmethod
-    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, d_smoothed: Tensor, _: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None, None]:
         d_features, d_weight, d_bias = ctx.saved_tensors
         d_features = d_features * d_smoothed.to(d_features.dtype)
-        return d_features, d_weight * d_smoothed, d_bias * d_smoothed, None, None, None
+        return d_features, d_weight * d_smoothed, d_bias * d_smoothed, None, None, None, None

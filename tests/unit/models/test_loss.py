@@ -59,12 +59,14 @@ def test_gradients_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.autograd.gradcheck(smoothed, inputs)
 
 
-def test_mixed_precision_stays_close() -> None:
+@pytest.mark.parametrize("autocast", [True, False])
+def test_mixed_precision_stays_close(autocast: bool) -> None:
     output, (features, targets) = layer(torch.float32), data(ROWS + 9, torch.float32)
     expected = reference(features, targets, output, 0.1)
     wanted = torch.autograd.grad(expected, (features, output.weight, output.bias))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = CrossEntropy(smoothing=0.1)(features, targets, output)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+        found = CrossEntropy(smoothing=0.1, bfloat16=not autocast)(features, targets, output)
+    assert float(found.nll) != float(CrossEntropy()(features, targets, output).nll)
     gradients = torch.autograd.grad(found.smoothed, (features, output.weight, output.bias))
     assert found.smoothed.dtype == torch.float32
     torch.testing.assert_close(found.smoothed, expected, rtol=5e-3, atol=0)
@@ -85,11 +87,11 @@ def test_features_of_lower_precision_get_gradients_of_theirs() -> None:
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_without_gradients(mode: type[torch.no_grad]) -> None:
+def test_without_gradients_nothing_is_rounded(mode: type[torch.no_grad]) -> None:
     output, (features, targets) = layer(), data(5)
     expected = reference(features, targets, output, 0.1).detach()
     with mode():
-        found = CrossEntropy(smoothing=0.1)(features, targets, output)
+        found = CrossEntropy(smoothing=0.1, bfloat16=True)(features, targets, output)
     assert not found.smoothed.requires_grad
     torch.testing.assert_close(found.smoothed, expected)
 
