@@ -395,4 +395,4 @@ TABLES: dict[str, Table] = {
     "vaswani2017_big": _VASWANI_BIG,
     "wu2021": _WU,
 }
-OF_NO_PAPER = {"demo", "large_vocabulary"}
+OF_NO_PAPER = {"demo", "large_vocabulary", "speedrun"}

@@ -1,0 +1,112 @@
+"""BLEU against minutes of training on Multi30k en-de, validations included and the preparation of data not.
+
+    python benchmarks/speedrun.py --root FOLDER --seeds 1 2 3
+    python benchmarks/speedrun.py --root FOLDER --run nematus model=nematus trainer.max_steps=5000
+
+Without --run these are the two lengths of experiment=speedrun. A run is skipped where its folder has the results of an
+earlier one. The picture has BLEU of validation (greedy) as lines, BLEU of test_2016 (beam 5) at their ends, and the
+models of the table in docs/models.md as points.
+"""
+
+import argparse
+import csv
+import json
+import platform
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from softsearch.report.drawing import COLOURS, SOFT, style
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = {
+    "speedrun-8-minutes": ["experiment=speedrun"],
+    "speedrun-14-minutes": ["experiment=speedrun", "trainer.max_steps=2650"],
+}
+
+
+class Run(NamedTuple):
+    """The results of a training."""
+
+    curve: list[tuple[float, float]]  # minutes, BLEU of validation
+    minutes: float
+    bleu: float  # test_2016, beam 5
+
+
+def train(folder: Path, overrides: list[str], root: Path, seed: int) -> Run:
+    """Trains, or reads what an earlier training left in the folder."""
+    if not (folder / "metrics.json").exists():
+        command = [sys.executable, str(ROOT / "src/train.py"), "data=multi30k", f"data.root={root}", f"seed={seed}"]
+        subprocess.run([*command, f"hydra.run.dir={folder}", "logger=csv", *overrides], check=True, cwd=ROOT)
+    metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    curve, minutes = [], 0.0
+    with (folder / "metrics.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            minutes = float(row["train/elapsed_seconds"] or 60 * minutes) / 60
+            if row["val/bleu"]:
+                curve.append((minutes, float(row["val/bleu"])))
+    return Run(curve, metrics["train/elapsed_seconds"] / 60, metrics["test/bleu"])
+
+
+def known() -> dict[str, tuple[float, float]]:
+    """Minutes and BLEU of the models in docs/models.md."""
+    rows = re.findall(
+        r"^\| `(\w+)`.*\| [\d.]+ M \| \**([\d.]+)\** \| (\d+) \|$", (ROOT / "docs/models.md").read_text(), re.MULTILINE
+    )
+    return {name: (float(minutes), float(bleu)) for name, bleu, minutes in rows}
+
+
+def draw(results: dict[str, list[Run]], path: Path) -> None:
+    """Writes the picture as PNG."""
+    with style():
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = figure.add_subplot()
+        for name, (minutes, bleu) in known().items():
+            axes.plot(minutes, bleu, "o", color=SOFT, markersize=3)
+            axes.annotate(
+                name, (minutes, bleu), (4, 0), textcoords="offset points", va="center", color=SOFT, fontsize=7
+            )
+        for colour, (name, runs) in zip(COLOURS, results.items(), strict=False):
+            for number, run in enumerate(runs):
+                axes.plot(*zip(*run.curve, strict=True), color=colour, alpha=0.6, label=None if number else name)
+                axes.plot(run.minutes, run.bleu, "D", color=colour, markersize=5)
+        axes.set(xlabel="minutes of training", ylabel="BLEU", xlim=(0, None))
+        axes.grid(axis="y", alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="lower right")
+        figure.savefig(path, format="png")
+
+
+def main() -> None:
+    """Train, print the table and draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, required=True, help="folder of Multi30k")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--run", nargs="+", action="append", default=[], metavar=("NAME", "KEY=VALUE"))
+    parser.add_argument("--out", type=Path, default=Path("logs/speedrun"))
+    options = parser.parse_args()
+    chosen = {name: overrides for name, *overrides in options.run} or RUNS
+    results = {
+        name: [
+            train(options.out.resolve() / f"{name}-{seed}", overrides, options.root.resolve(), seed)
+            for seed in options.seeds
+        ]
+        for name, overrides in chosen.items()
+    }
+    print("| run | seeds | BLEU of test_2016, beam 5 | minutes |\n|---|---|---|---|")
+    for name, runs in results.items():
+        bleu, minutes = [run.bleu for run in runs], [run.minutes for run in runs]
+        spread = f" ({min(bleu):.1f} to {max(bleu):.1f})" if len(runs) > 1 else ""
+        print(f"| {name} | {len(runs)} | {statistics.mean(bleu):.1f}{spread} | {statistics.mean(minutes):.1f} |")
+    print(f"on {platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    draw(results, options.out / "speedrun.png")
+    print(f"picture: {options.out / 'speedrun.png'}")
+
+
+if __name__ == "__main__":
+    main()
