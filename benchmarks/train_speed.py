@@ -24,14 +24,14 @@ ROOT = Path(__file__).resolve().parents[1]
 JOEY = ROOT / "benchmarks" / "joeynmt"
 MARIAN = ROOT / "benchmarks" / "marianmt"
 LAB, PEER = "softsearch", "JoeyNMT"
-CONFIGURATIONS = {  # JoeyNMT's config, the lab's options
-    "transformer_tiny": ("a.yaml", ("batching.tokens=4096",)),
+CONFIGURATIONS = {  # JoeyNMT's config, the lab's batches, its other options
+    "transformer_tiny": ("a.yaml", {"tokens": 4096}, ()),
     "rnnsearch": (
         "c.yaml",
+        {"sentences": 80, "tokens": 100_000},
         (
-            "batching.sentences=80", "batching.tokens=100000", "model.embeddings.dim=256", "model.embeddings.tie=none",
-            "model.encoder.hidden_dim=512", "model.decoder.hidden_dim=512", "model.decoder.attention_dim=512",
-            "model.decoder.maxout_dim=512",
+            "model.embeddings.dim=256", "model.embeddings.tie=none", "model.encoder.hidden_dim=512",
+            "model.decoder.hidden_dim=512", "model.decoder.attention_dim=512", "model.decoder.maxout_dim=512",
         ),
     ),
 }  # fmt: skip
@@ -40,27 +40,38 @@ Figures = dict[str, float]
 
 
 def run_lab(
-    model: str, root: Path, folder: Path, *, steps: int, precision: str, threads: int, overrides: Sequence[str]
+    model: str,
+    root: Path,
+    folder: Path,
+    *,
+    steps: int,
+    precision: str,
+    threads: int,
+    processes: int,
+    overrides: Sequence[str],
 ) -> Figures:
     """Train a few steps with ``src/train.py`` and read the figures from the run's metrics.json.
 
-    The lab's figures include its first steps and its waiting for batches; JoeyNMT's leave both out.
+    The lab's figures include its first steps and its waiting for batches; the peers' leave both out. Several processes
+    share the tokens and the threads.
     """
+    batching = [f"batching.{key}={value // processes}" for key, value in CONFIGURATIONS[model][1].items()]
+    together = ["trainer=ddp", "trainer.accelerator=cpu", f"trainer.devices={processes}"] if processes > 1 else []
     command = [
         sys.executable, "src/train.py", f"model={model}", "data=multi30k", f"data.root={root}",
         "data.variant=lc_tok", "tokenizer.vocab_size=10000", f"trainer.max_steps={steps}",
         f"trainer.precision={precision}", "trainer.val_check_interval=1000000", f"hydra.run.dir={folder}",
         # The test at the end is not measured: one token a sentence is enough of it.
         "search=greedy", "search.max_length_factor=0", "search.max_length_offset=1",
-        *CONFIGURATIONS[model][1], *overrides,
+        *batching, *together, *CONFIGURATIONS[model][2], *overrides,
     ]  # fmt: skip
-    _run(command, threads=threads)
+    _run(command, threads=threads // processes)
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     return {
         "target_tokens_per_second": metrics["train/tokens_per_second"],
         "padding_efficiency": metrics["train/padding_efficiency"],
         "share_outside": metrics["train/outside_share"],
-        "peak_memory_mb": metrics["train/peak_memory_mb"],
+        "peak_memory_mb": metrics["train/peak_memory_mb"] * processes,
     }
 
 
@@ -162,6 +173,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps measured in each run")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--processes", nargs="+", type=int, default=[1, 2], help="the lab's, which share the threads")
     parser.add_argument("--precision", nargs="+", default=["32-true", "bf16-mixed"], help="the lab's and MarianMT's")
     parser.add_argument("--preload", metavar="LIB", help="also run JoeyNMT with this allocator, say libtcmalloc.so.4")
     parser.add_argument("overrides", nargs="*", help="further options of src/train.py, as KEY=VALUE")
@@ -192,10 +204,10 @@ def main() -> None:
             preload=preload,
         )
 
-    def lab(precision: str) -> Callable[[int], Figures]:
+    def lab(precision: str, processes: int) -> Callable[[int], Figures]:
         return lambda number: run_lab(
-            options.model, options.root, options.out / f"lab-{precision}-{number}", steps=options.steps,
-            precision=precision, threads=options.threads, overrides=options.overrides,
+            options.model, options.root, options.out / f"lab-{precision}-{processes}-{number}", steps=options.steps,
+            precision=precision, threads=options.threads, processes=processes, overrides=options.overrides,
         )  # fmt: skip
 
     def marianmt(precision: str) -> Callable[[int], Figures]:
@@ -209,7 +221,8 @@ def main() -> None:
     for precision in options.precision:
         if options.model == "transformer_tiny":
             contenders[f"MarianMT {precision}"] = marianmt(precision)
-        contenders[f"{LAB} {precision}"] = lab(precision)
+        for processes in options.processes:
+            contenders[f"{LAB} {precision}" + f", {processes} processes" * (processes > 1)] = lab(precision, processes)
     results = measure(contenders, options.rounds)
     print(f"\n{report(results)}\n\n{machine(options.threads)}")
     (options.out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
