@@ -1,6 +1,7 @@
 """Where the time of a training step goes: a table by part, a table by operator, and a trace for Perfetto.
 
     python benchmarks/profile_step.py model=rnnsearch data=multi30k data.root=FOLDER
+    python benchmarks/profile_step.py --models rnnsearch gru data=multi30k data.root=FOLDER    # one table, a row each
 
 The steps are those of src/train.py without Lightning around them: the same model, batches, precision and optimizer.
 """
@@ -125,17 +126,37 @@ def show(title: str, table: Table) -> str:
     return "\n".join([*lines, *(f"| {name} | {time:.1f} | {share:.0%} |" for name, time, share in table)])
 
 
+def row(name: str, parts: Table, operators: Table, total: float) -> str:
+    """A model in one row of a Markdown table: its step, the shares of the parts, the dearest operators."""
+    shares = {part: share for part, _, share in parts}
+    decoder = shares["start of the decoder"] + shares["decoder"]
+    columns = (shares["encoder"], decoder, shares[FORWARD[-1]], shares["backward"], shares["optimizer"])
+    dearest = ", ".join(f"{operator.removeprefix('aten::')} {share:.0%}" for operator, _, share in operators[:4])
+    return f"| `{name}` | {total:.0f} | {' | '.join(f'{share:.0%}' for share in columns)} | {dearest} |"
+
+
 def main() -> None:
-    """Profile, print both tables and keep them beside the trace."""
+    """Profile, print the tables and keep them beside the trace."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=5, help="profiled steps, after as many of warm-up")
     parser.add_argument("--out", type=Path, default=Path("logs/profile"), help="folder of trace.json.gz and profile.md")
+    parser.add_argument("--models", nargs="+", default=[], help="several models of configs/model, in one table")
     parser.add_argument("overrides", nargs="*", help="options of src/train.py, as KEY=VALUE")
     options = parser.parse_args()
-    parts, operators, total, described = run(options.overrides, options.steps, options.out)
-    text = f"{described}; {total:.0f} ms a step\n\n{show('part', parts)}\n\n{show('operator itself', operators)}\n"
-    (options.out / "profile.md").write_text(text, encoding="utf-8")
-    print(f"{text}\ntrace: {options.out / 'trace.json.gz'}, for https://ui.perfetto.dev")
+    overrides = options.overrides
+    models = [name for name in options.models if "=" not in name]
+    overrides += [name for name in options.models if "=" in name]  # what follows the models is no model
+    if not models:
+        parts, operators, total, described = run(overrides, options.steps, options.out)
+        text = f"{described}; {total:.0f} ms a step\n\n{show('part', parts)}\n\n{show('operator itself', operators)}\n"
+        (options.out / "profile.md").write_text(text, encoding="utf-8")
+        print(f"{text}\ntrace: {options.out / 'trace.json.gz'}, for https://ui.perfetto.dev")
+        return
+    print("| model | ms a step | encoder | decoder | output and loss | backward | optimizer | dearest operators |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in models:
+        parts, operators, total, _ = run([f"model={name}", *overrides], options.steps, options.out / name)
+        print(row(name, parts, operators, total), flush=True)
 
 
 if __name__ == "__main__":
