@@ -36,6 +36,12 @@ CONFIGURATIONS = {  # JoeyNMT's config, the lab's batches, its other options
     ),
 }  # fmt: skip
 
+PRECISIONS = {
+    "float32": ("trainer.precision=32-true", "loss.bfloat16=false"),
+    "bfloat16": ("trainer.precision=bf16-mixed",),
+    "bfloat16-output": ("trainer.precision=32-true", "loss.bfloat16=true"),  # the output layer's products alone
+}
+
 Figures = dict[str, float]
 
 
@@ -60,10 +66,10 @@ def run_lab(
     command = [
         sys.executable, "src/train.py", f"model={model}", "data=multi30k", f"data.root={root}",
         "data.variant=lc_tok", "tokenizer.vocab_size=10000", f"trainer.max_steps={steps}",
-        f"trainer.precision={precision}", "trainer.val_check_interval=1000000", f"hydra.run.dir={folder}",
+        "trainer.val_check_interval=1000000", f"hydra.run.dir={folder}",
         # The test at the end is not measured: one token a sentence is enough of it.
         "search=greedy", "search.max_length_factor=0", "search.max_length_offset=1",
-        *batching, *together, *CONFIGURATIONS[model][2], *overrides,
+        *batching, *together, *PRECISIONS[precision], *CONFIGURATIONS[model][2], *overrides,
     ]  # fmt: skip
     _run(command, threads=threads // processes)
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
@@ -92,7 +98,7 @@ def run_marianmt(data: Path, folder: Path, *, steps: int, threads: int, precisio
     """The same with MarianMT, on JoeyNMT's data."""
     command = [
         peer_python(MARIAN), str(MARIAN / "measure.py"), "--data", str(data), "--out", str(folder), "--steps",
-        str(steps), *(["--bf16"] if precision == "bf16-mixed" else []),
+        str(steps), *(["--bf16"] if precision == "bfloat16" else []),
     ]  # fmt: skip
     figures: Figures = json.loads(_run(command, threads=threads).splitlines()[-1])
     return figures
@@ -174,7 +180,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps measured in each run")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 2], help="the lab's, which share the threads")
-    parser.add_argument("--precision", nargs="+", default=["32-true", "bf16-mixed"], help="the lab's and MarianMT's")
+    parser.add_argument(
+        "--precision", nargs="+", choices=PRECISIONS, default=["float32", "bfloat16"], help="the lab's and MarianMT's"
+    )
     parser.add_argument("--preload", metavar="LIB", help="also run JoeyNMT with this allocator, say libtcmalloc.so.4")
     parser.add_argument("overrides", nargs="*", help="further options of src/train.py, as KEY=VALUE")
     options = parser.parse_args()  # fmt: skip
@@ -219,7 +227,7 @@ def main() -> None:
     if options.preload:
         contenders[f"{PEER}, {Path(options.preload).name}"] = joeynmt(options.preload)
     for precision in options.precision:
-        if options.model == "transformer_tiny":
+        if options.model == "transformer_tiny" and precision != "bfloat16-output":
             contenders[f"MarianMT {precision}"] = marianmt(precision)
         for processes in options.processes:
             contenders[f"{LAB} {precision}" + f", {processes} processes" * (processes > 1)] = lab(precision, processes)
