@@ -28,7 +28,8 @@ def start(folder: Path, *options: str) -> dict[str, Any]:
 def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(tmp_path: Path) -> None:
     first = start(tmp_path / "first")
     init = tmp_path / "first" / "checkpoints" / "last.ckpt"
-    frozen = start(tmp_path / "frozen", f"init={init}", "optimizer.lr=1e-30", "trainer.max_steps=4")
+    rates = ("optimizer.lr=1e-30", "optimizer.matrix_lr=1e-30")
+    frozen = start(tmp_path / "frozen", f"init={init}", *rates, "trainer.max_steps=4")
     assert frozen["global_step"] == 4
     assert frozen["state_dict"].keys() == first["state_dict"].keys()
     for name, tensor in frozen["state_dict"].items():

@@ -22,6 +22,7 @@ LAB: dict[str, Any] = {
     "model.embeddings": "Embeddings",
     "model.decoder.output_rank": None,
     "loss": "CrossEntropy",
+    "loss.bfloat16": False,
     "scheduler.warmup_steps": 1,  # there is none
     "optimizer.fused": True,
     "search": "BeamSearch",
