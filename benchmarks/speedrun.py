@@ -26,7 +26,7 @@ from softsearch.report.drawing import COLOURS, SOFT, style
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = {
     "speedrun-8-minutes": ["experiment=speedrun"],
-    "speedrun-14-minutes": ["experiment=speedrun", "trainer.max_steps=2650"],
+    "speedrun-14-minutes": ["experiment=speedrun", "trainer.max_steps=2500"],
 }
 
 
