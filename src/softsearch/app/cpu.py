@@ -7,6 +7,7 @@ from contextlib import suppress
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
 KERNELS = 16384  # of oneDNN, whose default is 1,024
+PYTORCH_KERNELS = 10  # of them that PyTorch keeps, too; its default is 1,024
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 
 
@@ -17,11 +18,13 @@ def tune_cpu() -> None:
       of the thread that they wait for. ``OMP_WAIT_POLICY`` sets it too.
     - ``ONEDNN_PRIMITIVE_CACHE_CAPACITY``: products in bfloat16 are compiled by shape, about 40 in a batch, and the
       shapes recur in every epoch.
+    - ``LRU_CACHE_CAPACITY``: PyTorch's own cache of them takes 0.4 GB and gains nothing.
     - glibc allocates in large steps and never returns memory: otherwise half of a training step may go to page faults.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(SPIN_COUNT))
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(KERNELS))
+    os.environ.setdefault("LRU_CACHE_CAPACITY", str(PYTORCH_KERNELS))
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):  # not glibc
             mallopt = ctypes.CDLL("libc.so.6").mallopt

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from softsearch.app.cpu import KERNELS, SPIN_COUNT, tune_cpu
+from softsearch.app.cpu import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, tune_cpu
 
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         monkeypatch.setenv(name, "")  # so that it is put back, whatever the test does
         monkeypatch.delenv(name)
     monkeypatch.setattr("softsearch.app.cpu.sys.platform", "none")  # malloc's settings would stay after the test
@@ -21,6 +21,7 @@ def test_limits_are_set() -> None:
     tune_cpu()
     assert os.environ["GOMP_SPINCOUNT"] == str(SPIN_COUNT)
     assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == str(KERNELS)
+    assert os.environ["LRU_CACHE_CAPACITY"] == str(PYTORCH_KERNELS)
 
 
 @pytest.mark.parametrize(
