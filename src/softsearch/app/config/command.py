@@ -7,7 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Sequence
-from contextlib import redirect_stderr
+from contextlib import redirect_stderr, suppress
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -257,9 +257,12 @@ def _no_such_key(key: str, command: str) -> str:
 
 
 def _known_keys(command: str) -> list[str]:
+    """The keys of the config with the choices that were typed, as far as these can be composed."""
     GlobalHydra.instance().clear()  # of the running command, which is about to fail
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         composed = compose(command, return_hydra_config=True)
-    groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]
+        groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]
+        with suppress(HydraException):
+            composed = compose(command, [word for word in sys.argv[1:] if word.partition("=")[0] in groups])
     keys = (key for key, _ in flatten(OmegaConf.to_container(composed)) if not f"{key}.".startswith("hydra."))
     return [*dict.fromkeys([*keys, *groups])]
