@@ -50,9 +50,9 @@ def test_a_checkpoint_that_does_not_fit_is_refused(folder: Path, option: str, to
 def test_another_rate_is_used_and_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         run_again(folder, "optimizer.lr=0.0005", "trainer.max_steps=8")
-    assert "optimizer.lr 0.003 -> 0.0005" in caplog.text
+    assert "optimizer.lr 0.006 -> 0.0005" in caplog.text
     assert "trainer.max_steps 4 -> 8" in caplog.text
     with (folder / "run" / "metrics.csv").open(newline="") as file:
         rates = {int(row["step"]): float(row["lr"]) for row in csv.DictReader(file) if row["lr"]}
     assert {step: rate for step, rate in rates.items() if step >= 4} == pytest.approx({5: 0.0005, 7: 0.0005})
-    assert all(rate == pytest.approx(0.003) for step, rate in rates.items() if step < 4)
+    assert all(rate == pytest.approx(0.006) for step, rate in rates.items() if step < 4)

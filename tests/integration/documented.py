@@ -122,7 +122,7 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
         words = [word for word in words if not word.startswith("trainer=")]
         words += [*training, "trainer=cpu"]
         given = [word for word in words if word.startswith("data=")]
-        words += SMALL_DATA if given in ([], ["data=shapes"]) else []
+        words += SMALL_DATA if given in ([], ["data=shapes"]) and "data.root" not in line else []
         words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
     elif words[0] == "src/sweep.py":
         words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]
