@@ -102,7 +102,7 @@ BEFORE_THE_LAB = [
     (1, "train =5", "'=5' names no key; write key=value"),
     (1, "train data=parallel", "data.train: it is missing; set it"),
     (1, "train optimizer.lrr=3", "there is no config key 'optimizer.lrr'; did you mean 'optimizer.lr'?"),
-    (1, "train model=luong2015 model.decoder.scor=dot", "key 'model.decoder.scor'; did you mean 'model.decoder.score'?"),
+    (1, "train model=luong2015 model.decoder.scor=dot", "'model.decoder.scor'; did you mean 'model.decoder.score'?"),
     (1, "train seed=[1", "'seed=[1' cannot be read"),
     (2, "train --model rnnsearch", "there is no option --model, because options are written as key=value; write mod"),
     (2, "train --model=rnnsearch seed=1", "write model=rnnsearch"),
