@@ -54,7 +54,7 @@ $(STAMP): pyproject.toml constraints.txt
 	fi; \
 	touch $@
 
-demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (2 to 4 minutes)
+demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (2 minutes)
 	@$(PY) src/demo.py
 
 test: $(STAMP) ## the whole test suite

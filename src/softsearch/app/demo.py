@@ -1,4 +1,4 @@
-"""The demo: train, evaluate, export and translate on the embedded corpus, in 2 to 4 minutes."""
+"""The demo: train, evaluate, export and translate on the embedded corpus, in 2 minutes."""
 
 import json
 import shlex
