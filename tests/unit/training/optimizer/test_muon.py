@@ -165,3 +165,14 @@ def test_a_share_of_a_matrix_is_refused() -> None:
 def test_a_layer_knows_its_blocks() -> None:
     assert blocks_of(xavier(nn.Linear(2, 6), blocks=3)) == 3
     assert blocks_of(nn.Linear(2, 6)) == 1
+
+
+def test_a_step_that_overflowed_in_float16_changes_nothing() -> None:
+    model = small_model("transformer_tiny")
+    before = copy.deepcopy(model.state_dict())
+    optimizer, scaler = Muon(parameter_groups(model)), torch.amp.GradScaler("cpu")
+    loss = sum(parameter.sum() for parameter in model.parameters())
+    scaler.scale(loss * torch.inf).backward()
+    scaler.step(optimizer)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
