@@ -31,9 +31,12 @@ class Throughput(Callback):
         """Starts the clock."""
         self.mark = self.last = perf_counter()
 
-    def on_validation_end(self, *_: Any) -> None:
-        """Restarts the clock."""
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Restarts the clock of training."""
         self.mark = perf_counter()
+        if not trainer.sanity_checking:
+            self.counts["elapsed"] += self.mark - self.last
+            self.last = self.mark
 
     def on_before_backward(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
         """Adds the time of the forward pass, which began when training_step was called."""

@@ -1,6 +1,10 @@
 """The figures of a run's speed."""
 
 from pathlib import Path
+from time import sleep
+from typing import Any
+
+from lightning import Callback, Trainer
 
 from softsearch.training.callbacks.throughput import Throughput
 from tests.unit.training.small_run import fit
@@ -21,3 +25,21 @@ def test_a_resumed_run_counts_on(tmp_path: Path) -> None:
     assert {name: second.summary[name] for name in names} == {name: first.summary[name] for name in names}
     assert first.summary["train/tokens_per_second"] > 0
     assert first.summary["train/elapsed_seconds"] > first.summary["train/seconds"]  # there was a validation
+
+
+class SlowValidation(Callback):
+    """Whose end is half a second late."""
+
+    seconds = 0.0
+
+    def on_validation_epoch_end(self, trainer: Trainer, *_: Any) -> None:
+        if not trainer.sanity_checking:
+            sleep(0.5)
+            self.seconds += 0.5
+
+
+def test_every_validation_counts(tmp_path: Path) -> None:
+    speed, validation = Throughput(), SlowValidation()
+    fit(tmp_path, tmp_path / "run", validation, speed)
+    assert validation.seconds
+    assert speed.summary["train/elapsed_seconds"] > speed.summary["train/seconds"] + validation.seconds
