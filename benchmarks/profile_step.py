@@ -16,6 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from softsearch.app.cpu import tune_cpu
+
+tune_cpu()  # before PyTorch is imported
+
 import torch
 from hydra import compose, initialize_config_dir
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -24,7 +28,6 @@ from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
-from softsearch.app.cpu import tune_cpu
 from softsearch.app.train.train import build_training, describe_model
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
@@ -50,11 +53,11 @@ def named(function: Callable[..., Any], part: str) -> Callable[..., Any]:
     """The function, recorded under a name."""
 
     @wraps(function)
-    def recorded(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         with record_function(part):
             return function(*args, **kwargs)
 
-    return recorded
+    return wrapper
 
 
 @contextmanager
@@ -70,7 +73,6 @@ def recorded(model: Any, loss: Any) -> Iterator[None]:
 
 def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
     """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
-    tune_cpu()
     register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = compose("train", [*overrides, f"run_dir={out}", "name=profile"])

@@ -2,8 +2,9 @@
 
     python benchmarks/scaling.py --out docs/scaling.png
 
-A point is a process of its own, or two that share its batches as DDP does: steps of a model with its recipe's precision
-and optimizer on random tokens without padding, the median time of a step, and the peak memory of all its processes.
+A point is a process of its own, or two that share its batches as DDP does: steps on random tokens without padding, with
+the precision and optimizer of the model's recipe (the lab's defaults where it has none). The figures are the median
+time of a step and the peak memory of all its processes.
 """
 
 import argparse
@@ -150,6 +151,7 @@ def main() -> None:
         point = json.loads(options.point)
         print(json.dumps(measure(point, int(options.rank), options.tokens, options.steps, options.meeting)))
         return
+    tune_cpu()  # the environment of the processes
     options.out.parent.mkdir(parents=True, exist_ok=True)
     results: dict[str, dict[str, list[tuple[str | int, Figures]]]] = {}
     print("| | | parameters | target tokens/s | peak memory |\n|---|---|---|---|---|")

@@ -1,11 +1,11 @@
-"""BLEU against minutes of training on Multi30k en-de, validations included and the preparation of data not.
+"""BLEU on Multi30k en-de against minutes of training, which include validation but not the preparation of data.
 
     python benchmarks/speedrun.py --root FOLDER --seeds 1 2 3
     python benchmarks/speedrun.py --root FOLDER --run nematus model=nematus trainer.max_steps=5000
 
 Without --run these are the two lengths of experiment=speedrun. A run is skipped where its folder has the results of an
-earlier one. The picture has BLEU of validation (greedy) as lines, BLEU of test_2016 (beam 5) at their ends, and the
-models of the table in docs/models.md as points.
+earlier one with the same options. The picture has BLEU of validation (greedy) as lines, BLEU of test_2016 (beam 5) at
+their ends, and the models of the table in docs/models.md as points.
 """
 
 import argparse
@@ -41,10 +41,14 @@ class Run(NamedTuple):
 
 
 def train(folder: Path, overrides: list[str], root: Path, seed: int) -> Run:
-    """Trains, or reads what an earlier training left in the folder."""
+    """Trains, or reads what an earlier training with the same options left in the folder."""
+    options = folder / "options.json"
+    if (folder / "metrics.json").exists() and json.loads(options.read_text(encoding="utf-8")) != overrides:
+        sys.exit(f"speedrun: {folder} is a run with other options; remove it or give another --out")
     if not (folder / "metrics.json").exists():
         command = [sys.executable, str(ROOT / "src/train.py"), "data=multi30k", f"data.root={root}", f"seed={seed}"]
         subprocess.run([*command, f"hydra.run.dir={folder}", "logger=csv", *overrides], check=True, cwd=ROOT)
+        options.write_text(json.dumps(overrides), encoding="utf-8")
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     curve, minutes = [], 0.0
     with (folder / "metrics.csv").open(newline="", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
 """Training speed of the lab, through Lightning as users run it, beside JoeyNMT and MarianMT: one interleaved run.
 
-The peers are as shipped, MarianMT with Hugging Face's Trainer, which has no like of rnnsearch. All train one of two
-configurations on Multi30k (lowercased, tokenised): transformer_tiny in batches of 4,096 target tokens, or rnnsearch
+The peers run as shipped, MarianMT under Hugging Face's Trainer; it has no counterpart to rnnsearch. All train one of
+two configurations on Multi30k (lowercased, tokenised): transformer_tiny in batches of 4,096 target tokens, or rnnsearch
 with a bidirectional encoder of 512 units, embeddings of 256 and an output layer of its own, 512 wide, in batches of 80
 sentences. Each measurement is a process of its own, and they take turns, so that a busy machine slows all alike: only
 the ratios within a round mean much.
@@ -62,7 +62,9 @@ def run_lab(
     share the tokens and the threads.
     """
     batching = [f"batching.{key}={value // processes}" for key, value in CONFIGURATIONS[model][1].items()]
-    together = ["trainer=ddp", "trainer.accelerator=cpu", f"trainer.devices={processes}"] if processes > 1 else []
+    together = (
+        ["trainer=ddp", "trainer.accelerator=cpu", f"trainer.devices={processes}"] if processes > 1 else ["trainer=cpu"]
+    )
     command = [
         sys.executable, "src/train.py", f"model={model}", "data=multi30k", f"data.root={root}",
         "data.variant=lc_tok", "tokenizer.vocab_size=10000", f"trainer.max_steps={steps}",
@@ -71,7 +73,7 @@ def run_lab(
         "search=greedy", "search.max_length_factor=0", "search.max_length_offset=1",
         *batching, *together, *PRECISIONS[precision], *CONFIGURATIONS[model][2], *overrides,
     ]  # fmt: skip
-    _run(command, threads=threads // processes)
+    _run(command, threads=max(1, threads // processes))
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     return {
         "target_tokens_per_second": metrics["train/tokens_per_second"],
@@ -180,15 +182,15 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps measured in each run")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 2], help="the lab's, which share the threads")
-    parser.add_argument(
-        "--precision", nargs="+", choices=PRECISIONS, default=["float32", "bfloat16"], help="the lab's and MarianMT's"
-    )
+    parser.add_argument("--precision", nargs="+", choices=PRECISIONS, help="the lab's and MarianMT's")
     parser.add_argument("--preload", metavar="LIB", help="also run JoeyNMT with this allocator, say libtcmalloc.so.4")
     parser.add_argument("overrides", nargs="*", help="further options of src/train.py, as KEY=VALUE")
     options = parser.parse_args()  # fmt: skip
     if options.root is None:
         parser.error("where is Multi30k? Give --root FOLDER or set SOFTSEARCH_MULTI30K")
-    for peer in (JOEY, MARIAN):
+    if options.precision is None:
+        options.precision = ["float32", "bfloat16" if options.model == "transformer_tiny" else "bfloat16-output"]
+    for peer in (JOEY, MARIAN) if options.model == "transformer_tiny" else (JOEY,):
         if not Path(peer_python(peer)).exists():
             parser.error(f"a peer is not installed: run benchmarks/setup_peer.sh {peer.name} first")
     options.root, options.out = options.root.resolve(), options.out.resolve()
