@@ -7,7 +7,7 @@ from contextlib import suppress
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
 KERNELS = 16384  # of oneDNN, whose default is 1,024
-PYTORCH_KERNELS = 10  # of them that PyTorch keeps, too; its default is 1,024
+PYTORCH_KERNELS = 10  # in PyTorch's own cache, on top of oneDNN's; its default is 1,024
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 
 

@@ -10,7 +10,7 @@ from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
-_MULTIPLE = 32  # of rows, with some of padding: for each other number of rows the CPU compiles products of their own
+_MULTIPLE = 32  # row counts are padded to one: the CPU compiles new kernels for every new row count
 
 
 class Loss(NamedTuple):
@@ -31,7 +31,7 @@ class CrossEntropy(nn.Module):
 
     def __init__(self, *, smoothing: Rate = 0.1, per: Per = "token", bfloat16: bool = False) -> None:
         super().__init__()
-        self.smoothing, self.per, self.in_bfloat16 = smoothing, per, bfloat16
+        self.smoothing, self.per, self.in_bfloat16 = smoothing, per, bfloat16  # nn.Module has a method bfloat16
 
     def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
         """The loss of ``features`` ``[tokens, dim]`` for ``targets`` ``[tokens]`` with the output layer."""
