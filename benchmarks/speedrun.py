@@ -43,9 +43,10 @@ class Run(NamedTuple):
 def train(folder: Path, overrides: list[str], root: Path, seed: int) -> Run:
     """Trains, or reads what an earlier training with the same options left in the folder."""
     options = folder / "options.json"
-    if (folder / "metrics.json").exists() and json.loads(options.read_text(encoding="utf-8")) != overrides:
-        sys.exit(f"speedrun: {folder} is a run with other options; remove it or give another --out")
-    if not (folder / "metrics.json").exists():
+    if (folder / "metrics.json").exists():
+        if not options.exists() or json.loads(options.read_text(encoding="utf-8")) != overrides:
+            sys.exit(f"speedrun: {folder} is a run with other options; remove it or give another --out")
+    else:
         command = [sys.executable, str(ROOT / "src/train.py"), "data=multi30k", f"data.root={root}", f"seed={seed}"]
         subprocess.run([*command, f"hydra.run.dir={folder}", "logger=csv", *overrides], check=True, cwd=ROOT)
         options.write_text(json.dumps(overrides), encoding="utf-8")

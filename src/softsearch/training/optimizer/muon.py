@@ -45,7 +45,7 @@ class Muon(PartlyAdam):
         eps: float = 1e-9,
     ) -> None:
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps, fused=True)
-        self._step_supports_amp_scaling = False  # fused Adam skips a step that overflowed in float16; a matrix does not
+        self._step_supports_amp_scaling = False  # GradScaler skips overflowed steps: fused Adam would, the matrices not
         self.momentum, self.newton_schulz_steps, self.bfloat16 = momentum, newton_schulz_steps, bfloat16
         for group in self.param_groups:
             if "blocks" in group:
