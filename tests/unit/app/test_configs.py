@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.command import CONFIGS
@@ -40,6 +41,25 @@ def test_a_warm_up_is_a_share_of_the_run() -> None:
             for model, most in (("transformer_tiny", 6000), ("transformer_tiny", 600), ("gru", 5600), ("gru", 10))
         }
     assert [*steps.values()] == [2000, 200, 200, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["trainer=ddp"], (4, "32-true", False)),  # old GPUs, without bfloat16
+        (["trainer=ddp", "trainer.accelerator=cpu"], (2, "bf16-mixed", True)),
+        (["trainer=cpu"], (1, "bf16-mixed", True)),
+    ],
+)
+def test_defaults_are_those_of_the_chosen_accelerator(
+    options: list[str], expected: tuple[int, str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", ["model=transformer_tiny", "optimizer=muon", *options])
+    assert (config.trainer.devices, config.trainer.precision, config.optimizer.bfloat16) == expected
 
 
 @pytest.mark.parametrize("model", [path.stem for path in sorted((CONFIGS / "recipe").glob("*.yaml"))])

@@ -98,30 +98,28 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
 
 def register_resolvers() -> None:
-    """Registers the functions below, which YAML calls as ``${precision:}``; PyTorch is imported in the call."""
+    """Registers the functions below, which YAML calls as ``${share:...}``; PyTorch is imported in the call."""
     for resolver in (devices_for_ddp, fast_bfloat16, precision, share, sweep_name):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
-def devices_for_ddp() -> int:
-    """Returns the number of GPUs, or 2, for processes on the CPU, if there is none."""
+def devices_for_ddp(accelerator: str) -> int:
+    """Returns the number of GPUs, or 2, for processes on the CPU, if there is none or none is wanted."""
+    return _gpus(accelerator) or 2
+
+
+def fast_bfloat16(accelerator: str) -> bool:
+    """Returns whether the hardware that ``trainer.accelerator`` chooses computes in bfloat16."""
     import torch
 
-    return torch.cuda.device_count() or 2
-
-
-def fast_bfloat16() -> bool:
-    """Returns whether the hardware computes in bfloat16."""
-    import torch
-
-    if torch.cuda.device_count():
+    if _gpus(accelerator):
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
-def precision() -> str:
+def precision(accelerator: str) -> str:
     """Returns ``bf16-mixed`` if the hardware computes in bfloat16, else ``32-true``."""
-    return "bf16-mixed" if fast_bfloat16() else "32-true"
+    return "bf16-mixed" if fast_bfloat16(accelerator) else "32-true"
 
 
 def share(part: float, steps: int) -> int:
@@ -134,6 +132,12 @@ def sweep_name() -> str | None:
     if not HydraConfig.initialized() or HydraConfig.get().mode != RunMode.MULTIRUN:
         return None
     return Path(HydraConfig.get().sweep.dir).name
+
+
+def _gpus(accelerator: str) -> int:
+    import torch
+
+    return 0 if accelerator == "cpu" else torch.cuda.device_count()
 
 
 def _prepare_process() -> None:
