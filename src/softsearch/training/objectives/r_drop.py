@@ -40,7 +40,7 @@ def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | Outp
 
     Logits are computed some rows at a time, and recomputed in the backward pass.
     """
-    rows = rows_at_a_time(output.out_features)
+    rows = rows_at_a_time(output.out_features, first.device)
     total = first.new_zeros((), dtype=wide(first))
     for chunk in zip(first.split(rows), second.split(rows), strict=True):
         part = checkpoint(_divergence, *chunk, output, use_reentrant=False, preserve_rng_state=False)
