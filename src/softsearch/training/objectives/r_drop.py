@@ -1,8 +1,9 @@
 """R-Drop: regularised dropout (Liang et al. 2021, arXiv:2106.14448)."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
@@ -36,20 +37,51 @@ def r_drop(
 
 
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:
-    """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``.
+    """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``."""
+    divergence = _SymmetricDivergence.apply(first, second, output, *output.parameters())
+    assert isinstance(divergence, Tensor)
+    return divergence
 
-    Logits are computed some rows at a time, and recomputed in the backward pass.
+
+class _SymmetricDivergence(torch.autograd.Function):
+    """Forms the gradient in the forward pass, some rows at a time, so that few logits are alive, and each only once."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, first: Tensor, second: Tensor, output: nn.Linear | OutputLayer, *parameters: Tensor
+    ) -> Tensor:
+        rows = rows_at_a_time(output.out_features, first.device)
+        total = first.new_zeros((), dtype=wide(first))
+        d_features, d_parameters = [], [torch.zeros_like(parameter) for parameter in parameters]
+        for chunk in zip(first.split(rows), second.split(rows), strict=True):
+            inputs = [features.detach().requires_grad_() for features in chunk]
+            with torch.enable_grad():
+                logits = [output(features) for features in inputs]
+            divergence, d_logits = _divergence(*logits)
+            total += divergence
+            gradients = torch.autograd.grad(logits, (*inputs, *parameters), d_logits)
+            d_features.append(gradients[:2])
+            for d_parameter, gradient in zip(d_parameters, gradients[2:], strict=True):
+                d_parameter += gradient
+        ctx.save_for_backward(*(torch.cat(parts) for parts in zip(*d_features, strict=True)), *d_parameters)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, d_total: Tensor) -> tuple[Tensor | None, ...]:
+        d_first, d_second, *d_parameters = (gradient * d_total.to(gradient.dtype) for gradient in ctx.saved_tensors)
+        return d_first, d_second, None, *d_parameters
+
+
+@torch.no_grad()
+def _divergence(first: Tensor, second: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """The divergence of the distributions with these logits ``[rows, vocab]``, and its gradient.
+
+    KL(P || Q) has the gradient p (log p - log q - KL(P || Q)) for the logits of P, and q - p for those of Q.
     """
-    rows = rows_at_a_time(output.out_features, first.device)
-    total = first.new_zeros((), dtype=wide(first))
-    for chunk in zip(first.split(rows), second.split(rows), strict=True):
-        part = checkpoint(_divergence, *chunk, output, use_reentrant=False, preserve_rng_state=False)
-        assert isinstance(part, Tensor)
-        total = total + part
-    return total
-
-
-def _divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:
-    """sum_v (p_1(v) - p_2(v)) (log p_1(v) - log p_2(v)), which is the sum of both divergences."""
-    log_p, log_q = (output(features).log_softmax(-1, dtype=wide(first)) for features in (first, second))
-    return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum()
+    log_p, log_q = (logits.log_softmax(-1, dtype=wide(first)) for logits in (first, second))
+    p, q = log_p.exp(), log_q.exp()
+    ratio = log_p.sub_(log_q)  # in place, here and below: the time goes into memory
+    kl_p, kl_q = ((weight * ratio).sum(-1, keepdim=True) for weight in (p, q))  # KL(P || Q); -KL(Q || P)
+    d_first = (ratio + (1 - kl_p)).mul_(p).sub_(q)
+    d_second = ((1 + kl_q) - ratio).mul_(q).sub_(p)
+    return (kl_p - kl_q).sum(), (d_first.to(first.dtype), d_second.to(second.dtype))
