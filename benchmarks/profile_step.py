@@ -7,7 +7,6 @@ The steps are those of src/train.py without Lightning around them: the same mode
 """
 
 import argparse
-import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
+from softsearch.app.environment import describe_machine
 from softsearch.app.train.train import build_training, describe_model
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
@@ -110,10 +110,11 @@ def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, floa
     for event in events:
         if event.key in PARTS:
             by_part[event.key] += event.cpu_time_total
-        by_operator[event.key] += event.self_cpu_time_total
+        else:
+            by_operator[event.key] += event.self_cpu_time_total
     described = (
         f"{' '.join(overrides)}: {steps} steps of {tokens / steps:,.0f} target tokens, {options.trainer.precision}, "
-        f"{torch.get_num_threads()} threads of {platform.processor() or platform.machine()}, torch {torch.__version__}"
+        f"{torch.get_num_threads()} threads of {describe_machine()}"
     )
     tables = [
         [(name, time / steps / 1000, time / total) for name, time in sorted(times.items(), key=lambda item: -item[1])]
@@ -159,6 +160,7 @@ def main() -> None:
     for name in models:
         parts, operators, total, _ = run([f"model={name}", *overrides], options.steps, options.out / name)
         print(row(name, parts, operators, total), flush=True)
+    print(f"\n{describe_machine()}")
 
 
 if __name__ == "__main__":

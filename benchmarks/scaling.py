@@ -9,7 +9,6 @@ time of a step and the peak memory of all its processes.
 
 import argparse
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -26,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from softsearch.app.config.command import CONFIGS, register_resolvers
 from softsearch.app.config.validation import build
 from softsearch.app.cpu import tune_cpu
+from softsearch.app.environment import describe_machine
 from softsearch.data.dataset import Batch, find_real
 from softsearch.report.drawing import COLOURS, style
 from softsearch.text.vocabulary import SPECIALS
@@ -126,14 +126,15 @@ def draw(results: dict[str, dict[str, list[tuple[str | int, Figures]]]], path: P
                 (column[1], "memory_mb", 1024, "peak memory, GB"),
             ):
                 for colour, (name, points) in zip(COLOURS, curves.items(), strict=False):
+                    line = "o" if isinstance(points[0][0], str) else "o-"
                     xs = [str(value) if isinstance(value, str) else f"{value:,}" for value, _ in points]
-                    axes.plot(xs, [found[key] / scale for _, found in points], "o-", color=colour, label=name)
+                    axes.plot(xs, [found[key] / scale for _, found in points], line, color=colour, label=name)
                 axes.set(ylabel=label, ylim=(0, None))
                 axes.grid(axis="y", alpha=0.3)
                 axes.tick_params(axis="x", labelrotation=20 if title == "model" else 0)
                 axes.spines[["top", "right"]].set_visible(False)
             column[1].set_xlabel(title)
-            column[0].legend(frameon=False, fontsize=7)
+            column[1].legend(frameon=False, fontsize=7, loc="upper left")
         figure.savefig(path, format="png")
 
 
@@ -168,7 +169,7 @@ def main() -> None:
                     flush=True,
                 )
     draw(results, options.out)
-    print(f"\n{platform.processor() or platform.machine()}, torch {torch.__version__}; picture: {options.out}")
+    print(f"\n{describe_machine()}; picture: {options.out}")
 
 
 if __name__ == "__main__":

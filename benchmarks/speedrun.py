@@ -11,7 +11,6 @@ their ends, and the models of the table in docs/models.md as points.
 import argparse
 import csv
 import json
-import platform
 import re
 import statistics
 import subprocess
@@ -21,6 +20,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from softsearch.app.environment import describe_machine
 from softsearch.report.drawing import COLOURS, SOFT, style
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,7 +111,7 @@ def main() -> None:
         bleu, minutes = [run.bleu for run in runs], [run.minutes for run in runs]
         spread = f" ({min(bleu):.1f} to {max(bleu):.1f})" if len(runs) > 1 else ""
         print(f"| {name} | {len(runs)} | {statistics.mean(bleu):.1f}{spread} | {statistics.mean(minutes):.1f} |")
-    print(f"on {platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    print(f"on {describe_machine()}")
     draw(results, options.out / "speedrun.png")
     print(f"picture: {options.out / 'speedrun.png'}")
 

@@ -10,7 +10,6 @@ the ratios within a round mean much.
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from softsearch import __version__
+from softsearch.app.environment import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 JOEY = ROOT / "benchmarks" / "joeynmt"
@@ -154,18 +154,6 @@ def _spread(values: Sequence[float], form: str) -> str:
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
-def machine(threads: int) -> str:
-    """Name what was measured on and with: processor, cores, versions."""
-    model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        named = [line for line in cpuinfo.read_text(encoding="utf-8").splitlines() if line.startswith("model name")]
-        model = named[0].partition(":")[2].strip() if named else model
-    versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "lightning"))
-    python = f"Python {platform.python_version()}"
-    return f"{model}, {os.cpu_count()} cores, {threads} threads; {python}, softsearch {__version__}, {versions}"
-
-
 def parse_options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -234,7 +222,10 @@ def main() -> None:
         for processes in options.processes:
             contenders[f"{LAB} {precision}" + f", {processes} processes" * (processes > 1)] = lab(precision, processes)
     results = measure(contenders, options.rounds)
-    print(f"\n{report(results)}\n\n{machine(options.threads)}")
+    print(
+        f"\n{report(results)}\n\n{describe_machine()}, "
+        f"lightning {version('lightning')}, {options.threads} threads, softsearch {__version__}"
+    )
     (options.out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"all figures: {options.out / 'results.json'}")
 
