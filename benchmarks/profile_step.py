@@ -7,6 +7,7 @@ The steps are those of src/train.py without Lightning around them: the same mode
 """
 
 import argparse
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -91,7 +92,7 @@ def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, floa
         with record_function("backward"):
             (losses.smoothed / tokens).backward()
         with record_function("clipping"):
-            clip_by_norm(model.parameters(), options.trainer.get("gradient_clip_val") or 1.0)
+            clip_by_norm(model.parameters(), options.trainer.get("gradient_clip_val") or math.inf)
         with record_function("optimizer"):
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
 
@@ -61,7 +62,9 @@ def measure(point: Point, rank: int, tokens: int, steps: int, meeting: str) -> F
     model = build(config.model, src_vocab_size=vocab, tgt_vocab_size=vocab).train()
     loss, optimizer = build(config.loss), make_optimizer(build(config.optimizer), model)
     if processes == 2:
-        torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{meeting}", rank=rank, world_size=2, timeout=timedelta(minutes=2)
+        )
         averaging = DistributedDataParallel(Summed(model, loss))
     else:
         averaging = Summed(model, loss)
