@@ -16,7 +16,7 @@ BATCHES = (1, 7)
 BEAMS = 3
 STEPS = 4
 _BEST = 6  # candidates, which a graph may compute in another way than all log probabilities
-TOLERANCE = 1e-4  # of log-probabilities and alignments; float32 sums in another order stay a hundred times below
+TOLERANCE = 1e-4  # of log-probabilities and alignments; float32 sums in another order stay below a third
 
 
 class Parity(NamedTuple):
