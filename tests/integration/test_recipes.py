@@ -61,3 +61,11 @@ def test_back_translation(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     assert len(lines(corpus / "mono.en")) == len(lines(corpus / "mono.de")) == 61
     assert read_metrics(tmp_path / "logs" / "forward")["test/loss"] > 0
+
+
+@pytest.mark.slow
+def test_data_diversification(tmp_path: Path) -> None:
+    carry_out_recipe("Data diversification", tmp_path)
+    corpus = tmp_path / "corpus"
+    assert len(lines(corpus / "train.translated.en")) == len(lines(corpus / "train.translated.de")) == 61
+    assert read_metrics(tmp_path / "logs" / "diversified")["test/loss"] > 0
