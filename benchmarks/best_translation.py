@@ -6,7 +6,9 @@
 2. Students, one for each seed, learn from the real pairs and both translations.
 3. The students write together, as an ensemble.
 4. A right-to-left student rescores what the ensemble finds.
-5. A last student learns from the ensemble's translations in place of the first model's (Kim & Rush 2016).
+5. Distillation back into one model (Kim & Rush 2016): last students, Transformers and recurrent ones, one for each
+   seed, learn from translations of the ensemble and of the right-to-left student, too, and from English that the
+   first model of the other direction draws from its distribution (Edunov et al. 2018, arXiv:1808.09381).
 
 As many trainings as there are cores run at a time, with a thread each. Steps whose results are in --out are not
 done again, and a training that was cut off goes on.
@@ -32,11 +34,16 @@ from softsearch.data.corpora.multi30k import Multi30k
 
 ROOT = Path(__file__).resolve().parents[1]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-SHARED = ["experiment=speedrun", "trainer=cpu", "batching.tokens=4096"]
-SHARED += ["model.encoder.dropout=0.2", "model.decoder.dropout=0.2"]
-FIRST = [*SHARED, "trainer.max_steps=2600"]
-STUDENT = [*SHARED, "trainer.max_steps=5000", "trainer.val_check_interval=500"]
 Pair = tuple[Path, Path]
+
+
+TRANSFORMER = ("experiment=speedrun", "trainer=cpu", "batching.tokens=4096")
+RECURRENT = ("model=nematus", "optimizer=muon", "trainer=cpu", "scheduler.decay_from=0.3")
+
+
+def _recipe(architecture: tuple[str, ...], steps: int, validations: int, dropout: float) -> list[str]:
+    length = [f"trainer.max_steps={steps}", f"trainer.val_check_interval={steps // validations}"]
+    return [*architecture, *length, f"model.encoder.dropout={dropout}", f"model.decoder.dropout={dropout}"]
 
 
 @dataclass
@@ -57,8 +64,8 @@ class Lab:
             _run(folder, "train", *overrides, *own, "callbacks.dashboard=null", "logger=csv")
         return str(folder / "checkpoints" / "best.ckpt")
 
-    def translate(self, checkpoints: list[str], source: Path, name: str) -> Path:
-        """Translates a file by beam search with a model or an ensemble."""
+    def translate(self, checkpoints: list[str], source: Path, name: str, *options: str) -> Path:
+        """Translates a file with a model or an ensemble, by beam search unless the options say otherwise."""
         target = self.out / name
         if not target.exists():
             bundles = []
@@ -67,17 +74,17 @@ class Lab:
                 bundles.append(run / "bundle")
                 if not bundles[-1].exists():
                     _run(run, "export", f"ckpt={checkpoint}", f"out={bundles[-1]}", f"hydra.run.dir={run}/export")
-            command = [sys.executable, "-m", "softsearch", "translate", *map(str, bundles)]
+            command = [sys.executable, "-m", "softsearch", "translate", *map(str, bundles), *options]
             subprocess.run([*command, "--input", str(source), "--output", str(target)], check=True, cwd=ROOT)
         return target
 
-    def evaluate(self, name: str, *overrides: str) -> dict[str, float]:
-        """Returns BLEU of each system on the test set, the ensemble last."""
+    def evaluate(self, name: str, *overrides: str) -> list[float]:
+        """Returns BLEU of each system on the test set, an ensemble before its members."""
         folder = self.out / name
         if not (folder / "report.json").exists():
             _run(folder, "evaluate", f"hydra.run.dir={folder}", *overrides)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        return {system["name"]: system["scores"]["bleu"]["value"] for system in report["systems"]}
+        return [system["scores"]["bleu"]["value"] for system in report["systems"]]
 
     def tune(self, name: str, *overrides: str) -> str:
         """Tunes on the validation set; returns the file of weights."""
@@ -87,7 +94,7 @@ class Lab:
         return f"weights={folder / 'weights.json'}"
 
 
-def _listed(pair: Pair) -> str:
+def _listed(pair: tuple[Path, ...]) -> str:
     return f"[{pair[0]},{pair[1]}]"
 
 
@@ -107,7 +114,7 @@ def _corpus(root: Path, out: Path) -> dict[str, Pair]:
     """The plain files of the corpus, English before German."""
     texts = {}
     for split, pair in Multi30k(root=root).files(out).items():
-        plain = tuple(out / f"{split}.{language}" for language in ("en", "de"))
+        plain = (out / f"{split}.en", out / f"{split}.de")
         for packed, path in zip(pair, plain, strict=True):
             data = packed.read_bytes()
             path.write_bytes(gzip.decompress(data) if packed.suffix == ".gz" else data)
@@ -115,13 +122,36 @@ def _corpus(root: Path, out: Path) -> dict[str, Pair]:
     return texts
 
 
+def _spread(scores: list[float]) -> str:
+    extent = f" ({min(scores):.1f} to {max(scores):.1f})" if len(scores) > 1 else ""
+    return f"{statistics.mean(scores):.1f}{extent}"
+
+
+def _print_table(lab: Lab, groups: dict[str, list[str]], reranker: str) -> None:
+    """Prints BLEU of the models of each group, of their ensemble, and of the ensemble's list rescored."""
+    rerank = ["search=rerank", f"search.models=[{reranker}]"]
+    print("| test_2016, BLEU | beam 5 | ensemble | reranked from right to left |\n|---|---|---|---|")
+    for group, checkpoints in groups.items():
+        name = group.replace(",", "").replace(" ", "-")
+        models = f"ckpt=[{','.join(checkpoints)}]"
+        together, *alone = lab.evaluate(f"evaluate-{name}", models, "ensemble=log_probs")
+        weights = lab.tune(f"tune-{name}", models, *rerank)
+        [reranked] = lab.evaluate(f"rerank-{name}", weights, *rerank, "members=false")
+        print(f"| {group} | {_spread(alone or [together])} | {together:.1f} | {reranked:.1f} |", flush=True)
+
+
 def main() -> None:
     """Carry out the steps and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, required=True, help="folder of Multi30k")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--first", nargs="+", default=FIRST, metavar="KEY=VALUE", help="options of the first models")
-    parser.add_argument("--student", nargs="+", default=STUDENT, metavar="KEY=VALUE", help="options of the students")
+    for option, whose, recipe in (
+        ("--first", "the first models", _recipe(TRANSFORMER, 2600, 4, 0.2)),
+        ("--student", "the students", _recipe(TRANSFORMER, 5000, 10, 0.2)),
+        ("--last", "the last students", _recipe(TRANSFORMER, 8000, 8, 0.25)),
+        ("--recurrent", "the recurrent last students", _recipe(RECURRENT, 6500, 5, 0.3)),
+    ):
+        parser.add_argument(option, nargs="+", default=recipe, metavar="KEY=VALUE", help=f"options of {whose}")
     parser.add_argument("--out", type=Path, default=Path("logs/best-translation"))
     options = parser.parse_args()
     out = options.out.resolve()
@@ -138,32 +168,30 @@ def main() -> None:
         partial(lab.translate, [forward], english, "train.first.de"),
         partial(lab.translate, [backward], german, "train.first.en"),
     ])  # fmt: skip
-    pairs = [(english, german), (to_english, german)]
+    pairs = [(english, german), (english, to_german), (to_english, german)]
     right_to_left = [*options.student, "data.target_direction=r2l"]
     *students, reranker = _together([
-        *(partial(lab.train, f"student-{seed}", [*pairs, (english, to_german)], *options.student, f"seed={seed}")
-          for seed in options.seeds),
-        partial(lab.train, "student-r2l", [*pairs, (english, to_german)], *right_to_left),
+        *(partial(lab.train, f"student-{seed}", pairs, *options.student, f"seed={seed}") for seed in options.seeds),
+        partial(lab.train, "student-r2l", pairs, *right_to_left),
     ])  # fmt: skip
-    better = lab.translate(students, english, "train.ensemble.de")
-    distilled = lab.train("distilled", [*pairs, (english, better)], *options.student)
-
-    rerank = ["search=rerank", f"search.models=[{reranker}]"]
-    together = f"ckpt=[{','.join(students)}]"
-    weights = lab.tune("tune", together, *rerank)
-    rows = {
-        "first model": lab.evaluate("evaluate-first", f"ckpt={forward}"),
-        "students": lab.evaluate("evaluate-students", together, "ensemble=log_probs"),
-        "reranked": lab.evaluate("evaluate-reranked", weights, *rerank, "members=false"),
-        "distilled": lab.evaluate("evaluate-distilled", f"ckpt={distilled}"),
-    }
-    *alone, ensemble = rows["students"].values()
-    print("| | BLEU of test_2016, beam 5 |\n|---|---|")
-    print(f"| the first model | {max(rows['first model'].values()):.1f} |")
-    print(f"| {len(alone)} students | {statistics.mean(alone):.1f} ({min(alone):.1f} to {max(alone):.1f}) |")
-    print(f"| their ensemble | {ensemble:.1f} |")
-    print(f"| reranked from right to left, beam 10 | {max(rows['reranked'].values()):.1f} |")
-    print(f"| distilled into one model | {max(rows['distilled'].values()):.1f} |")
+    sample = ("--search", "sample", "--top-k", "10", "--seed")
+    by_ensemble, from_right, *drawn = _together([
+        partial(lab.translate, students, english, "train.ensemble.de"),
+        partial(lab.translate, [reranker], english, "train.r2l.de"),
+        *(partial(lab.translate, [backward], german, f"train.drawn-{seed}.en", *sample, seed) for seed in "12"),
+    ])  # fmt: skip
+    more = [*pairs, (english, by_ensemble), (english, from_right), *((text, german) for text in drawn)]
+    last_transformers, last_recurrent = (
+        [partial(lab.train, f"last-{kind}-{seed}", more, *recipe, f"seed={seed}") for seed in options.seeds]
+        for kind, recipe in (("transformer", options.last), ("recurrent", options.recurrent))
+    )
+    last = _together([*last_transformers, *last_recurrent])
+    _print_table(lab, {
+        "first model": [forward],
+        "students": students,
+        "last students, Transformer": last[: len(last_transformers)],
+        "last students, recurrent": last[len(last_transformers) :],
+    }, reranker)  # fmt: skip
     print(f"on {describe_machine()}")
 
 
