@@ -4,14 +4,14 @@
 
 1. Models of both directions translate the training text (data diversification, Nguyen et al. 2020, arXiv:1911.01986).
 2. Students, one for each seed, learn from the real pairs and both translations.
-3. The students write together, as an ensemble.
-4. A right-to-left student rescores what the ensemble finds.
+3. An ensemble of the students translates.
+4. A right-to-left student rescores the ensemble's n-best lists.
 5. Distillation back into one model (Kim & Rush 2016): last students, Transformers and recurrent ones, one for each
    seed, learn from translations of the ensemble and of the right-to-left student, too, and from English that the
    first model of the other direction draws from its distribution (Edunov et al. 2018, arXiv:1808.09381).
 
-As many trainings as there are cores run at a time, with a thread each. Steps whose results are in --out are not
-done again, and a training that was cut off goes on.
+As many trainings as there are cores run at a time, with a thread each. A step whose result is in --out is not
+repeated, and a training that was cut off resumes.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,6 @@ from softsearch.data.corpora.multi30k import Multi30k
 ROOT = Path(__file__).resolve().parents[1]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 Pair = tuple[Path, Path]
-
 
 TRANSFORMER = ("experiment=speedrun", "trainer=cpu", "batching.tokens=4096")
 RECURRENT = ("model=nematus", "optimizer=muon", "trainer=cpu", "scheduler.decay_from=0.3")
@@ -65,7 +65,7 @@ class Lab:
         return str(folder / "checkpoints" / "best.ckpt")
 
     def translate(self, checkpoints: list[str], source: Path, name: str, *options: str) -> Path:
-        """Translates a file with a model or an ensemble, by beam search unless the options say otherwise."""
+        """Translates a file with a model or an ensemble, by beam search unless ``options`` say otherwise."""
         target = self.out / name
         if not target.exists():
             bundles = []
@@ -74,7 +74,7 @@ class Lab:
                 bundles.append(run / "bundle")
                 if not bundles[-1].exists():
                     _run(run, "export", f"ckpt={checkpoint}", f"out={bundles[-1]}", f"hydra.run.dir={run}/export")
-            command = [sys.executable, "-m", "softsearch", "translate", *map(str, bundles), *options]
+            command = [sys.executable, "-m", "softsearch", "translate", *map(str, bundles), "--resume", *options]
             subprocess.run([*command, "--input", str(source), "--output", str(target)], check=True, cwd=ROOT)
         return target
 
@@ -98,11 +98,16 @@ def _listed(pair: tuple[Path, ...]) -> str:
     return f"[{pair[0]},{pair[1]}]"
 
 
-def _run(log: Path, script: str, *overrides: str) -> None:
-    log.mkdir(parents=True, exist_ok=True)
-    with (log / f"{script}.log").open("a") as file:
-        command = [sys.executable, str(ROOT / f"src/{script}.py"), *overrides]
-        subprocess.run(command, check=True, cwd=ROOT, stdout=file, stderr=file, env=os.environ | ONE_THREAD)
+def _run(folder: Path, script: str, *overrides: str) -> None:
+    """Runs a command of the lab. Its output goes to ``console.log``, because Hydra writes ``train.log``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    console = folder / "console.log"
+    print(f"{datetime.now():%H:%M} {script} {folder.name}: {console}", file=sys.stderr, flush=True)
+    command = [sys.executable, str(ROOT / f"src/{script}.py"), *overrides]
+    with console.open("a") as file:
+        done = subprocess.run(command, check=False, cwd=ROOT, stdout=file, stderr=file, env=os.environ | ONE_THREAD)
+    if done.returncode:
+        raise SystemExit(f"best_translation: exit status {done.returncode} from {script}; its output: {console}")
 
 
 def _together(jobs: list[Callable[[], Any]]) -> list[Any]:
@@ -111,7 +116,7 @@ def _together(jobs: list[Callable[[], Any]]) -> list[Any]:
 
 
 def _corpus(root: Path, out: Path) -> dict[str, Pair]:
-    """The plain files of the corpus, English before German."""
+    """Unpacks the corpus; returns the files of each split, English before German."""
     texts = {}
     for split, pair in Multi30k(root=root).files(out).items():
         plain = (out / f"{split}.en", out / f"{split}.de")
