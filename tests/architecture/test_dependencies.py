@@ -104,3 +104,11 @@ def test_declared_versions_have_what_is_used(
     assert needed in used
     (requirement,) = [r for all_ in declared.values() for name, r in all_.items() if name == needed.partition(".")[0]]
     assert not requirement.specifier.contains(NEEDS[needed])
+
+
+@pytest.mark.parametrize("stealing", ["2.6.2", "2.6.3"])
+def test_releases_of_lightning_that_steal_credentials_are_excluded(
+    stealing: str, declared: dict[str, dict[str, Requirement]]
+) -> None:
+    """GHSA-w37p-236h-pfx3."""
+    assert not declared["lab"]["lightning"].specifier.contains(stealing)
