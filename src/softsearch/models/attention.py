@@ -46,11 +46,12 @@ class _SoftmaxOfShortRows(torch.autograd.Function):
 class AdditiveAttention(nn.Module):
     """Bahdanau et al. 2015, appendix A.1.2: e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j), alpha_i = softmax(e_i).
 
-    That is attention by ``content``. By ``location`` the alignments follow from those of the step before alone, and
-    ``hybrid`` attention adds them to the content (Luong 2016, "Neural machine translation"). Both read them through the
-    convolutional features of Chorowski et al. 2015 (arXiv:1506.07503, section 2.2), f_i = F * alpha_{i-1}:
-    location, e_ij = v_a' tanh(U f_ij + b); hybrid, e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j + U f_ij + b).
-    alpha_0 has all its mass on the first position, and there are zeros beyond both ends.
+    That is attention by ``content``, alpha_i = Attend(s_{i-1}, h). By ``location`` it is Attend(s_{i-1}, alpha_{i-1}),
+    and ``hybrid`` attention reads all three (Chorowski et al. 2015, arXiv:1506.07503, section 2.1; Luong 2016, "Neural
+    machine translation"). Both read the alignments of the step before through the convolutional features of section
+    2.2, f_i = F * alpha_{i-1}: location, e_ij = v_a' tanh(W_a s_{i-1} + U f_ij + b); hybrid,
+    e_ij = v_a' tanh(W_a s_{i-1} + U_a h_j + U f_ij + b). alpha_0 has all its mass on the first position, and there are
+    zeros beyond both ends.
 
     The decoder's state s has ``query_dim`` units, the annotations h have ``memory_dim``, the hidden layer ``dim``, f_ij
     ``location_filters``; a filter reads ``location_half_width`` positions on each side of j. The paper has 10 filters
@@ -69,8 +70,8 @@ class AdditiveAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.reads_content, self.reads_alignments = kind != "location", kind != "content"
+        self.query_projection = nn.Linear(query_dim, dim, bias=False)  # W_a
         if self.reads_content:
-            self.query_projection = nn.Linear(query_dim, dim, bias=False)  # W_a
             self.memory_projection = nn.Linear(memory_dim, dim)  # U_a, b
         for layer in self.content_layers():
             xavier(layer)
@@ -81,8 +82,8 @@ class AdditiveAttention(nn.Module):
             self.location_projection = xavier(nn.Linear(location_filters, dim, bias=not self.reads_content))  # U
 
     def content_layers(self) -> list[nn.Linear]:
-        """W_a and U_a, if it has them."""
-        return [self.query_projection, self.memory_projection] if self.reads_content else []
+        """W_a, and U_a if it has it."""
+        return [self.query_projection, *([self.memory_projection] if self.reads_content else [])]
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
         """U_a h_j of all annotations, once for each sentence: ``[sentences, src_len, dim]``."""
@@ -108,14 +109,14 @@ class AdditiveAttention(nn.Module):
 
     def hidden(self, query: Tensor, memory: Memory, before: tuple[Tensor, ...]) -> Tensor:
         """What v_a weights, ``[sentences, beams, src_len, dim]``."""
-        sentences, parts = memory.mask.shape[0], []
+        sentences = memory.mask.shape[0]
+        total = self.query_projection(query).unflatten(0, (sentences, -1))[:, :, None]  # [sentences, beams, 1, dim]
         if self.reads_content:
-            q = self.query_projection(query).unflatten(0, (sentences, -1))  # [sentences, beams, dim]
-            parts.append(q[:, :, None] + memory.projected[0][:, None])
+            total = total + memory.projected[0][:, None]
         for alignments in before:
             features = self.location_filters(alignments[:, None])  # [rows, location_filters, src_len]
-            parts.append(self.location_projection(features.transpose(1, 2)).unflatten(0, (sentences, -1)))
-        return torch.tanh(sum(parts[1:], parts[0]))
+            total = total + self.location_projection(features.transpose(1, 2)).unflatten(0, (sentences, -1))
+        return torch.tanh(total)
 
 
 class LuongAttention(nn.Module):

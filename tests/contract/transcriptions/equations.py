@@ -105,15 +105,16 @@ def additive_attention(
     """c_i and alpha_i of Bahdanau et al. 2015, equations 5 and 6; ``before`` is alpha_{i-1}, None at the first word.
 
     By content, e_ij is that of appendix A.1.2 with a bias. The others have f_i = F * alpha_{i-1} (Chorowski et al.
-    2015, section 2.2): hybrid attention besides, attention by location in the place of s_{i-1} and h_j.
+    2015, section 2.2): by location, Attend(s_{i-1}, alpha_{i-1}) (section 2.1), it has the place of h_j; hybrid
+    attention has all three.
     """
     kind = options.get("attention", "content")
     alpha = np.eye(len(annotations))[0] if before is None else before  # alpha_0: all on the first word
     e = []
     for j, h_j in enumerate(annotations):
-        terms = []
+        terms = [w.product("query_projection", s)]
         if kind != "location":
-            terms += [w.product("query_projection", s), w.affine("memory_projection", h_j)]
+            terms.append(w.affine("memory_projection", h_j))
         if kind == "hybrid":
             terms.append(w.product("location_projection", location_features(w, options, alpha, j)))
         if kind == "location":

@@ -90,11 +90,12 @@ def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
     assert torch.autograd.gradcheck(attend, (query, states, *weights))
 
 
-def test_attention_by_location_moves_on_whatever_it_sees(mask: Tensor) -> None:
+def test_attention_by_location_moves_on_whatever_it_reads(mask: Tensor) -> None:
     attention = AdditiveAttention(QUERY, MEMORY, 1, kind="location", location_filters=1, location_half_width=1).double()
     filters, projection = attention.location_filters.weight, attention.location_projection
     with torch.no_grad():  # e_ij = 50 tanh(alpha_{i-1,j-1})
         for parameter, values in (
+            (attention.query_projection.weight, [[0.0] * QUERY]),
             (filters, [[[1.0, 0.0, 0.0]]]),
             (projection.weight, [[1.0]]),
             (projection.bias, [0.0]),
@@ -112,6 +113,20 @@ def test_attention_by_location_moves_on_whatever_it_sees(mask: Tensor) -> None:
     assert seen[:2] == [[1, 1], [2, 2]]
     assert seen[2][0] == 3
     torch.testing.assert_close(alignments[1, :3], torch.full((3,), 1 / 3, dtype=torch.float64))  # nothing was left
+
+
+def test_attention_by_location_reads_the_state_and_not_the_annotations(mask: Tensor) -> None:
+    """Chorowski et al. 2015, section 2.1: alpha_i = Attend(s_{i-1}, alpha_{i-1})."""
+    torch.manual_seed(0)
+    attention = AdditiveAttention(QUERY, MEMORY, DIM, kind="location").double()
+
+    def attend(query: int, states: int) -> Tensor:
+        memory = Memory(normal(SENTENCES, SRC_LEN, MEMORY, seed=states), mask, ())
+        alignments: Tensor = attention(normal(SENTENCES, QUERY, seed=query), memory, attention.start(mask))[1]
+        return alignments
+
+    assert torch.equal(attend(1, 2), attend(1, 3))
+    assert (attend(1, 2) - attend(4, 2)).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("length", [1, 15, 16])

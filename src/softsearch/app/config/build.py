@@ -136,7 +136,10 @@ def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
         own = {name.removeprefix("decoder."): weight for name, weight in contents.weights.items()}
         model.decoder.make_room(own)
     if different := misfit(contents.weights, model.state_dict()):
-        raise CheckpointError(f"{contents.path}: the weights do not fit the model of its config: {different}")
+        raise CheckpointError(
+            f"{contents.path}: the weights do not fit the model of its config: {different}; if an older softsearch wrote "
+            "the file, use that version, or train again"
+        )
 
 
 def rebuild_source(contents: CheckpointContents) -> ParallelSource:
