@@ -92,12 +92,15 @@ def _discount(order: int, a: Tensor, contexts: Tensor, num_contexts: int) -> tup
 
 
 def _discounts(order: int, a: Tensor) -> tuple[float, ...]:
-    """D_1, D_2 and D_3+ of an order: D_i = i - (i + 1) Y n_{i+1} / n_i, Y = n_1 / (n_1 + 2 n_2)."""
+    """D_1, D_2 and D_3+ of an order: D_i = i - (i + 1) Y n_{i+1} / n_i, Y = n_1 / (n_1 + 2 n_2).
+
+    As in KenLM, n_4 may be 0 and a discount, too.
+    """
     n = torch.bincount(a.clamp(max=5), minlength=6).tolist()
-    if all(n[1:5]):
+    if all(n[1:4]):
         y = n[1] / (n[1] + 2 * n[2])
         found = tuple(i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))
-        if all(0 < discount <= i for i, discount in enumerate(found, start=1)):
+        if all(0 <= discount <= i for i, discount in enumerate(found, start=1)):
             return found
     log.info("too few %d-grams to estimate their discounts, taken as %g, %g and %g", order, *_FALLBACK)
     return _FALLBACK

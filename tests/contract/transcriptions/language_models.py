@@ -66,13 +66,13 @@ class KneserNey:
 
     @staticmethod
     def discounts(counts: Sequence[int]) -> list[float]:
-        """D(0), D_1, D_2 and D_3+ by equation 17, or where it cannot be computed KenLM's 0, 0.5, 1 and 1.5."""
+        """D(0), D_1, D_2 and D_3+ by equation 17; KenLM's 0, 0.5, 1 and 1.5 where that divides by 0 or is out of range."""
         n = Counter(counts)
-        if not all(n[i] for i in (1, 2, 3, 4)):
+        if not all(n[i] for i in (1, 2, 3)):
             return [0, 0.5, 1, 1.5]
         Y = n[1] / (n[1] + 2 * n[2])
         D = [1 - 2 * Y * n[2] / n[1], 2 - 3 * Y * n[3] / n[2], 3 - 4 * Y * n[4] / n[3]]
-        return [0, *D] if all(0 < d <= i for i, d in enumerate(D, start=1)) else [0, 0.5, 1, 1.5]
+        return [0, *D] if all(0 <= d <= i for i, d in enumerate(D, start=1)) else [0, 0.5, 1, 1.5]
 
     def p(self, word: int, history: tuple[int, ...]) -> float:
         """p_KN of a word after a history of any length."""

@@ -10,6 +10,7 @@ import torch
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.kneser_ney import _discounts
 from softsearch.models.ngram import NGramDecoder
 from softsearch.text.vocabulary import BOS, PAD, UNK
 from tests.contract.models import TGT_VOCAB, model_config, small_model, together
@@ -62,6 +63,25 @@ def test_small_texts_have_the_fallback_discounts() -> None:
     for read in ([], [4], [4, 5], [5, 6], [13]):
         found = [expected.p(word, (BOS, *read)) for word in range(TGT_VOCAB)]
         np.testing.assert_allclose(probabilities(model, read), found, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [  # n-grams seen 1, 2, 3 and 4 times, as in lm/builder/adjust_counts.cc of KenLM
+        ((6, 3, 1, 1), (0.5, 1.5, 1)),  # Y = 6 / 12
+        ((6, 3, 1, 0), (0.5, 1.5, 3)),  # n_4 may be 0
+        ((6, 3, 4, 2), (0.5, 0, 2)),  # and so may a discount
+        ((6, 3, 2, 3), (0.5, 1, 0)),
+        ((0, 3, 1, 1), None),
+        ((6, 0, 1, 1), None),
+        ((6, 3, 0, 1), None),
+        ((6, 3, 5, 1), None),  # D_2 = -0.5
+    ],
+)
+def test_discounts_are_those_of_kenlm(seen: tuple[int, ...], expected: tuple[float, ...] | None) -> None:
+    counts = [count for count, ngrams in enumerate(seen, start=1) for _ in range(ngrams)]
+    assert _discounts(2, torch.tensor(counts)) == pytest.approx(expected or (0.5, 1.0, 1.5))
+    assert KneserNey.discounts(counts) == pytest.approx([0, *(expected or (0.5, 1.0, 1.5))])
 
 
 def test_sentences_shorter_than_the_order_and_empty_ones() -> None:
