@@ -35,7 +35,7 @@ def reported(trained: Path, bundle: Path, gold: Path, tmp_path_factory: pytest.T
         f"bundle={bundle}",
         "ensemble=probs",
         "weights=[2,1,1]",
-        "curve=[greedy,2]",
+        "curve=[greedy,2,sample,mbr]",
         "alignments=true",
         "heatmaps=1",
         f"gold={gold}",
@@ -101,7 +101,7 @@ def test_every_part_is_filled(report: dict[str, Any]) -> None:
         assert {"bleu", "chrf", "ter", "bleu_lc", "exact_match"} <= system["scores"].keys()
         for score in system["scores"].values():
             assert score["low"] - 1e-3 <= score["value"] <= score["high"] + 1e-3
-        assert [point["name"] for point in system["search_curve"]] == ["greedy", "beam 2"]
+        assert [point["name"] for point in system["search_curve"]] == ["greedy", "beam 2", "sample", "mbr"]
         assert all(0 <= point["search_errors"] <= 1 for point in system["search_curve"])
         assert sum(r["sentences"] for r in system["by_length"]) == 20
         assert 0 <= system["aer"] <= 1

@@ -35,7 +35,6 @@ from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.system import System, combine, shortlisted
 from softsearch.search.ensemble import Ensemble
-from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.word_dictionary import read_dictionary
 
@@ -71,7 +70,8 @@ def evaluate(config: DictConfig) -> None:
         strategy = build_search(options.search, system.tokenizers)
         report, hypotheses, problems = evaluator.measure(system, strategy, _describe(system, options))
         if curve:
-            points, unproven = search_curve(evaluator, system, curve, curve_options(options.search))
+            searches = {name: build_search(node, system.tokenizers) for name, node in curve.items()}
+            points, unproven = search_curve(evaluator, system, searches, curve_options(options.search))
             report = replace(report, search_curve=points)
             problems += unproven
         aer, alignments[system.name] = measure_alignments(system, text, hypotheses, gold, options)
@@ -88,7 +88,7 @@ def evaluate(config: DictConfig) -> None:
     _write(_report(text, [*reports, *earlier], overlap, warnings), alignments, text, options)
 
 
-def _check_options(options: Evaluate) -> dict[str, SearchStrategy]:
+def _check_options(options: Evaluate) -> dict[str, DictConfig]:
     """Finds mistakes before hours of translating; returns the searches of the curve."""
     check(OmegaConf.to_container(options.search, resolve=True), "search")
     for key in ("weights", "language_model"):

@@ -8,39 +8,54 @@ import hydra.utils
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.validation import build, plain
+from softsearch.app.systems.mbr import mbr
 from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.errors import ConfigError
-from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
 
 _SEARCHES = {
     "greedy": "softsearch.search.greedy.Greedy",
+    "sample": "softsearch.search.sampling.Sampling",
     "beam": "softsearch.search.beam.BeamSearch",
     "exact": "softsearch.search.exact.ExactSearch",
 }
+_MBR_SAMPLES = 64  # of a curve, as in configs/search/mbr.yaml
 
 
-def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, SearchStrategy]:
-    """The searches of ``curve`` by name: greedy, exact and beam widths, with the options of ``search``.
+def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, DictConfig]:
+    """The searches of ``curve`` by name, as configs with the options of ``search``; ``mbr`` chooses from samples.
 
     Raises:
         ConfigError: an entry is no search, or an option does not fit it.
     """
-    options = _beam_options(search)
     searches = {}
     for entry in curve:
         is_beam = isinstance(entry, int) and entry >= 1
-        if not is_beam and entry not in ("greedy", "exact"):
+        if not is_beam and entry not in ("greedy", "sample", "mbr", "exact"):
             raise ConfigError(
-                f"curve has {entry!r}, expected greedy, exact or a beam width, as in '[greedy,2,5,exact]'"
+                f"curve has {entry!r}, expected greedy, sample, mbr, exact or a beam width, as in '[greedy,2,5,exact]'"
             )
-        target = _SEARCHES["beam" if is_beam else str(entry)]
-        parameters = inspect.signature(hydra.utils.get_class(target)).parameters
-        own = {key: value for key, value in options.items() if key in parameters and key != "n_best"}
-        if is_beam:
-            own["beam"] = entry
-        searches[f"beam {entry}" if is_beam else str(entry)] = build(OmegaConf.create({**own, "_target_": target}))
+        if entry == "mbr":
+            node = search if is_mbr(search) else _mbr_of(_search_node("sample", search, n_best=_MBR_SAMPLES))
+        else:
+            node = _search_node("beam", search, beam=entry) if is_beam else _search_node(str(entry), search)
+        build(node.candidates if is_mbr(node) else node)  # so that a wrong option is found before hours of translating
+        searches[f"beam {entry}" if is_beam else str(entry)] = node
     return searches
+
+
+def _search_node(kind: str, search: DictConfig, **own: Any) -> DictConfig:
+    """A kind of search with those options of ``search`` that it has, except ``n_best``, and with its ``own``."""
+    target = _SEARCHES[kind]
+    parameters = inspect.signature(hydra.utils.get_class(target)).parameters
+    shared = {key: value for key, value in _beam_options(search).items() if key in parameters and key != "n_best"}
+    return OmegaConf.create({**shared, **own, "_target_": target})
+
+
+def _mbr_of(candidates: DictConfig) -> DictConfig:
+    utility = {"_target_": "sacrebleu.metrics.CHRF", "word_order": 0}
+    target = f"{mbr.__module__}.{mbr.__name__}"
+    return OmegaConf.create({"_target_": target, "candidates": candidates, "utility": utility})
 
 
 def curve_options(search: DictConfig) -> SearchOptions:
