@@ -176,6 +176,12 @@ def test_logits_equal_the_paper(name: str, options: list[str]) -> None:
     assert needed == set(weights)  # the model has no parameter that its paper does not have
 
 
+def test_the_lecture_has_embeddings_of_its_own_for_both_languages() -> None:
+    model = random_model(model_config("sennrich_lecture"))
+    matrices = {id(weight) for weight in model.parameters() if SRC_VOCAB in weight.shape and weight.dim() > 1}
+    assert len(matrices) == 3  # E_x, E_y, V_o
+
+
 def varied(config: DictConfig, options: list[str]) -> DictConfig:
     """A copy with other values; a key that is new begins with a plus."""
     copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))

@@ -21,7 +21,7 @@ class LuongDecoder(RecurrentDecoder):
 
     c_t by :class:`LuongAttention`, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
     With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
-    then ends with h~. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
+    then ends with h~, as it is before dropout. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
 
     All layers and h~ have ``hidden_dim`` units; the paper's cells are LSTMs. Dropout is on the embeddings, between
     layers and on h~ (Zaremba et al. 2014, arXiv:1409.2329).
@@ -85,18 +85,18 @@ class LuongDecoder(RecurrentDecoder):
             x = self._top_states(x, state.cache)
             steps = torch.arange(x.shape[1], device=x.device)
             context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
-            return self._combine(context, x)
+            return self.dropout(self._combine(context, x))
         features = []
         for step_input in self._first_cell.input_projection(x).unbind(1):
             attentional, _, state = self._advance(step_input, state)
             features.append(attentional)
-        return torch.stack(features, dim=1)
+        return self.dropout(torch.stack(features, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         x = self.dropout(self.embedding(tokens))
-        features, alignments, after = self._advance(self._first_cell.input_projection(x), state)
-        return StepOutput(self.output_projection(features), alignments, after)
+        attentional, alignments, after = self._advance(self._first_cell.input_projection(x), state)
+        return StepOutput(self.output_projection(self.dropout(attentional)), alignments, after)
 
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """One step, from the first layer's product with E y: h~, the alignments and the next state."""
@@ -112,5 +112,5 @@ class LuongDecoder(RecurrentDecoder):
         return attentional, alignments.flatten(0, 1), state.next(cache)
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
-        """h~, the features that the output layer reads."""
-        return self.dropout(torch.tanh(self.attentional_projection(torch.cat((context, h), dim=-1))))
+        """h~, which the output layer reads after dropout."""
+        return torch.tanh(self.attentional_projection(torch.cat((context, h), dim=-1)))

@@ -22,6 +22,19 @@ def test_the_cache_ends_with_what_is_fed(input_feeding: bool) -> None:
         torch.testing.assert_close(after.cache[-1], model.decoder.features(TGT, state)[:, 0])
 
 
+def test_what_is_fed_is_not_dropped() -> None:
+    """Of equations 5 and 6, the softmax alone reads h~ after dropout."""
+    model = small_model("luong2015")
+    mask = torch.tensor([0.0, 2.0] * 4, dtype=torch.float64)  # fixed, of all that is dropped
+    model.decoder.dropout.register_forward_hook(lambda _module, inputs, _output: inputs[0] * mask)
+    state = model.encode(SRC)
+    features = model.decoder.features(TGT, state)
+    for position in range(TGT.shape[1]):
+        state = model.decoder.step(TGT[:, position], state).state
+        assert state.cache[-1].ne(0).all()
+        torch.testing.assert_close(state.cache[-1] * mask, features[:, position])
+
+
 def test_dropout_spares_the_recurrent_connections() -> None:
     """Of everything dropped, only the states of the first layer are left as they would be without it."""
     model = small_model("luong2015", "model.decoder.input_feeding=false")
