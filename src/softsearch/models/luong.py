@@ -21,10 +21,10 @@ class LuongDecoder(RecurrentDecoder):
 
     c_t by :class:`LuongAttention`, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
     With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
-    then ends with h~, as it is before dropout. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
+    then ends with h~. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
 
     All layers and h~ have ``hidden_dim`` units; the paper's cells are LSTMs. Dropout is on the embeddings, between
-    layers and on h~ (Zaremba et al. 2014, arXiv:1409.2329).
+    layers and on the h~ that the softmax reads, not on the one that is fed (Zaremba et al. 2014, arXiv:1409.2329).
 
     Raises:
         ConfigError: the encoder's states or the attention's options do not fit.

@@ -66,7 +66,7 @@ class KneserNey:
 
     @staticmethod
     def discounts(counts: Sequence[int]) -> list[float]:
-        """D(0), D_1, D_2 and D_3+ by equation 17; KenLM's 0, 0.5, 1 and 1.5 where that divides by 0 or is out of range."""
+        """D(0), D_1, D_2 and D_3+ by equation 17; KenLM's 0, 0.5, 1, 1.5 where that divides by 0 or is out of range."""
         n = Counter(counts)
         if not all(n[i] for i in (1, 2, 3)):
             return [0, 0.5, 1, 1.5]

@@ -137,8 +137,8 @@ def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
         model.decoder.make_room(own)
     if different := misfit(contents.weights, model.state_dict()):
         raise CheckpointError(
-            f"{contents.path}: the weights do not fit the model of its config: {different}; if an older softsearch wrote "
-            "the file, use that version, or train again"
+            f"{contents.path}: the weights do not fit the model of its config: {different}; if an older softsearch "
+            "wrote the file, use that version, or train again"
         )
 
 
