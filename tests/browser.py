@@ -72,5 +72,5 @@ def complaints(browser: Chrome, own: str) -> list[str]:
     """Errors, violations of the page's policy, and every address that was asked for and has nothing of ``own``."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
-    foreign = [url for url in urls if not url.startswith(("data:", "chrome:")) and own not in url]
+    foreign = [url for url in urls if not url.startswith(("data:", "chrome:", "chrome-untrusted:")) and own not in url]
     return [entry["message"] for entry in browser.get_log("browser")] + foreign

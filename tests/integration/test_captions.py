@@ -32,6 +32,7 @@ OPTIONS = (
     "trainer.max_steps=80",
     "trainer.val_check_interval=80",
     "loss.smoothing=0",
+    "logger=tensorboard",
     "resume=null",
 )
 pytestmark = pytest.mark.slow
@@ -69,11 +70,17 @@ def test_the_runtime_writes_the_captions_of_training(folder: Path) -> None:
 
 def test_checkpoint_and_bundle_are_evaluated_alike(folder: Path) -> None:
     systems = [f"ckpt={folder}/run/checkpoints/best.ckpt", f"bundle={folder}/bundle"]
-    evaluate(configure("evaluate", *systems, f"run_dir={folder}/report", f"cache_dir={folder}/cache"))
+    paths = (f"run_dir={folder}/report", f"cache_dir={folder}/cache")
+    evaluate(configure("evaluate", *systems, *paths, "alignments=true", "heatmaps=1"))
     report = json.loads((folder / "report" / "report.json").read_text())
     metrics = json.loads((folder / "run" / "metrics.json").read_text())
     assert [system["scores"]["bleu"]["value"] for system in report["systems"]] == [metrics["test/bleu"]] * 2
     assert report["warnings"] == []
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert page.count('<ol class="seen">') == 2  # heatmaps on the picture
+    assert page.count(r" \u00d7 36") == 30
+    tags = [file.read_bytes() for file in folder.glob("run/tensorboard/events.*")]
+    assert any(b"samples/alignments/0" in events for events in tags)
 
 
 def test_what_a_bundle_does_not_read_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

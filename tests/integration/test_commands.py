@@ -131,7 +131,7 @@ def test_the_notebook_runs(bundle: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(ROOT / "notebooks" / "alignments.ipynb", as_version=4)
     os.environ["SOFTSEARCH_BUNDLE"] = str(bundle)
     NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert (tmp_path / "alignments.png").read_bytes().startswith(b"\x89PNG")
+    assert '<table class="heatmap">' in (tmp_path / "alignments.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_the_demo_reaches_its_goal(tmp_path: Path) -> None:
                           check=False, timeout=900)  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert json.loads((tmp_path / "logs/demo/metrics.json").read_text())["test/exact_match"] >= 0.95
-    assert (tmp_path / "logs/demo/alignments.png").read_bytes().startswith(b"\x89PNG")
+    assert '<table class="heatmap">' in (tmp_path / "logs/demo/evaluate/report.html").read_text(encoding="utf-8")
     assert (tmp_path / "exports/demo/manifest.json").is_file()
     assert "held-out sentences exactly right" in done.stdout
     program, *site = shlex.split(done.stdout.rpartition("\n$ ")[2])

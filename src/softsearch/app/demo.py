@@ -1,17 +1,13 @@
 """The demo: train, evaluate, export and translate on the embedded corpus, in 2 minutes."""
 
-import json
 import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from softsearch.app.console import plain_console, print_rows
 from softsearch.app.results import read_metrics
-from softsearch.report.heatmap import draw_alignments
 
 RUN = Path("logs/demo")
 BUNDLE, SINGLE = Path("exports/demo"), Path("exports/demo-single")
@@ -34,18 +30,15 @@ console = plain_console()
 def demo() -> int:
     """Runs every command as a user would type it, until one fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
-    checkpoint, alignments = RUN / "checkpoints" / "best.ckpt", RUN / "alignments.jsonl"
-    heatmap, examples = RUN / "alignments.png", RUN / "examples.txt"
+    checkpoint, examples = RUN / "checkpoints" / "best.ckpt", RUN / "examples.txt"
     _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
-    _run("evaluate", f"ckpt={checkpoint}", f"hydra.run.dir={RUN / 'evaluate'}")
+    _run("evaluate", f"ckpt={checkpoint}", "alignments=true", f"hydra.run.dir={RUN / 'evaluate'}")
     _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
     _run("verify", str(BUNDLE))
     _run("export", f"ckpt={checkpoint}", f"out={SINGLE}", "format=single")
     text = "".join(f"{line}\n" for line in LINES)
     examples.write_text(text, encoding="utf-8")
-    output = _run("translate", str(BUNDLE), "--alignments", str(alignments), text=text)
-    first = json.loads(alignments.read_text(encoding="utf-8").splitlines()[0])
-    draw_alignments(np.array(first["matrix"]), first["src_pieces"], first["tgt_pieces"], heatmap)
+    output = _run("translate", str(BUNDLE), text=text)
     print_rows(("source", "translation by the torch-free runtime"), zip(LINES, output.splitlines(), strict=True))
     metrics = read_metrics(RUN)
     print_rows(("result", "value"), ((what, format(metrics[key], form)) for key, (what, form) in RESULTS.items()))
@@ -54,8 +47,7 @@ def demo() -> int:
         RUN / "metrics.csv": "all metrics, step by step",
         RUN / "metrics.json": "the final metrics",
         RUN / "samples": "translations while it trained",
-        RUN / "evaluate" / "report.html": "the evaluation",
-        heatmap: "a picture of the attention",
+        RUN / "evaluate" / "report.html": "the evaluation, with heatmaps of the attention",
         BUNDLE: "the bundle for deployment",
         SINGLE: "the same for browsers and other languages",
     }

@@ -1,10 +1,11 @@
 """Bootstrap intervals of corpus scores and paired bootstrap tests, by sacreBLEU (Koehn 2004, W04-3250)."""
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics import CHRF
+from sacrebleu.metrics import CHRF, TER
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 
@@ -23,8 +24,9 @@ def score_with_interval(metric: Metric, hypotheses: Sequence[str], references: S
     signatures, results = _bootstrap({"system": hypotheses}, {"metric": metric}, references)
     ((name, signature),) = signatures.items()
     (result,) = results[name]
-    mean, half = float(result.mean), float(result.ci)
-    return Score(float(result.score), mean - half, mean + half, str(signature))
+    mean, half = float(result.mean), float(result.ci)  # the interval is symmetric, and scores have limits
+    low, high = max(0.0, mean - half), min(inf if isinstance(metric, TER) else 100.0, mean + half)
+    return Score(float(result.score), low, high, str(signature))
 
 
 def share_with_interval(hits: Sequence[bool]) -> Score:

@@ -9,6 +9,7 @@ from softsearch.evaluation.bootstrap import score_with_interval
 from softsearch.evaluation.schema import LengthRange
 
 _UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # words; longer sources are in a last range
+MIN_DRAWN = 10  # sentences of a range in a chart: the score of fewer is chance
 _NAMES = ("01-05", "06-10", "11-15", "16-20", "21-30", "31-40", "41-50", "51+")  # in alphabetical order
 
 

@@ -29,7 +29,8 @@ class Scores(NamedTuple):
 def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
     """BLEU, chrF and TER as in :func:`corpus_scores`; a metric has no signature before it has scored something."""
     metrics = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
-    return metrics | ({"ter": TER()} if ter else {})
+    split = text_form == "plain" and tgt_lang in _TOKENIZE  # tercom does so only where it also normalises
+    return metrics | ({"ter": TER(normalized=split, asian_support=split)} if ter else {})
 
 
 def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False, effective_order: bool = False) -> BLEU:
@@ -43,7 +44,8 @@ def corpus_scores(
 ) -> Scores:
     """Scores detokenised translations, with one reference per sentence; TER takes longer than the other metrics.
 
-    BLEU takes ``lc_tok`` text as it is (``tokenize=none``) and tokenises plain text by its language.
+    BLEU takes ``lc_tok`` text as it is (``tokenize=none``) and tokenises plain text by its language; TER splits plain
+    Chinese and Japanese into characters.
     """
     values, signatures = {}, {}
     for name, metric in corpus_metrics(text_form=text_form, tgt_lang=tgt_lang, ter=ter).items():

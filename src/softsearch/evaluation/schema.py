@@ -47,11 +47,14 @@ class SearchPoint:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A picture of the report's folder."""
+class Heatmap:
+    """The attention of one translation."""
 
-    file: str  # relative to the report's folder
     caption: str
+    src: list[str]  # words or pieces
+    tgt: list[str]
+    weights: list[list[float]]  # [tgt][src], each row a distribution over the source
+    picture: str | None = None  # PNG in base64, if the source is a picture; its patches are the source, row by row
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class SystemReport:
     sentence_chrf: list[float]  # 0 to 100
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
-    heatmaps: list[Picture] = field(default_factory=list)
+    heatmaps: list[Heatmap] = field(default_factory=list)
     no_unk_sentences: int | None = None  # without unknown words in source and reference; those of bleu_no_unk
 
 

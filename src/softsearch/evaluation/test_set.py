@@ -1,9 +1,9 @@
 """Test set: sources and references, as text and as token ids."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from softsearch.data.corpora.base import TextForm
+from softsearch.data.corpora.base import Picture, TextForm
 from softsearch.text.features import Features, with_features
 from softsearch.text.tokenizer import Tokenizers
 
@@ -21,12 +21,17 @@ class HeldOutText:
     src_lang: str
     tgt_lang: str
     features: Features | None = None
+    draw: Callable[[Features], Picture | None] = lambda _features: None  # the picture that features are of
     _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(init=False, default_factory=dict)
 
     @property
     def lines(self) -> tuple[list[str], list[str]]:
         """Sources and references."""
         return self.sources, self.references
+
+    def picture(self, index: int) -> Picture | None:
+        """The picture that a source is, if it is one."""
+        return None if self.features is None else self.draw(self.features[index])
 
     def encode(self, tokenizers: Tokenizers) -> tuple[Ids, Ids]:
         """Token ids of both sides, computed once per pair of tokenizers."""

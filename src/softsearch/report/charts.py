@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,16 @@ Interval = tuple[float, float, float]  # value, low, high
 
 
 def draw_by_length(
-    values: Mapping[int, Mapping[str, Interval]], counts: Mapping[str, int], label: str, *, level: float | None = None
+    values: Mapping[int, Mapping[str, Interval]],
+    counts: Mapping[str, int],
+    label: str,
+    *,
+    level: float | None = None,
+    limit: float = inf,
 ) -> Figure:
     """Draws a line per system number over the ranges of source lengths, with a band for intervals, inside ``style``.
 
-    ``counts`` are the numbers of sentences by range, in the order of the axis.
+    ``counts`` are the numbers of sentences by range, in the order of the axis, which ends at ``limit`` at the latest.
     """
     figure, axes = _axes("words of the source", label)
     ranges = list(counts)
@@ -33,19 +39,22 @@ def draw_by_length(
         _line(axes, number, x, y)
         if len(values) == 1:
             for point in zip(x, y, strict=True):
-                _annotate(axes, f"{point[1]:#.3g}", point, number, above=True)
+                _annotate(axes, f"{point[1]:.{1 if point[1] >= 10 else 2}f}", point, number, above=True)
     if level is not None:
         axes.axhline(level, color=SOFT, linewidth=0.8, linestyle="--")
     axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\nn={count:,}" for name, count in counts.items()])
     axes.margins(x=0.06, y=0.12)
-    axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(0.0, bottom), min(top, limit))
     return figure
 
 
 def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: str) -> NDArray[np.uint8]:
     """Draws one system's scores by range, without intervals, as pixels ``[height, width, 3]``."""
     with style():
-        return pixels(draw_by_length({0: {name: (score,) * 3 for name, score in scores.items()}}, counts, metric))
+        return pixels(
+            draw_by_length({0: {name: (score,) * 3 for name, score in scores.items()}}, counts, metric, limit=100)
+        )
 
 
 def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
@@ -58,9 +67,9 @@ def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
     for number, points in curves.items():
         bleu = [point.bleu for point in points]
         _line(axes, number, [point.seconds for point in points], bleu)
-        steep = 0.1 * (max(bleu) - min(bleu))
-        for index, (point, after) in enumerate(zip(points, [*bleu[1:], bleu[-1]], strict=True)):
-            above = index % 2 == 1 or point.bleu - after > steep  # neighbours take turns; below a falling line
+        around = np.convolve(np.pad(bleu, 1, mode="reflect" if len(bleu) > 1 else "edge"), [0.5, 0, 0.5], "valid")
+        for point, neighbours in zip(points, around, strict=True):
+            above = bool(point.bleu >= neighbours)  # a name is on the side that the line does not take
             _annotate(axes, drawable(point.name), (point.seconds, point.bleu), number, above=above)
     axes.margins(x=0.09, y=0.15)
     return figure

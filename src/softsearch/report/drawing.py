@@ -17,9 +17,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 _FAMILY = "DejaVu Sans"  # comes with matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew
-# Used where they are installed, for characters that DejaVu lacks.
-_CHINESE_JAPANESE = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans SC", "Source Han Sans", "WenQuanYi Zen Hei")
-_FALLBACKS = (*_CHINESE_JAPANESE, "Arial Unicode MS", "Noto Sans Devanagari", "Noto Sans Thai")
 
 COLOURS = ("#1a56b0", "#c2410c", "#0f766e", "#8b2fb8", "#946200", "#be1856", "#4a7309", "#4b5768")
 SOFT, LINE, GROUND = "#59636e", "#dcdfe3", "#ffffff"  # text and axes; grid; background
@@ -31,7 +28,7 @@ _VARIABLES |= {colour: f"var(--s{number})" for number, colour in enumerate(COLOU
 def style() -> AbstractContextManager[None]:
     """Draws text literally: a piece with dollar signs is no formula. A user's matplotlibrc has no effect."""
     options = {
-        "font.family": list(_families()),
+        "font.family": _FAMILY,
         "text.parse_math": False,
         "text.usetex": False,
         "figure.dpi": 120,
@@ -42,7 +39,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def drawable(text: str) -> str:
-    """``text`` in one line, with U+FFFD for characters that no font here has."""
+    """``text`` in one line, with U+FFFD for characters that the font lacks."""
     return "".join(c if c.isprintable() and ord(c) in _characters() else "\ufffd" for c in text)
 
 
@@ -79,12 +76,5 @@ def svg(figure: Figure, name: str, notes: Mapping[int, Sequence[str]]) -> str:
 
 
 @cache
-def _families() -> tuple[str, ...]:
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    return (_FAMILY, *(name for name in _FALLBACKS if name in installed))
-
-
-@cache
 def _characters() -> frozenset[int]:
-    files = (font_manager.findfont(font_manager.FontProperties(family=name)) for name in _families())
-    return frozenset().union(*(font_manager.get_font(file).get_charmap() for file in files))
+    return frozenset(font_manager.get_font(font_manager.findfont(_FAMILY)).get_charmap())

@@ -1,53 +1,61 @@
-"""Heatmaps of alignments (Bahdanau et al. 2015, figure 3)."""
+"""Heatmaps of attention (Bahdanau et al. 2015, figure 3), on pictures where the source is one (Xu et al. 2015)."""
 
+import base64
+import io
 from collections.abc import Sequence
-from pathlib import Path
+from math import isqrt
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from PIL import Image
 
-from softsearch.report.drawing import drawable, pixels, style
+from softsearch.evaluation.schema import Heatmap
 
-_MARGIN, _CHARACTER = 1.1, 0.09  # inches
-_LONGEST = 24  # characters of a label
+_CELL = 12  # pixels of a weight
+_SIDE = 144  # pixels of a picture, and the share of the attention's brightness in it
+_BRIGHTNESS = 0.65
 
 
-def draw_alignments(
-    alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str], path: Path
-) -> None:
-    """Writes a heatmap as PNG: rows are target pieces, columns are source pieces, white is 1.
+def heatmap(
+    src: Sequence[str],
+    tgt: Sequence[str],
+    weights: NDArray[np.floating],
+    caption: str,
+    picture: NDArray[np.uint8] | None = None,
+) -> Heatmap:
+    """Attention ``[len(tgt), len(src)]`` as plain values; ``picture`` is the source, ``[height, width, 3]``."""
+    png = None if picture is None else base64.b64encode(_png(Image.fromarray(picture))).decode()
+    return Heatmap(caption, list(src), list(tgt), np.round(weights.astype(float), 4).tolist(), png)
 
-    ``alignments`` are ``[len(tgt_pieces), len(src_pieces)]``; rows are distributions over the source.
+
+def pictures(heatmap: Heatmap) -> list[Image.Image]:
+    """The source, and for each target word the source under its weights: the brightest region has the largest weight.
+
+    As in Xu et al. 2015, figure 5: the weights of the patches, row by row, are enlarged smoothly to the picture's size.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with style():
-        _figure(alignments, src_pieces, tgt_pieces).savefig(path, format="png")
+    assert heatmap.picture is not None
+    source = Image.open(io.BytesIO(base64.b64decode(heatmap.picture))).convert("RGB").resize((_SIDE, _SIDE))
+    side = isqrt(len(heatmap.src))  # without </s>
+    grids = np.asarray(heatmap.weights)[:, : side**2].reshape(-1, side, side)
+    light = 255 * grids / np.maximum(grids.max(axis=(1, 2), keepdims=True), 1e-9)
+    masks = (Image.fromarray(grid.astype(np.uint8)).resize(source.size, Image.Resampling.BICUBIC) for grid in light)
+    return [source, *(Image.blend(source, mask.convert("RGB"), _BRIGHTNESS) for mask in masks)]
 
 
-def alignment_image(
-    alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str]
-) -> NDArray[np.uint8]:
-    """The same heatmap as pixels, ``[height, width, 3]``; see :func:`draw_alignments`."""
-    with style():
-        return pixels(_figure(alignments, src_pieces, tgt_pieces))
+def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
+    """The heatmap as pixels, ``[height, width, 3]``: text would need fonts of all scripts."""
+    if heatmap.picture is not None:
+        return np.concatenate([np.asarray(image) for image in pictures(heatmap)], axis=1)
+    grey = np.kron(255 * np.asarray(heatmap.weights), np.ones((_CELL, _CELL))).round().astype(np.uint8)
+    return np.repeat(grey[..., None], 3, axis=-1)
 
 
-def _figure(alignments: NDArray[np.floating], src_pieces: Sequence[str], tgt_pieces: Sequence[str]) -> Figure:
-    columns, rows = ([_label(piece) for piece in side] for side in (src_pieces, tgt_pieces))
-    width = _MARGIN + _CHARACTER * max(map(len, rows), default=0) + 0.34 * len(columns)
-    height = _MARGIN + _CHARACTER * max(map(len, columns), default=0) + 0.30 * len(rows)
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    image = axes.imshow(alignments, cmap="gray", vmin=0, vmax=1, aspect="auto")
-    axes.xaxis.tick_top()
-    axes.set_xticks(range(len(src_pieces)), columns, rotation=60, ha="left")
-    axes.set_yticks(range(len(tgt_pieces)), rows)
-    axes.tick_params(length=0)
-    figure.colorbar(image, ax=axes, label="alignment weight", shrink=0.8)
-    return figure
+def data_url(image: Image.Image) -> str:
+    """A picture inside a page."""
+    return f"data:image/png;base64,{base64.b64encode(_png(image)).decode()}"
 
 
-def _label(piece: str) -> str:
-    text = drawable(piece)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
+def _png(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, format="png")
+    return file.getvalue()

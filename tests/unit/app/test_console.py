@@ -55,7 +55,7 @@ def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_evaluation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole = whole_report(folder)
+    whole = whole_report()
     named = [replace(system, name=f"{NAME}{system.name}") for system in whole.systems]
     comparison = replace(whole.comparisons[0], system=NAME)
     show_report(replace(whole, systems=named, comparisons=[comparison], warnings=[NAME]), folder)

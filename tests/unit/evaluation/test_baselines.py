@@ -14,7 +14,7 @@ from tests.unit.report.page.pages import whole_report
 
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
-    report = whole_report(tmp_path)
+    report = whole_report()
     (tmp_path / "beam").mkdir()
     write_report(report, tmp_path / "beam")
     return report

@@ -31,6 +31,15 @@ def test_resamples_that_score_nothing_are_no_error(metric: Metric) -> None:
     assert found.low < found.value < found.high
 
 
+def test_no_interval_exceeds_the_scores_limits() -> None:
+    """sacreBLEU's intervals are symmetric about the mean, which may lie near a limit."""
+    references = [f"the cat number {n} is here" for n in range(20)]
+    hypotheses = ["the cat number 0 was here", *references[1:]]
+    assert score_with_interval(BLEU(), hypotheses, references).high == 100
+    assert score_with_interval(TER(), hypotheses, references).low == 0
+    assert score_with_interval(TER(), ["a b c d e f g h i j k l m n"] * 20, references).high > 100
+
+
 def test_shares_have_the_spread_of_a_binomial() -> None:
     found = share_with_interval([True] * 50 + [False] * 50)
     # 1.96 * sqrt(0.5 * 0.5 / 100) = 0.098

@@ -3,6 +3,7 @@
 import pytest
 import sacrebleu
 
+from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.metrics import corpus_scores
 
 HYPOTHESES = ["A dog runs, quickly!", "two cats sit on the red mat .", "the house"]
@@ -26,10 +27,20 @@ def test_tokenised_text_is_taken_as_it_is() -> None:
     assert "tok:none" in scores.signatures["bleu"]
 
 
-@pytest.mark.parametrize(("lang", "tokenizer"), [("zh", "zh"), ("ja", "char"), ("fr", "13a")])
-def test_languages_without_spaces_get_a_tokenizer_of_their_own(lang: str, tokenizer: str) -> None:
-    scores = corpus_scores(["我有一只猫。"], ["我有一只狗。"], text_form="plain", tgt_lang=lang)
+@pytest.mark.parametrize(
+    ("lang", "form", "tokenizer", "ter"),
+    [
+        ("zh", "plain", "zh", 100 / 6),  # one of six characters
+        ("ja", "plain", "char", 100 / 6),
+        ("fr", "plain", "13a", 100),  # one word
+        ("zh", "lc_tok", "none", 100),
+    ],
+)
+def test_languages_without_spaces_are_split(lang: str, form: TextForm, tokenizer: str, ter: float) -> None:
+    scores = corpus_scores(["我有一只猫。"], ["我有一只狗。"], text_form=form, tgt_lang=lang)
     assert f"tok:{tokenizer}" in scores.signatures["bleu"]
+    assert scores.values["ter"] == pytest.approx(ter)
+    assert f"asian:{'yes' if ter < 100 else 'no'}" in scores.signatures["ter"]
 
 
 def test_bounds() -> None:

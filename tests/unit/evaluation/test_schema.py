@@ -13,7 +13,7 @@ from tests.unit.report.page.pages import whole_report
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    report = whole_report(tmp_path)
+    report = whole_report()
     path = write_report(report, tmp_path)
     assert read_report(tmp_path) == read_report(path) == report
 
@@ -45,7 +45,7 @@ def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None
 def test_values_of_other_types_are_refused(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str
 ) -> None:
-    path = write_report(whole_report(tmp_path), tmp_path)
+    path = write_report(whole_report(), tmp_path)
     values = json.loads(path.read_text(encoding="utf-8"))
     change(values["systems"][1])
     path.write_text(json.dumps(values))

@@ -54,6 +54,17 @@ def test_a_level_is_a_dashed_line_from_side_to_side() -> None:
     assert float(y1) == float(y2) == pytest.approx(markers(by_length(), 0)[1][1], abs=0.01)
 
 
+def test_the_axis_ends_at_the_limit_and_scores_are_written_out() -> None:
+    with style():
+        figure = draw_by_length(
+            {0: {"01-05": (100.0, 99.9, 100.0), "06-10": (4.56, 4.0, 5.0)}}, COUNTS, "BLEU", limit=100
+        )
+        chart = ET.fromstring(svg(figure, "chart", {0: ["a", "b"]}))
+    labels = [text.text for text in chart.iter("text")]
+    assert {"100.0", "4.56", "100"} <= set(labels)
+    assert "120" not in labels
+
+
 def test_a_page_gets_variables_as_colours_and_no_inline_styles() -> None:
     with style():
         figure = draw_by_length({0: {"\x00$": (1.0, 0.0, 2.0)}}, {"\x00$": 1}, "BLEU")
@@ -69,6 +80,15 @@ def test_two_figures_of_a_page_share_no_ids() -> None:
         first, second = (set(re.findall(r' id="([^"]+)"', svg(figure, name, {}))) for name in ("a", "b"))
     assert first
     assert not first & second
+
+
+def test_a_name_is_on_the_side_that_the_line_does_not_take() -> None:
+    curve = [SearchPoint(f"s{i}", bleu, -8.0, -0.6, 10.0**i, 0.0, None) for i, bleu in enumerate((30, 10, 40, 20))]
+    with style():
+        chart = ET.fromstring(svg(draw_search_curve({0: curve}), "chart", {0: ["note"] * 4}))
+    places = {text.text: float(text.attrib["y"]) for text in chart.iter("text") if (text.text or "").startswith("s")}
+    above = [places[f"s{i}"] < y for i, (_, y) in enumerate(markers(chart, 0))]
+    assert above == [True, False, True, False]
 
 
 @pytest.mark.parametrize("points", [1, 4])

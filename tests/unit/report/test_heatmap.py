@@ -1,44 +1,32 @@
-"""Heatmaps of alignments."""
-
-from pathlib import Path
+"""Heatmaps of attention, as values and as pixels."""
 
 import numpy as np
 import pytest
-from matplotlib.image import imread
 
-from softsearch.report.heatmap import alignment_image, draw_alignments
+from softsearch.report.heatmap import heatmap, pictures, pixels_without_text
 
 SRC, TGT = ["▁the", "▁cat", "</s>"], ["▁die", "▁katz", "e", "</s>"]
-
-
-def brightness(image: np.ndarray) -> np.ndarray:
-    """The cells of a heatmap, top to bottom and left to right, from an image with a white margin."""
-    inside = (image < 250).all(axis=2)
-    # The axes' frame is the first and the last row and column that are dark for most of their length.
-    rows, columns = (np.flatnonzero(inside.mean(axis=axis) > 0.5) for axis in (1, 0))
-    cells = image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1, 0]
-    height, width = cells.shape[0] / len(TGT), cells.shape[1] / len(SRC)
-    return np.array(
-        [[cells[int((i + 0.5) * height), int((j + 0.5) * width)] for j in range(len(SRC))] for i in range(len(TGT))]
-    )
+WEIGHTS = np.array([[0.8, 0.15, 0.05], [0.05, 0.9, 0.05], [0.3, 0.6, 0.1], [0.0, 0.2, 0.8]], dtype=np.float32)
 
 
 def test_each_weight_is_in_its_place() -> None:
-    weights = np.array([[0.8, 0.15, 0.05], [0.05, 0.9, 0.05], [0.3, 0.6, 0.1], [0.0, 0.2, 0.8]])
-    shown = brightness(alignment_image(weights, SRC, TGT)) / 255
-    assert shown == pytest.approx(weights, abs=0.01)
+    drawn = heatmap(SRC, TGT, WEIGHTS, "a caption")
+    assert (drawn.src, drawn.tgt, drawn.caption, drawn.picture) == (SRC, TGT, "a caption", None)
+    assert drawn.weights == pytest.approx(WEIGHTS, abs=1e-4)
+    pixels = pixels_without_text(drawn)
+    rows, columns = (size // count for size, count in zip(pixels.shape, WEIGHTS.shape, strict=False))
+    assert pixels[rows // 2 :: rows, columns // 2 :: columns, 0] / 255 == pytest.approx(WEIGHTS, abs=0.01)
 
 
-def test_the_file_shows_the_same(tmp_path: Path) -> None:
-    weights = np.full((4, 3), 1 / 3)
-    draw_alignments(weights, SRC, TGT, tmp_path / "new" / "heatmap.png")
-    written = (imread(tmp_path / "new" / "heatmap.png")[..., :3] * 255).round().astype(np.uint8)
-    assert np.array_equal(written, alignment_image(weights, SRC, TGT))
-
-
-def test_labels_may_be_any_pieces() -> None:
-    """Warnings are errors: of glyphs that are missing, of formulas that cannot be parsed."""
-    pieces = ["$", "▁$x", "日本", "\n", "", "\U0001f642", "</s>"]
-    image = alignment_image(np.eye(7), pieces, pieces)
-    assert image.ndim == 3
-    assert not np.array_equal(image, alignment_image(np.eye(7), ["a"] * 7, pieces))
+def test_the_attended_region_of_a_picture_is_white_and_the_rest_dark() -> None:
+    """Four patches of a red picture: the first word attends to the second patch, the other to all alike."""
+    red = np.zeros((20, 20, 3), dtype=np.uint8) + np.array([255, 0, 0], dtype=np.uint8)
+    weights = np.array([[0.0, 1.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.25, 0.25, 0.0]])
+    drawn = heatmap(["<feature>"] * 4 + ["</s>"], ["a", "square"], weights, "a square", red)
+    source, first, second = (np.asarray(picture).astype(int) for picture in pictures(drawn))
+    corners = [0, -1]
+    assert np.unique(source.reshape(-1, 3), axis=0).tolist() == [[255, 0, 0]]
+    green = first[..., 1][np.ix_(corners, corners)]
+    assert green[0, 1] > 150 > 20 > green[0, 0] == green[1, 0] == green[1, 1]  # white over red has green
+    assert np.ptp(second.reshape(-1, 3), axis=0).tolist() == [0, 0, 0]
+    assert pixels_without_text(drawn).shape == (144, 3 * 144, 3)

@@ -7,11 +7,11 @@ from pathlib import Path
 from softsearch.app.config.options import Evaluate
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
-from softsearch.evaluation.schema import Picture, SystemReport
+from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links, pharaoh
 from softsearch.report.folder import file_name
-from softsearch.report.heatmap import draw_alignments
+from softsearch.report.heatmap import heatmap
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis
 
@@ -60,9 +60,13 @@ def measure_alignments(
 
 
 def write_alignments(
-    folder: Path, report: SystemReport, alignments: Sequence[Alignment] | None, options: Evaluate
+    folder: Path,
+    report: SystemReport,
+    alignments: Sequence[Alignment] | None,
+    text: HeldOutText,
+    options: Evaluate,
 ) -> SystemReport:
-    """Writes the alignments of a system, if there are any, and pictures of some; returns its report with these.
+    """Writes the alignments of a system, if there are any; returns its report with heatmaps of some.
 
     ``alignments/SYSTEM.txt`` has a line for every sentence; with pieces, ``SYSTEM.src.txt`` and ``SYSTEM.tgt.txt`` hold
     the numbered pieces.
@@ -76,14 +80,13 @@ def write_alignments(
         texts[f"{name}.tgt.txt"] = [" ".join(alignment.tgt) for alignment in alignments]
     (folder / _FOLDER).mkdir(exist_ok=True)
     for file, lines in texts.items():
-        text = "".join(f"{line}\n" for line in lines)
-        (folder / _FOLDER / file).write_text(text, encoding="utf-8", newline="\n")
-    pictures = []
-    for index in _drawn_sentences(options.heatmaps, alignments):
-        file = f"{_FOLDER}/{name}-{index + 1}.png"
-        draw_alignments(alignments[index].weights, alignments[index].src, alignments[index].tgt, folder / file)
-        pictures.append(Picture(file, f"sentence {index + 1}: {report.hypotheses[index]}"))
-    return replace(report, heatmaps=pictures)
+        content = "".join(f"{line}\n" for line in lines)
+        (folder / _FOLDER / file).write_text(content, encoding="utf-8", newline="\n")
+    heatmaps = [
+        heatmap(*alignments[index], f"sentence {index + 1}: {report.hypotheses[index]}", text.picture(index))
+        for index in _drawn_sentences(options.heatmaps, alignments)
+    ]
+    return replace(report, heatmaps=heatmaps)
 
 
 def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment]) -> list[int]:

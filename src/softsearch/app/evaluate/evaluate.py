@@ -161,7 +161,9 @@ def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, i
 def _write(report: Report, alignments: dict[str, list[Alignment] | None], text: HeldOutText, options: Evaluate) -> None:
     """Writes the report's folder and shows the report; ``alignments`` are by system."""
     with all_or_nothing(options.run_dir) as new:
-        systems = [write_alignments(new, system, alignments.get(system.name), options) for system in report.systems]
+        systems = [
+            write_alignments(new, system, alignments.get(system.name), text, options) for system in report.systems
+        ]
         report = replace(report, systems=systems)
         for system in systems:
             name = options.split if len(systems) == 1 else f"{options.split}.{file_name(system.name)}"

@@ -1,6 +1,7 @@
 """Test sets named by the options of a command, and the training text of checkpoints."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,8 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
     described = source or systems[0]
     languages = described.src_lang, described.tgt_lang
     name = ", ".join(path.name for path in files)
-    return HeldOutText(name, sources, references, described.text_form, *languages, features)
+    text = HeldOutText(name, sources, references, described.text_form, *languages, features)
+    return text if source is None else replace(text, draw=source.picture)
 
 
 def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:

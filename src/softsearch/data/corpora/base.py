@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from softsearch.errors import CorpusError
 from softsearch.text.features import Features, read_features
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -15,6 +18,7 @@ Split = Literal["train", "val", "test"]
 TextForm = Literal["plain", "lc_tok"]
 Direction = Literal["l2r", "r2l"]
 FilePair = tuple[Path, Path]
+Picture = NDArray[np.uint8]  # [height, width, 3]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,10 @@ class ParallelSource(ABC):
         """Returns the feature vectors of a split, example by example, if the data has any; raises as :meth:`files`."""
         path = self.features(cache_dir).get(split)
         return None if path is None else read_features(path)
+
+    def picture(self, features: Features) -> Picture | None:
+        """Returns the picture that feature vectors ``[positions, dim]`` describe, if it can be drawn from them."""
+        return None
 
     def repeats(self, sizes: Sequence[int]) -> list[float]:
         """Returns how often the pairs of each training corpus are seen in an epoch; ``sizes`` are numbers of pairs."""

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from softsearch.data.corpora.base import FilePair, Split
+from softsearch.data.corpora.base import FilePair, Picture, Split
 from softsearch.data.corpora.features import FeatureSources, write_source_text
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.ranges import Count, Range
+from softsearch.text.features import Features
 
 _FORMAT = 1  # other pictures need another number
 _CELL, _CELLS = 16, 3  # pixels of a cell, and cells in a row: one shape in each at most
@@ -77,6 +78,13 @@ class Shapes(FeatureSources):
         """See ParallelSource."""
         folder = self._folder(cache_dir)
         return {split: folder / f"{split}.npy" for split in get_args(Split)}
+
+    def picture(self, features: Features) -> Picture:
+        """See ParallelSource; :func:`patches` in reverse."""
+        side = _PATCH // _BLOCK
+        colours = features[:, : 3 * side**2].reshape(_PATCHES, _PATCHES, side, side, 3)
+        blocks = (255 * colours.astype(np.float32)).round().astype(np.uint8).transpose(0, 2, 1, 3, 4)
+        return blocks.reshape(_PATCHES * side, -1, 3).repeat(_BLOCK, axis=0).repeat(_BLOCK, axis=1)
 
     def _folder(self, cache_dir: Path) -> Path:
         options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}

@@ -4,19 +4,22 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
-from softsearch.errors import InputError
-from softsearch.evaluation.schema import LengthRange, Report
+from softsearch.evaluation.by_length import MIN_DRAWN
+from softsearch.evaluation.schema import Heatmap, LengthRange, Report
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.drawing import style, svg
+from softsearch.report.heatmap import data_url, pictures
+from softsearch.text.vocabulary import FEATURE_TAG
 
+_FOLDER = Path(__file__).parent
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # a tag for each feature vector
 _METRICS = {  # names in the page; a metric that is not listed has its own
     "bleu": "BLEU",
     "chrf": "chrF",
@@ -27,24 +30,11 @@ _METRICS = {  # names in the page; a metric that is not listed has its own
 
 
 def write_page(report: Report, folder: Path) -> Path:
-    """Writes ``report.html``, with the folder's pictures embedded, and returns its path.
-
-    Raises:
-        InputError: a picture that the report names is not in the folder.
-    """
-    css, script, template = (
-        files(__package__).joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.css", "page.js", "page.html.jinja")
-    )
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_clean
-    )
-    environment.filters |= {
-        "image": lambda file: _data_url(folder, file),
-        "speed": lambda value: format(value, ",.0f" if value >= 10 else ".2g"),
-    }
+    """Writes ``report.html`` and returns its path."""
+    css, script = _style(), (_FOLDER / "page.js").read_text(encoding="utf-8")
     counts = dict(sorted({r.name: r.sentences for system in report.systems for r in system.by_length}.items()))
-    text = environment.from_string(template).render(
+    text = _render(
+        "page.html.jinja",
         report=report,
         systems=report.systems,
         metrics={key: _metric(key) for system in report.systems for key in system.scores},
@@ -64,6 +54,33 @@ def write_page(report: Report, folder: Path) -> Path:
     return path
 
 
+def heatmaps_page(heatmaps: Sequence[Heatmap]) -> str:
+    """Heatmaps alone as the HTML of a page."""
+    return _render("samples.html.jinja", heatmaps=heatmaps, style=_style())
+
+
+def _render(template: str, **values: Any) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_clean,
+    )
+    environment.filters |= {
+        "pictures": lambda heatmap: map(data_url, pictures(heatmap)),
+        "speed": lambda value: format(value, ",.0f" if value >= 10 else ".2g"),
+    }
+    return environment.get_template(template).render(**values)
+
+
+def _style() -> str:
+    """The style sheet, with a class for each per cent of a weight: the page's policy forbids inline styles."""
+    css = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    return css + "".join(f".w{percent}{{--weight:{percent}%}}" for percent in range(101))
+
+
 def _clean(value: Any) -> Any:
     """Text with U+FFFD for the characters that an HTML file cannot hold."""
     return _NOT_TEXT.sub("\ufffd", value) if type(value) is str else value  # other values: numbers, Jinja's markup
@@ -71,13 +88,6 @@ def _clean(value: Any) -> Any:
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _data_url(folder: Path, file: str) -> str:
-    path = (folder / file).resolve()
-    if not path.is_relative_to(folder.resolve()) or path.suffix != ".png" or not path.is_file():
-        raise InputError(f"the report's picture {file!r}: expected a .png inside {folder}; write it before the page")
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _metric(key: str) -> str:
@@ -95,7 +105,7 @@ def _translations(report: Report) -> dict[str, Any]:
     """The data of ``page.js``."""
     return {
         "languages": [report.src_lang, report.tgt_lang],
-        "sources": report.sources,
+        "sources": [_TAGS.sub(lambda tags: f"{FEATURE_TAG} × {len(tags[0].split())}", line) for line in report.sources],
         "references": report.references,
         "systems": [
             {"name": s.name, "hypotheses": s.hypotheses, "chrf": [round(value, 1) for value in s.sentence_chrf]}
@@ -106,7 +116,12 @@ def _translations(report: Report) -> dict[str, Any]:
 
 def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
     """The figures that the report has values for, as SVG, by their ids in the page."""
-    by_length = {number: system.by_length for number, system in enumerate(report.systems) if system.by_length}
+    counts = {name: count for name, count in counts.items() if count >= MIN_DRAWN}
+    by_length = {
+        number: [r for r in system.by_length if r.name in counts]
+        for number, system in enumerate(report.systems)
+        if counts and system.by_length
+    }
     curves = {number: system.search_curve for number, system in enumerate(report.systems) if system.search_curve}
     figures = {}
 
@@ -117,7 +132,7 @@ def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
     with style():
         if by_length:
             bleu = {n: {r.name: (r.bleu.value, r.bleu.low, r.bleu.high) for r in rs} for n, rs in by_length.items()}
-            figure = draw_by_length(bleu, counts, "BLEU")
+            figure = draw_by_length(bleu, counts, "BLEU", limit=100)
             add("bleu-by-length", figure, by_length, _bleu_note)
             ratio = {n: {r.name: (r.length_ratio,) * 3 for r in rs} for n, rs in by_length.items()}
             figure = draw_by_length(ratio, counts, "length ratio", level=1.0)

@@ -1,5 +1,6 @@
 """Dashboard of a run: gradient norms, BLEU by length, sample translations and heatmaps in all loggers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import lightning
@@ -9,15 +10,17 @@ from lightning.pytorch.strategies import FSDPStrategy, Strategy
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
-from softsearch.evaluation.by_length import length_ranges
+from softsearch.evaluation.by_length import MIN_DRAWN, length_ranges
 from softsearch.evaluation.inference import evaluating
 from softsearch.evaluation.metrics import corpus_scores
+from softsearch.evaluation.schema import Heatmap
 from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.evaluation.word_alignment import align, encode_sentences
+from softsearch.evaluation.word_alignment import Sentence, align, encode_sentences
 from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
+from softsearch.text.features import FeatureSource
 from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
-from softsearch.training.loggers.tables_and_images import Image, log_config, log_images, log_table, shows_images
+from softsearch.training.loggers.tables_and_images import log_config, log_heatmaps, log_image, log_table, shows_images
 from softsearch.training.optimizer.lazy_adam import gradient_values
 
 _LONGEST = 60  # pieces on a side of a readable heatmap
@@ -56,7 +59,8 @@ class Dashboard(Callback):
         if validation is None or not validation.translated or trainer.sanity_checking:
             return
         loggers, samples = trainer.loggers, validation.sample_lines()
-        drawn = self._draw(trainer, pl_module.model, samples) if self.heatmaps and shows_images(loggers) else []
+        src = validation.spaced(validation.src)
+        drawn = self._draw(trainer, pl_module.model, samples, src) if self.heatmaps and shows_images(loggers) else []
         if not trainer.is_global_zero:
             return
         bleu, counts = _score_lengths(trainer, validation)
@@ -67,31 +71,31 @@ class Dashboard(Callback):
 
         step = trainer.fit_loop.epoch_loop._batches_that_stepped  # the step of the scalars
         log_table(loggers, "samples/translations", ("source", "reference", "translation"), samples, step)
-        log_images(loggers, "bleu_by_length/chart", [length_chart(bleu, counts, "BLEU")], [f"step {step}"], step)
+        if counts := {name: count for name, count in counts.items() if count >= MIN_DRAWN}:
+            chart = length_chart({name: bleu[name] for name in counts}, counts, "BLEU")
+            log_image(loggers, "bleu_by_length/chart", chart, f"step {step}", step)
         if drawn:
-            captions, images = zip(*drawn, strict=True)
-            log_images(loggers, "samples/alignments", images, captions, step)
+            log_heatmaps(loggers, "samples/alignments", drawn, step)
 
     def _draw(
-        self, trainer: lightning.Trainer, model: Seq2Seq, lines: list[tuple[str, str, str]]
-    ) -> list[tuple[str, Image]]:
+        self, trainer: lightning.Trainer, model: Seq2Seq, lines: list[tuple[str, str, str]], src: list[Sequence[int]]
+    ) -> list[Heatmap]:
         """Heatmaps of the first samples that are short enough, drawn by the first process."""
-        prepared = trainer.datamodule.prepared  # type: ignore[attr-defined]  # missing from Lightning's annotations
-        tokenizers = (prepared.src_tokenizer, prepared.tgt_tokenizer)
-        sides = [line[0] for line in lines], [line[2] for line in lines]
-        sentences = [encode_sentences(tokenizer, side) for tokenizer, side in zip(tokenizers, sides, strict=True)]
-        pairs = [pair for pair in zip(*sentences, strict=True) if max(len(s.ids) for s in pair) <= _LONGEST]
-        src, tgt = ([pair[side] for pair in pairs[: self.heatmaps]] for side in (0, 1))
+        data: Any = trainer.datamodule  # type: ignore[attr-defined]  # missing from Lightning's annotations
+        tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
+        tgt = encode_sentences(tokenizers[1], [line[2] for line in lines])
+        sources = [Sentence(ids, line[0]) for ids, line in zip(src, lines, strict=True)]
+        pairs = [pair for pair in zip(sources, tgt, strict=True) if max(len(s.ids) for s in pair) <= _LONGEST]
+        sources, tgt = ([pair[side] for pair in pairs[: self.heatmaps]] for side in (0, 1))
         with whole_weights(trainer), evaluating(model):
-            aligned = align(TorchStepFunction(model), tokenizers, src, tgt, units="pieces") or []
+            aligned = align(TorchStepFunction(model), tokenizers, sources, tgt, units="pieces") or []
         if not trainer.is_global_zero or not aligned:
             return []
-        from softsearch.report.heatmap import alignment_image
+        from softsearch.report.heatmap import heatmap
 
-        return [
-            (str(sentence.text), alignment_image(a.weights, a.src, a.tgt))
-            for sentence, a in zip(tgt, aligned, strict=True)
-        ]
+        vectors = (sentence.ids.features if isinstance(sentence.ids, FeatureSource) else None for sentence in sources)
+        pictures = (None if features is None else data.source.picture(features) for features in vectors)
+        return [heatmap(*a, str(t.text), p) for a, t, p in zip(aligned, tgt, pictures, strict=True)]
 
 
 def _score_lengths(

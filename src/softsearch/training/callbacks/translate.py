@@ -1,10 +1,10 @@
 """Translation of the validation set: BLEU, chrF and sample translations at every validation."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lightning
 from lightning.pytorch.callbacks import Callback
@@ -16,6 +16,7 @@ from softsearch.evaluation.metrics import corpus_scores
 from softsearch.search.interface import SearchStrategy
 from softsearch.text.features import with_features
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -30,6 +31,7 @@ class TranslateValidation(Callback):
     def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
         self.translated: list[tuple[str, str, str]] = []  # sources, references and translations
+        self.src: list[Sequence[int]] = []  # the sources' token ids
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Translates the validation set on all processes together."""
@@ -38,9 +40,9 @@ class TranslateValidation(Callback):
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         sources, references = data.lines("val")
         ids = [data.prepared.src_tokenizer.encode(line) for line in sources]
-        src = with_features(ids, data.source.split_features("val", data.cache_dir))
+        self.src = with_features(ids, data.source.split_features("val", data.cache_dir))
         with whole_weights(trainer):
-            hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, src)
+            hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, self.src)
         form = {"text_form": data.source.text_form, "tgt_lang": data.source.tgt_lang}
         scores = corpus_scores(hypotheses, references, **form, ter=False).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
@@ -65,7 +67,11 @@ class TranslateValidation(Callback):
 
     def sample_lines(self) -> list[tuple[str, str, str]]:
         """Sources, references and translations of evenly spaced samples of the last validation."""
-        return self.translated[:: max(1, len(self.translated) // self.samples)][: self.samples]
+        return self.spaced(self.translated)
+
+    def spaced(self, values: Sequence[T]) -> list[T]:
+        """The samples among values of all sentences."""
+        return list(values[:: max(1, len(values) // self.samples)][: self.samples])
 
 
 @contextmanager

@@ -11,6 +11,8 @@ import numpy as np
 from lightning.pytorch.loggers import Logger, TensorBoardLogger, WandbLogger
 from numpy.typing import NDArray
 
+from softsearch.evaluation.schema import Heatmap
+
 Image = NDArray[np.uint8]  # [height, width, 3]
 
 
@@ -35,21 +37,37 @@ def log_table(
         if isinstance(logger, WandbLogger):
             logger.log_table(key, columns=list(columns), data=[list(row) for row in rows], step=step)
         elif isinstance(logger, TensorBoardLogger):
-            lines = [columns, ["---"] * len(columns), *rows]
-            text = "\n".join(f"| {' | '.join(map(_markdown_cell, line))} |" for line in lines)
-            logger.experiment.add_text(key, text, step)
+            logger.experiment.add_text(key, _markdown_table(columns, rows), step)
 
 
-def log_images(
-    loggers: Iterable[Logger], key: str, images: Sequence[Image], captions: Sequence[str], step: int
-) -> None:
-    """Shows images side by side, in TensorBoard without captions."""
+def log_image(loggers: Iterable[Logger], key: str, image: Image, caption: str, step: int) -> None:
+    """Shows an image, in TensorBoard without its caption."""
     for logger in loggers:
         if isinstance(logger, WandbLogger):
-            logger.log_image(key, _same_size(images), step=step, caption=list(captions))
+            logger.log_image(key, [image], step=step, caption=[caption])
         elif isinstance(logger, TensorBoardLogger):
-            for number, image in enumerate(images):
+            logger.experiment.add_image(f"{key}/0", image, step, dataformats="HWC")
+
+
+def log_heatmaps(loggers: Iterable[Logger], key: str, heatmaps: Sequence[Heatmap], step: int) -> None:
+    """Shows heatmaps as HTML in W&B; in TensorBoard as images, each with a text that has its words and weights."""
+    from softsearch.report.heatmap import pixels_without_text
+    from softsearch.report.page import heatmaps_page
+
+    for logger in loggers:
+        if isinstance(logger, WandbLogger):
+            import wandb
+
+            page = wandb.Html(heatmaps_page(heatmaps), inject=False, data_is_not_path=True)
+            logger.log_metrics({key: page}, step)  # type: ignore[dict-item]  # as the logger's own log_image does
+        elif isinstance(logger, TensorBoardLogger):
+            for number, heatmap in enumerate(heatmaps):
+                image = pixels_without_text(heatmap)
                 logger.experiment.add_image(f"{key}/{number}", image, step, dataformats="HWC")
+                src = heatmap.src if heatmap.picture is None else []
+                lines = zip(heatmap.tgt, heatmap.weights, strict=True)
+                rows = [[word, *(f"{weight:.0%}" for weight in weights[: len(src)])] for word, weights in lines]
+                logger.experiment.add_text(f"{key}/{number}", _markdown_table(["", *src], rows), step)
 
 
 def log_folder(loggers: Iterable[Logger], folder: Path, name: str, facts: dict[str, Any]) -> None:
@@ -64,13 +82,9 @@ def log_folder(loggers: Iterable[Logger], folder: Path, name: str, facts: dict[s
             logger.experiment.log_artifact(artifact)
 
 
-def _same_size(images: Sequence[Image]) -> list[Image]:
-    """Pads images with white on the right and below: W&B shows the images of a step in frames of one size."""
-    height, width = (max(image.shape[axis] for image in images) for axis in (0, 1))
-    return [
-        np.pad(image, ((0, height - image.shape[0]), (0, width - image.shape[1]), (0, 0)), constant_values=255)
-        for image in images
-    ]
+def _markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(map(_markdown_cell, line))} |" for line in lines)
 
 
 def _markdown_cell(text: str) -> str:

@@ -51,7 +51,7 @@ def test_a_trained_run(tmp_path: Path) -> None:
 
 
 def test_each_system_of_an_evaluation(tmp_path: Path) -> None:
-    write_report(whole_report(tmp_path), trained(tmp_path))  # it writes metrics.json too
+    write_report(whole_report(), trained(tmp_path))  # it writes metrics.json too
     first, second = read_runs([tmp_path], "test")
     assert [first.name, second.name] == ["rnn", "tiny"]
     assert (first.bleu, first.translating, first.size_bytes) == (38.2, 1012.0, 13_900_000)

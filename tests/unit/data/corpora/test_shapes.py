@@ -50,6 +50,14 @@ def test_patches_are_in_the_order_of_the_rows_and_know_their_place() -> None:
     assert found[5, 48:].tolist() == [1, 0, 0, 0, 0, 0, *[0, 0, 0, 0, 0, 1]]
 
 
+def test_a_picture_is_drawn_from_its_patches() -> None:
+    features = patches(draw(SCENE))
+    picture = SHAPES.picture(features.astype(np.float16))
+    assert picture.shape == (48, 48, 3)
+    assert picture.dtype == np.uint8
+    np.testing.assert_allclose(patches(picture), features, atol=1 / 255)
+
+
 def test_no_picture_occurs_twice_and_the_same_options_give_the_same_files(tmp_path: Path) -> None:
     scenes = _scenes(3)
     drawn = [next(scenes) for _ in range(300)]

@@ -9,13 +9,12 @@ import numpy as np
 from softsearch.evaluation.schema import (
     Comparison,
     LengthRange,
-    Picture,
     Report,
     Score,
     SearchPoint,
     SystemReport,
 )
-from softsearch.report.heatmap import draw_alignments
+from softsearch.report.heatmap import heatmap
 
 EVIL = "</script><script>document.title = 'owned'</script><img src=x onerror=alert(1)> & \"quoted\" \u2028 \x00"
 SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.6.0"
@@ -38,8 +37,9 @@ def system(name: str, hypotheses: list[str], chrf: list[float], **changed: Any) 
         "nll": 1.68,
         "length_ratio": 1.012,
         "by_length": [
-            LengthRange("01-05", 2, Score(24.0, 18.0, 36.0), 1.3),
+            LengthRange("01-05", 20, Score(24.0, 18.0, 36.0), 1.3),
             LengthRange("06-10", 285, Score(42.0, 40.0, 45.0), 1.01),
+            LengthRange("51+", 9, Score(90.0, 80.0, 100.0), 0.7),
         ],
         "hypotheses": hypotheses,
         "sentence_chrf": chrf,
@@ -47,9 +47,8 @@ def system(name: str, hypotheses: list[str], chrf: list[float], **changed: Any) 
     return SystemReport(**values | changed)
 
 
-def whole_report(folder: Path, sentences: int = 45) -> Report:
-    """Two systems; the chrF of sentence ``i`` is ``10 + i``, but the last is the worst; pictures are in ``folder``."""
-    draw_alignments(np.eye(2), ["the", "cat"], ["die", "katze"], folder / "heatmap.png")
+def whole_report(sentences: int = 45) -> Report:
+    """Two systems; the chrF of sentence ``i`` is ``10 + i``, but the last is the worst."""
     sources = [f"the cat number {i}" for i in range(sentences - 1)] + [EVIL]
     references = [f"die katze nummer {i}" for i in range(sentences - 1)] + ["ein ganz anderer satz"]
     first = [f"die katze zahl {i}" for i in range(sentences - 1)] + [EVIL]
@@ -59,7 +58,12 @@ def whole_report(folder: Path, sentences: int = 45) -> Report:
         SearchPoint("greedy", 36.0, -8.1, -0.6, 4.1, 0.0, 0.31),
         SearchPoint("exact", 30.0, -7.1, -0.9, 800.0, 0.2, None),
     ]
-    heatmaps = [Picture("heatmap.png", "where <rnn> looked")]
+    weights = np.array([[0.9, 0.1, 0], [0.004, 0.63, 0.366]])
+    picture = np.full((48, 48, 3), 200, dtype=np.uint8)
+    heatmaps = [
+        heatmap(["the", "猫", "</s>"], ["die", "<katze>"], weights, "attention of <rnn>"),
+        heatmap(["<feature>"] * 4, ["a", "square"], np.full((2, 4), 0.25), "a picture", picture),
+    ]
     return Report(
         test_set="test <2016>",
         src_lang="en",

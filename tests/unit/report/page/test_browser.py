@@ -19,7 +19,7 @@ FIRST = "document.querySelector('#sentences .sentence')"
 
 @pytest.fixture
 def shown(browser: Chrome, tmp_path: Path) -> Chrome:
-    path = write_page(whole_report(tmp_path), tmp_path)
+    path = write_page(whole_report(), tmp_path)
     complaints(browser, OWN)  # of the test before
     view(browser, 1280)
     browser.get(path.as_uri())
@@ -50,7 +50,16 @@ def choose(browser: Chrome, control: str, option: str) -> None:
 
 
 def test_it_is_whole_and_asks_for_nothing(shown: Chrome) -> None:
-    parts = ["h1", "aside", "#scores table", "#systems table", "#figures svg.chart", "#alignments img", ".pager"]
+    parts = [
+        "h1",
+        "aside",
+        "#scores table",
+        "#systems table",
+        "#figures svg.chart",
+        "#alignments .heatmap",
+        "#alignments img",
+        ".pager",
+    ]
     for part in parts:
         assert element(shown, part).rect["height"] > 10, part
     assert value(shown, "document.querySelector('#alignments img').naturalWidth") > 100
@@ -130,6 +139,7 @@ def test_it_fits_into_the_window_and_follows_its_scheme(shown: Chrome, width: in
     for selector, colour, light in (
         ("body", "backgroundColor", "rgb(247, 247, 245)"),
         ("svg.chart text", "fill", "rgb(89, 99, 110)"),
+        (".heatmap .w0", "backgroundColor", "color(srgb 0.968627 0.968627 0.960784)"),
         ("svg.chart [stroke='var(--s0)']", "stroke", "rgb(26, 86, 176)"),
     ):
         actual = value(shown, f'getComputedStyle(document.querySelector("{selector}")).{colour}')

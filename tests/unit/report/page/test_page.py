@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.errors import InputError
-from softsearch.evaluation.schema import Picture, Report
-from softsearch.report.page import write_page
+from softsearch.evaluation.schema import Report
+from softsearch.report.page import heatmaps_page, write_page
 from tests.unit.report.page.pages import EVIL, SIGNATURE, Element, Page, system, whole_report
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> Report:
-    return whole_report(tmp_path)
+def report() -> Report:
+    return whole_report()
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def rows(table: Element) -> list[list[str]]:
 def test_the_page_stands_alone_in_the_folder(report: Report, tmp_path: Path) -> None:
     path = write_page(report, tmp_path)
     assert path == tmp_path / "report.html"
-    assert {found.name for found in tmp_path.iterdir()} == {"report.html", "heatmap.png"}
+    assert {found.name for found in tmp_path.iterdir()} == {"report.html"}
 
 
 def test_every_section_can_be_reached_from_the_top(page: Element) -> None:
@@ -109,9 +108,13 @@ def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> 
     assert "rnn, greedy: 36.00 BLEU in 4.1 seconds" in [note.text for note in curve.all("title")]
     assert rows(by_length.all("table")[0]) == [
         ["words", "n", "rnn", "tiny"],
-        ["01-05", "2", *["24.0 (18.0 to 36.0)"] * 2],
+        ["01-05", "20", *["24.0 (18.0 to 36.0)"] * 2],
         ["06-10", "285", *["42.0 (40.0 to 45.0)"] * 2],
+        ["51+", "9", *["90.0 (80.0 to 100.0)"] * 2],
     ]
+    labels = {text.text for text in by_length.all("text")}
+    assert {"01-05", "06-10"} < labels
+    assert "51+" not in labels  # of 9 sentences, which are too few for a point
     assert rows(curve.all("table")[0])[1:] == [
         ["greedy", "36.00", "-8.100", "-0.600", "4.1", "0.0%", "31.0%"],
         ["exact", "30.00", "-7.100", "-0.900", "800.0", "20.0%", ""],
@@ -119,26 +122,31 @@ def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> 
     assert rows(ratio.all("table")[0])[2] == ["06-10", "285", "1.010", "1.010"]
 
 
-def test_a_picture_is_in_the_page_itself(page: Element, tmp_path: Path) -> None:
-    (image,) = page.all("section", id="alignments")[0].all("img")
-    kind, _, content = str(image.attributes["src"]).partition(",")
-    assert kind == "data:image/png;base64"
-    assert base64.b64decode(content) == (tmp_path / "heatmap.png").read_bytes()
-    assert image.attributes["alt"] == "where <rnn> looked"
+def test_heatmaps_are_tables_with_text_and_pictures_are_in_the_page_itself(page: Element) -> None:
+    section = page.all("section", id="alignments")[0]
+    (table,) = section.all("table", class_="heatmap")
+    assert rows(table) == [["", "the", "猫", "</s>"], ["die", "90", "10", ""], ["<katze>", "", "63", "37"]]
+    classes = [cell.attributes["class"] for cell in table.all("tbody")[0].all("td")]
+    assert classes == ["w90", "w10", "w0", "w0", "w63", "w37"]
+    assert {".w0{--weight:0%}", ".w63{--weight:63%}", ".w100{--weight:100%}"} <= set(
+        re.findall(r"\.w\d+\{.*?\}", page.all("style")[0].text)
+    )
+    (seen,) = section.all("ol", class_="seen")
+    assert [item.text.strip() for item in seen.all("li")] == ["source", "a", "square"]
+    for image in seen.all("img"):
+        kind, _, content = str(image.attributes["src"]).partition(",")
+        assert kind == "data:image/png;base64"
+        assert base64.b64decode(content).startswith(b"\x89PNG")
+    assert [caption.text for caption in section.all("figcaption")] == ["attention of <rnn>", "a picture"]
 
 
-@pytest.mark.parametrize("file", ["../secret.png", "/etc/hostname", "missing.png", "notes.txt", "link.png"])
-def test_only_pictures_of_the_folder_are_taken(file: str, tmp_path: Path) -> None:
-    (tmp_path / "secret.png").write_bytes(b"secret")
-    folder = tmp_path / "report"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("notes")
-    (folder / "link.png").symlink_to(tmp_path / "secret.png")
-    report = whole_report(folder)
-    report = replace(report, systems=[replace(report.systems[0], heatmaps=[Picture(file, "a picture")])])
-    with pytest.raises(InputError, match=re.escape(repr(file))):
-        write_page(report, folder)
-    assert not (folder / "report.html").exists()
+def test_a_page_of_heatmaps_alone_has_its_style(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "samples.html"
+    path.write_text(heatmaps_page(report.systems[0].heatmaps), encoding="utf-8")
+    page = Page(path).root
+    assert len(page.all("figure")) == 2
+    assert ".w63{" in page.all("style")[0].text
+    assert not page.all("script")
 
 
 def test_no_text_becomes_markup(report: Report, tmp_path: Path) -> None:
@@ -159,7 +167,7 @@ def test_no_text_becomes_markup(report: Report, tmp_path: Path) -> None:
 
 def test_surrogates_and_control_characters_are_no_obstacle(tmp_path: Path) -> None:
     text = "a\ud800b\x08c"
-    strange = replace(whole_report(tmp_path, 2), machine=text, sources=[text, text])
+    strange = replace(whole_report(2), machine=text, sources=[text, text])
     page = Page(write_page(strange, tmp_path)).root
     assert page.all("dl", class_="facts")[0].all("dd")[3].text == "a\ufffdb\ufffdc"
     assert json.loads(page.all("script", id="data")[0].text)["sources"] == [text, text]
@@ -189,7 +197,7 @@ def test_the_list_has_its_controls(page: Element) -> None:
 
 
 def test_one_system_is_compared_with_the_reference_alone(tmp_path: Path) -> None:
-    report = replace(whole_report(tmp_path, 2), systems=[system("rnn", ["a", "b"], [1.0, 2.0])], comparisons=[])
+    report = replace(whole_report(2), systems=[system("rnn", ["a", "b"], [1.0, 2.0])], comparisons=[])
     form = Page(write_page(report, tmp_path)).root.all("form", role="search")[0]
     assert [select.attributes["id"] for select in form.all("select")] == ["sort"]
     assert [found.attributes["id"] for found in form.all("input")] == ["filter"]
@@ -197,7 +205,7 @@ def test_one_system_is_compared_with_the_reference_alone(tmp_path: Path) -> None
 
 def test_tables_say_what_their_cells_are(page: Element) -> None:
     tables = page.all("table")
-    assert len(tables) == 6
+    assert len(tables) == 7
     for table in tables:
         assert table.all("caption")[0].text
         assert {cell.attributes["scope"] for cell in table.all("thead")[0].all("th")} == {"col"}

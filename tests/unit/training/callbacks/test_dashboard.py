@@ -38,6 +38,7 @@ from tests.unit.training.wandb_file import OfflineRun, read_run
 
 STEPS, VALIDATE, LOG, SAMPLES, HEATMAPS = 4, 2, 2, 3, 2
 CLIP = 1e-4
+CHART = "bleu_by_length/chart"
 CONFIG = {"model": {"name": "rnnsearch"}, "git": {"commit": "c0ffee", "dirty": True, "diff_stat": " a.py | 1 +"}}
 SPEED = {"tokens/s", "train/padding_efficiency", "train/peak_memory_mb", "train/elapsed_seconds"}
 TRAINING = (
@@ -54,7 +55,7 @@ VALIDATION = {f"val/{name}" for name in ("loss", "perplexity", "bleu", "chrf", "
 def fit(folder: Path, loggers: list[Logger], model: str = "rnnsearch", **options: Any) -> lightning.Trainer:
     """A short run with a dashboard, as the command sets it up."""
     data = ParallelDataModule(
-        source=write_corpus(folder, train=40, val=8),
+        source=write_corpus(folder, train=40, val=20),
         tokenizer=TokenizerTrainer(kind="char", vocab_size=40),
         batching=Batching(tokens=200),
         cache_dir=folder / "cache",
@@ -218,17 +219,16 @@ def test_wandb_has_a_table_of_samples(written: Written) -> None:
     assert [tuple(row) for row in table["data"]] == written.validation.sample_lines()
 
 
-@pytest.mark.parametrize(("key", "count"), [("samples/alignments", HEATMAPS), ("bleu_by_length/chart", 1)])
-def test_wandb_has_pictures(written: Written, key: str, count: int) -> None:
-    logged = [row for row in written.wandb.history if key in row]
-    assert [row["trainer/global_step"] for row in logged] == [1, 3]
-    for row in logged:
-        assert row[key]["count"] == count
-        for name in row[key]["filenames"]:
-            assert (written.wandb.files / name).read_bytes().startswith(b"\x89PNG")
-    if key == "samples/alignments":
-        shown = [translation for _, _, translation in written.validation.sample_lines()[:HEATMAPS]]
-        assert logged[-1][key]["captions"] == shown
+def test_wandb_has_a_chart_and_heatmaps_as_html(written: Written) -> None:
+    charts, pages = ([row for row in written.wandb.history if key in row] for key in (CHART, "samples/alignments"))
+    assert [[row["trainer/global_step"] for row in rows] for rows in (charts, pages)] == [[1, 3]] * 2
+    for row in charts:
+        (name,) = row[CHART]["filenames"]
+        assert (written.wandb.files / name).read_bytes().startswith(b"\x89PNG")
+    page = (written.wandb.files / pages[-1]["samples/alignments"]["path"]).read_text(encoding="utf-8")
+    assert page.count('<table class="heatmap">') == HEATMAPS
+    for _, _, translation in written.validation.sample_lines()[:HEATMAPS]:
+        assert f"<figcaption>{html.escape(translation)}</figcaption>" in page
 
 
 def test_wandb_has_the_bundle(written: Written) -> None:
@@ -241,7 +241,7 @@ def test_wandb_has_the_bundle(written: Written) -> None:
 
 def test_tensorboard_has_pictures_and_text(written: Written) -> None:
     kinds = {(value.tag, step): value for step, value in written.tensorboard}
-    pictures = ["bleu_by_length/chart/0", *(f"samples/alignments/{number}" for number in range(HEATMAPS))]
+    pictures = [f"{CHART}/0", *(f"samples/alignments/{number}" for number in range(HEATMAPS))]
     for tag in pictures:
         for step in (1, 3):
             value = kinds[tag, step]
@@ -255,6 +255,10 @@ def test_tensorboard_has_pictures_and_text(written: Written) -> None:
         assert [html.unescape(cell.strip()) for cell in line.strip("|").split("|")] == [
             " ".join(cell.split()) for cell in sample
         ]
+    weights = kinds["samples/alignments/0/text_summary", 3].tensor.string_val[0].decode().splitlines()
+    assert weights[0].endswith("| &lt;/s&gt; |")
+    rows = [[int(cell.strip(" %")) for cell in line.strip("|").split("|")[1:]] for line in weights[2:]]
+    assert all(sum(row) == pytest.approx(100, abs=len(row)) for row in rows)
 
 
 def test_the_samples_are_those_of_the_file(written: Written) -> None:
