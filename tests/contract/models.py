@@ -75,6 +75,15 @@ def as_sources(src: Sequence[Sequence[int]], feature_dim: int | None) -> Sequenc
     return [FeatureSource(ids, rng.standard_normal((len(ids), feature_dim), np.float32)) for ids in src]
 
 
+def dropping(config: DictConfig, rate: float) -> DictConfig:
+    """A copy that has this rate wherever it has dropout."""
+    copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
+    for node in (copied, *(copied[side] for side in ("encoder", "decoder") if side in copied)):
+        for part in (node, node.get("encoder", {})):  # that of a source, of several
+            part.update({key: rate for key in ("dropout", "recurrent_dropout") if part.get(key) is not None})
+    return copied
+
+
 @cache
 def model_config(name: str, *overrides: str) -> DictConfig:
     """The node ``model`` of ``model=name``, with small sizes."""

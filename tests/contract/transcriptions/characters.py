@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, sigmoid
+from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, sigmoid
 from tests.contract.transcriptions.recurrent import Encoded, Ends, run
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     """Embeddings, convolutions, max-pooling with stride, highway layers, a GRU in both directions."""
-    x = [w["embedding.weight"][token] for token in ids]
+    x = [dropped(options, w["embedding.weight"][token]) for token in ids]
     banks = [bank(w.at(f"convolutions.{index}"), index + 1, x) for index in range(len(options["filters"]))]
     y = [np.concatenate([of_width[t] for of_width in banks]) for t in range(len(x))]
     s = options["stride"]
@@ -20,7 +20,7 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     gru = {"cell": "gru", "reset": options["reset"]}
     forward, last = run(w.at("recurrence.forward_cell"), gru, segments)
     backward, first = run(w.at("recurrence.backward_cell"), gru, segments[::-1])
-    annotations = [np.concatenate(pair) for pair in zip(forward, backward[::-1], strict=True)]
+    annotations = [dropped(options, np.concatenate(pair)) for pair in zip(forward, backward[::-1], strict=True)]
     return Encoded(annotations, [Ends(last, first)])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from tests.contract.transcriptions.equations import Array, Options, Weights
+from tests.contract.transcriptions.equations import Array, Options, Weights, dropped
 from tests.contract.transcriptions.recurrent import Encoded, run
 from tests.contract.transcriptions.transformer import feed_forward, look_back, normed, positioned, residual
 
@@ -22,6 +22,7 @@ def transformer(w: Weights, options: Options, source: Encoded, ids: Sequence[int
 def transformer_sequence(w: Weights, options: Options, source: Encoded, ids: Sequence[int]) -> list[Array]:
     """Logits after each token of the sequence."""
     x = positioned([*source.annotations, *(w["embedding.weight"][token] for token in ids)])
+    x = [dropped(options, row) for row in x]
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
         x = residual(own, "self_attention", options, x, partial(look_back, own.at("self_attention"), options))
@@ -40,5 +41,5 @@ def rnn_sequence(w: Weights, options: Options, source: Encoded, ids: Sequence[in
     """Logits after each token of the sequence."""
     x = [*source.annotations, *(w["embedding.weight"][token] for token in ids)]
     for layer in range(options.get("num_layers", 1)):
-        x, _ = run(w.at(f"layers.{layer}.forward_cell"), options, x)
-    return [w.affine("output_projection", h) for h in x]
+        x, _ = run(w.at(f"layers.{layer}.forward_cell"), options, [dropped(options, h) for h in x])
+    return [w.affine("output_projection", dropped(options, h)) for h in x]

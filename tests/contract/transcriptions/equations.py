@@ -45,6 +45,16 @@ def softmax(x: Array) -> Array:
     return np.asarray(exp / exp.sum())
 
 
+def fixed_mask(width: int) -> Array:
+    """A dropout mask that is not random: the same factors, none of them 0 or 1, wherever ``width`` units are dropped."""
+    return 1 + 0.5 * np.sin(1 + 3 * np.arange(width))
+
+
+def dropped(options: Options, x: Array) -> Array:
+    """``x`` after dropout, of a part that has it."""
+    return x * fixed_mask(len(x)) if options.get("dropout") else x
+
+
 def maxout(x: Array) -> Array:
     """t_j = max(t~_{2j-1}, t~_{2j}) (Bahdanau et al. 2015, appendix A.2.2)."""
     return np.array([max(x[2 * j], x[2 * j + 1]) for j in range(len(x) // 2)])
@@ -70,33 +80,38 @@ def lstm(w: Weights, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
     return o * np.tanh(c), c
 
 
-def input_forget(w: Weights, x: Array, h: Array) -> Array:
-    """h' = f * h + i * g, where i and f are gates; ``x`` is W x + b for i, f and g."""
+def input_forget(w: Weights, x: Array, h: Array, read: Array) -> Array:
+    """h' = f * h + i * g, where i and f are gates; ``x`` is W x + b for i, f and g; the products read ``read``."""
     x_i, x_f, x_g = np.split(x, 3)
     U_i, U_f, U_g = transposed(w["recurrent_weight"], 3)
-    i, f = sigmoid(x_i + U_i @ h), sigmoid(x_f + U_f @ h)
-    return np.asarray(f * h + i * np.tanh(x_g + U_g @ h))
+    i, f = sigmoid(x_i + U_i @ read), sigmoid(x_f + U_f @ read)
+    return np.asarray(f * h + i * np.tanh(x_g + U_g @ read))
 
 
-def gru_before(w: Weights, x: Array, h: Array) -> Array:
-    """Cho et al. 2014, equations 5 to 8, with z as in Bahdanau et al. 2015, appendix A.1.1; ``x`` is W x + b."""
+def gru_before(w: Weights, x: Array, h: Array, read: Array | None = None) -> Array:
+    """Cho et al. 2014, equations 5 to 8, with z as in Bahdanau et al. 2015, appendix A.1.1; ``x`` is W x + b.
+
+    With dropout of the state the products have ``read`` in place of h (Gal & Ghahramani 2016, section 4).
+    """
+    read = h if read is None else read
     x_z, x_r, x_h = np.split(x, 3)
     U_z, U_r = transposed(w["recurrent_gate_weight"], 2)
     (U,) = transposed(w["recurrent_candidate_weight"], 1)
-    z, r = sigmoid(x_z + U_z @ h), sigmoid(x_r + U_r @ h)
-    return (1 - z) * h + z * np.tanh(x_h + U @ (r * h))
+    z, r = sigmoid(x_z + U_z @ read), sigmoid(x_r + U_r @ read)
+    return (1 - z) * h + z * np.tanh(x_h + U @ (r * read))
 
 
-def gru_after(w: Weights, x: Array, h: Array, inside: Array | float = 0.0) -> Array:
+def gru_after(w: Weights, x: Array, h: Array, read: Array | None = None, inside: Array | float = 0.0) -> Array:
     """Sennrich et al. 2017, section 2: the gate multiplies U h + b_U, and what is ``inside`` it.
 
-    Their z weights the old state: it is 1 - z of the stored weights.
+    Their z weights the old state: it is 1 - z of the stored weights. ``read`` is as in :func:`gru_before`.
     """
+    read = h if read is None else read
     x_z, x_r, x_h = np.split(x, 3)
     U_z, U_r = transposed(w["recurrent_gate_weight"], 2)
     (U,) = transposed(w["recurrent_candidate_weight"], 1)
-    z, r = sigmoid(-(x_z + U_z @ h)), sigmoid(x_r + U_r @ h)
-    return (1 - z) * np.tanh(x_h + r * (U @ h + w["recurrent_candidate_bias"] + inside)) + z * h
+    z, r = sigmoid(-(x_z + U_z @ read)), sigmoid(x_r + U_r @ read)
+    return (1 - z) * np.tanh(x_h + r * (U @ read + w["recurrent_candidate_bias"] + inside)) + z * h
 
 
 def additive_attention(

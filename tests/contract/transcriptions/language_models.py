@@ -9,7 +9,7 @@ import numpy as np
 
 from softsearch.text.vocabulary import BOS, EOS
 from tests.contract.models import TGT_VOCAB, counted_text
-from tests.contract.transcriptions.equations import Array, Options, Weights
+from tests.contract.transcriptions.equations import Array, Options, Weights, dropped
 from tests.contract.transcriptions.recurrent import Encoded
 
 
@@ -21,8 +21,8 @@ def feed_forward(w: Weights, options: Options, _: Encoded, tgt: Sequence[int]) -
     logits = []
     for t in range(1, len(tgt) + 1):
         context = [tgt[t - i] if i <= t else BOS for i in range(1, n)]
-        x = np.concatenate([C[word] for word in context])
-        y = b + U @ np.tanh(w.affine("hidden_projection", x))
+        x = np.concatenate([dropped(options, C[word]) for word in context])
+        y = b + U @ dropped(options, np.tanh(w.affine("hidden_projection", x)))
         logits.append(y + W @ x if options["direct"] else y)
     return logits
 

@@ -5,18 +5,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, elman
+from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, elman
 from tests.contract.transcriptions.recurrent import Encoded, convolution
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     """The CGM, cgm(e, 4), over a sentence that three zeros follow, so that each word begins a 4-gram."""
-    del options
-    words = [w["embedding.weight"][token] for token in ids]
+    words = [dropped(options, w["embedding.weight"][token]) for token in ids]
     matrix = np.array([*words, *[np.zeros_like(words[0])] * 3]).T
     for begin, width in ((0, 2), (2, 3)):  # K^2, K^3
         matrix = np.tanh(convolution(w["kernels"][:, begin : begin + width], matrix))
-    return Encoded(list(matrix.T), [])
+    return Encoded([dropped(options, gram) for gram in matrix.T], [])
 
 
 def unfolded(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
@@ -29,8 +28,10 @@ def unfolded(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int])
     h, logits = np.zeros(len(w["summary_projection.weight"])), []
     for position, token in enumerate(ids):
         s = w.product("summary_projection", columns[min(position, m - 1)])
-        h = elman(w.at("cell"), w.affine("cell.input_projection", w["embedding.weight"][token]) + s, h)
-        logits.append(w.affine("output_projection", h))
+        h = elman(
+            w.at("cell"), w.affine("cell.input_projection", dropped(options, w["embedding.weight"][token])) + s, h
+        )
+        logits.append(w.affine("output_projection", dropped(options, h)))
     return logits
 
 

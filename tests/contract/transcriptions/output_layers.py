@@ -10,6 +10,7 @@ from tests.contract.transcriptions.equations import (
     Options,
     Weights,
     additive_attention,
+    dropped,
     gru_after,
     gru_before,
     sigmoid,
@@ -46,7 +47,7 @@ def pointer_generator(w: Weights, options: Options, encoded: Encoded, ids: Seque
     s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
     log_probs = []
     for token in ids:
-        y = w["embedding.weight"][token]
+        y = dropped(options, w["embedding.weight"][token])
         s = gru(w.at("cell"), w.affine("cell.input_projection", y), s)
         c, a = additive_attention(w.at("attention"), options, s, encoded.annotations, None)
         s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)
@@ -57,7 +58,7 @@ def pointer_generator(w: Weights, options: Options, encoded: Encoded, ids: Seque
         )
         w_h, w_s, w_x = (w.at("gate_projections")[f"{of}.weight"][0] for of in ("context", "state", "embedding"))
         p_gen = sigmoid(w_h @ c + w_s @ s + w_x @ y + w["gate_projections.state.bias"][0])  # equation 8
-        p = p_gen * softmax(w.at("output_projection").affine("vocabulary_projection", t))
+        p = p_gen * softmax(w.at("output_projection").affine("vocabulary_projection", dropped(options, t)))
         for a_i, x_i in zip(a, encoded.src, strict=True):  # equation 9
             p[x_i] += (1 - p_gen) * a_i
         log_probs.append(np.log(p))

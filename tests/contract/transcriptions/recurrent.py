@@ -13,6 +13,7 @@ from tests.contract.transcriptions.equations import (
     State,
     Weights,
     additive_attention,
+    dropped,
     elman,
     gru_after,
     maxout,
@@ -44,7 +45,7 @@ class Encoded(NamedTuple):
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     """Layers of cells, each over the states of the one below (Bahdanau et al. 2015, section 3.2, has one)."""
-    x, ends = [w["embedding.weight"][token] for token in ids], []
+    x, ends = [dropped(options, w["embedding.weight"][token]) for token in ids], []
     for layer in range(options.get("num_layers", 1)):
         layer_weights = w.at(f"layers.{layer}")
         forward, last = run(layer_weights.at("forward_cell"), options, x)
@@ -55,6 +56,7 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
         else:
             x = forward
             ends.append(Ends(last, None))
+        x = [dropped(options, h) for h in x]  # Zaremba et al. 2014, figure 2: what goes up, not what goes on
     return Encoded(x, ends)
 
 
@@ -69,8 +71,9 @@ def run(w: Weights, options: Options, words: Sequence[Array]) -> tuple[list[Arra
 
 def convolve(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     """The CSM of Kalchbrenner & Blunsom 2013, section 3: csm(e)."""
-    del options
-    matrix = np.array([w["embedding.weight"][token] for token in ids]).T  # E_1, a column for each word
+    matrix = np.array(
+        [dropped(options, w["embedding.weight"][token]) for token in ids]
+    ).T  # E_1, a column for each word
     width, begin = 2, 0
     while matrix.shape[1] >= width:
         matrix = np.tanh(convolution(w["kernels"][:, begin : begin + width], matrix))  # K^width
@@ -79,7 +82,7 @@ def convolve(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     if columns > 1:  # L^columns
         begin = sum(range(2, columns))
         matrix = np.tanh(convolution(w["last_kernels"][:, begin : begin + columns], matrix))
-    return Encoded([], [Ends((matrix[:, 0],), None)])
+    return Encoded([], [Ends((dropped(options, matrix[:, 0]),), None)])
 
 
 def convolution(kernel: Array, matrix: Array) -> Array:
@@ -95,14 +98,14 @@ def convolution(kernel: Array, matrix: Array) -> Array:
 
 def encoder_decoder(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Sutskever et al. 2014, section 2: the encoder's last states start the decoder; a language model has none."""
-    x = [w["embedding.weight"][token] for token in ids]
+    x = [dropped(options, w["embedding.weight"][token]) for token in ids]
     for layer in range(options.get("num_layers", 1)):
         of_layer = w.at(f"layers.{layer}.forward_cell")
         state = encoded.ends[layer].joined() if encoded.ends else zeros(of_layer, options)
         outputs = []
         for word in x:
             state = cell(of_layer, options, of_layer.affine("input_projection", word), state)
-            outputs.append(state[0])
+            outputs.append(dropped(options, state[0]))
         x = outputs
     return [w.affine("output_projection", h) for h in x]
 
@@ -117,14 +120,14 @@ def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
     alpha: Array | None = None
     logits = []
     for token in ids:
-        y = w["embedding.weight"][token]
+        y = dropped(options, w["embedding.weight"][token])
         c, alpha = additive_attention(w.at("attention"), options, state[0], encoded.annotations, alpha)
         t = (
             w.product("readout_projections.state", state[0])
             + w.affine("readout_projections.embedding", y)
             + w.product("readout_projections.context", c)
         )
-        logits.append(w.affine("output_projection", maxout(t)))
+        logits.append(w.affine("output_projection", dropped(options, maxout(t))))
         x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
         state = cell(w.at("cell"), options, x, state)
     return logits
@@ -138,7 +141,7 @@ def lecture(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) 
     alpha: Array | None = None
     logits = []
     for token in ids:
-        y = w["embedding.weight"][token]
+        y = dropped(options, w["embedding.weight"][token])
         c, alpha = additive_attention(w.at("attention"), options, state[0], encoded.annotations, alpha)
         x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
         state = cell(w.at("cell"), options, x, state)  # s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i)
@@ -147,19 +150,19 @@ def lecture(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) 
             + w.affine("readout_projections.embedding", y)
             + w.product("readout_projections.context", c)
         )
-        logits.append(w.affine("output_projection", t))  # V_o t_i
+        logits.append(w.affine("output_projection", dropped(options, t)))  # V_o t_i
     return logits
 
 
 def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Cho et al. 2014, appendix A.1.2; G = G_l G_r where it has a rank of its own, section 4.1."""
     factor = w["output_factor.weight"] if options.get("output_rank") else None
-    c = np.tanh(w.affine("summary_projection", encoded.ends[-1].joined()[0]))  # tanh(V h_N)
+    c = dropped(options, np.tanh(w.affine("summary_projection", encoded.ends[-1].joined()[0])))  # tanh(V h_N)
     h = np.tanh(w.affine("initial_state_projection", c))  # tanh(V' c)
     state = (h, *zeros(w.at("cell"), options)[1:])
     logits = []
     for token in ids:
-        y = w["embedding.weight"][token]
+        y = dropped(options, w["embedding.weight"][token])
         x = w.affine("cell.input_projection", y)
         if options["cell"] == "gru":
             C_z, C_r, C = np.split(w["cell_summary_projection.weight"], 3)
@@ -172,7 +175,9 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
             + w.affine("readout_projections.embedding", y)
             + w.product("readout_projections.summary", c)
         )
-        logits.append(w.affine("output_projection", s if factor is None else factor @ s))
+        logits.append(
+            w.affine("output_projection", dropped(options, s) if factor is None else factor @ dropped(options, s))
+        )
     return logits
 
 
@@ -184,7 +189,7 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
     alpha: Array | None = None
     logits = []
     for token in ids:
-        y = w["embedding.weight"][token]
+        y = dropped(options, w["embedding.weight"][token])
         (s,) = cell(w.at("cell"), first, w.affine("cell.input_projection", y), (s,))  # s'_j = GRU_1(y_{j-1}, s_{j-1})
         c, alpha = additive_attention(w.at("attention"), options, s, encoded.annotations, alpha)
         x = w.affine("context_cell.input_projection", c)
@@ -194,7 +199,7 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
             + w.product("readout_projections.embedding", y)
             + w.product("readout_projections.context", c)
         )
-        logits.append(w.affine("output_projection", t))
+        logits.append(w.affine("output_projection", dropped(options, t)))
     return logits
 
 
@@ -203,16 +208,16 @@ def luong(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) ->
     states = [ends.joined() for ends in encoded.ends]
     fed, logits = np.zeros(len(states[0][0])), []
     for t, token in enumerate(ids):
-        h = w["embedding.weight"][token]
+        h = dropped(options, w["embedding.weight"][token])
         for layer in range(options["num_layers"]):
             of_layer = w.at(f"layers.{layer}.forward_cell")
-            x = of_layer.affine("input_projection", h)
+            x = of_layer.affine("input_projection", dropped(options, h) if layer else h)
             if layer == 0 and options["input_feeding"]:
                 x = x + w.product("feed_projection", fed)
             states[layer] = cell(of_layer, options, x, states[layer])
             h = states[layer][0]
         c = luong_context(w.at("attention"), options, h, encoded.annotations, t)
-        fed = np.tanh(w.product("attentional_projection", np.concatenate((c, h))))  # h~_t, equation 5
+        fed = dropped(options, np.tanh(w.product("attentional_projection", np.concatenate((c, h)))))  # h~_t, equation 5
         logits.append(w.affine("output_projection", fed))  # equation 6
     return logits
 
@@ -241,10 +246,11 @@ def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], 
 
 def summary(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """RCTM I of Kalchbrenner & Blunsom 2013, section 3: S csm(e) in every step."""
-    del options
     s = w.product("summary_projection", encoded.ends[-1].joined()[0])
     h, logits = np.zeros(len(s)), []
     for token in ids:
-        h = elman(w.at("cell"), w.affine("cell.input_projection", w["embedding.weight"][token]) + s, h)
-        logits.append(w.affine("output_projection", h))
+        h = elman(
+            w.at("cell"), w.affine("cell.input_projection", dropped(options, w["embedding.weight"][token])) + s, h
+        )
+        logits.append(w.affine("output_projection", dropped(options, h)))
     return logits

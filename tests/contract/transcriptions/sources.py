@@ -7,7 +7,7 @@ import numpy as np
 from softsearch.text.vocabulary import EOS
 from tests.contract.transcriptions.captions import annotations
 from tests.contract.transcriptions.cells import cell
-from tests.contract.transcriptions.equations import Array, Options, State, Weights
+from tests.contract.transcriptions.equations import Array, Options, State, Weights, dropped
 from tests.contract.transcriptions.recurrent import Encoded, Ends, encode, luong_context
 
 TAG = 4  # "<and>"
@@ -54,10 +54,10 @@ def decode(w: Weights, options: Options, encoded: Sequence[Encoded], ids: Sequen
     states = [ends.joined() for ends in encoded[0].ends]
     fed, logits = np.zeros(len(states[0][0])), []
     for t, token in enumerate(ids):
-        h = w["embedding.weight"][token]
+        h = dropped(options, w["embedding.weight"][token])
         for layer in range(options["num_layers"]):
             of_layer = w.at(f"layers.{layer}.forward_cell")
-            x = of_layer.affine("input_projection", h)
+            x = of_layer.affine("input_projection", dropped(options, h) if layer else h)
             if layer == 0 and options["input_feeding"]:
                 x = x + w.product("feed_projection", fed)
             states[layer] = cell(of_layer, options, x, states[layer])
@@ -66,6 +66,6 @@ def decode(w: Weights, options: Options, encoded: Sequence[Encoded], ids: Sequen
             luong_context(w.at(f"attention.attentions.{i}"), options, h, source.annotations, t)
             for i, source in enumerate(encoded)
         ]
-        fed = np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h))))
+        fed = dropped(options, np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h)))))
         logits.append(w.affine("output_projection", fed))
     return logits

@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, Weights, sigmoid, softmax
+from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, sigmoid, softmax
 from tests.contract.transcriptions.recurrent import Encoded
 
 
 def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     """Section 3.1: self-attention and a feed-forward block in each layer."""
-    x = embedded(w, ids)
+    x = embedded(w, options, ids)
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
         x = residual(own, "self_attention", options, x, partial(look_around, own.at("self_attention"), options))
@@ -22,7 +22,7 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
 
 def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Section 3.1: masked self-attention, attention to the source and a feed-forward block in each layer."""
-    x = embedded(w, ids)
+    x = embedded(w, options, ids)
     past = ssru if options.get("self_attention") == "ssru" else look_back
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
@@ -36,9 +36,9 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
     return [w.affine("output_projection", row) for row in x]
 
 
-def embedded(w: Weights, ids: Sequence[int]) -> list[Array]:
-    """Sections 3.4 and 3.5: sqrt(d_model) E, and PE."""
-    return positioned([w["embedding.weight"][token] for token in ids])
+def embedded(w: Weights, options: Options, ids: Sequence[int]) -> list[Array]:
+    """Sections 3.4 and 3.5: sqrt(d_model) E, and PE; dropout of the sum (section 5.4)."""
+    return [dropped(options, x) for x in positioned([w["embedding.weight"][token] for token in ids])]
 
 
 def positioned(embeddings: Sequence[Array]) -> list[Array]:
@@ -57,11 +57,15 @@ def positioned(embeddings: Sequence[Array]) -> list[Array]:
 def residual(
     w: Weights, name: str, options: Options, x: list[Array], sublayer: Callable[[list[Array]], list[Array]]
 ) -> list[Array]:
-    """LayerNorm(x + Sublayer(x)) (section 3.1), or x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1 b)."""
+    """LayerNorm(x + Sublayer(x)) (section 3.1), or x + Sublayer(LayerNorm(x)) (Xiong et al. 2020, figure 1 b).
+
+    Dropout is on the output of each sublayer before it is added (section 5.4).
+    """
     norm = w.at(f"{name}_residual.norm")
     if options["pre_norm"]:
-        return [a + b for a, b in zip(x, sublayer([normed(norm, row) for row in x]), strict=True)]
-    return [normed(norm, a + b) for a, b in zip(x, sublayer(x), strict=True)]
+        y = sublayer([normed(norm, row) for row in x])
+        return [a + dropped(options, b) for a, b in zip(x, y, strict=True)]
+    return [normed(norm, a + dropped(options, b)) for a, b in zip(x, sublayer(x), strict=True)]
 
 
 def normed(w: Weights, x: Array) -> Array:

@@ -136,6 +136,16 @@ def test_samples_come_as_often_as_the_model_says(name: str) -> None:
         assert abs(found[0].count(tokens) / samples - p) < spread + 1e-3
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_padding_and_the_beginning_are_never_drawn(name: str) -> None:
+    model = small_model(name)
+    with torch.no_grad():
+        model.decoder.output_projection.bias[[PAD, BOS]] = 100.0  # all probability, where it counted
+    drawn = set(itertools.chain(*itertools.chain(*module._draw(model, BATCH, 50))))
+    assert len(drawn) > 3
+    assert not drawn & {PAD, BOS}
+
+
 def test_what_does_not_end_is_no_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small_model("rnnsearch")
     with torch.no_grad():
