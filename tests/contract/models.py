@@ -48,7 +48,10 @@ LUONG = [  # besides what its yaml says
     ["decoder.window=local-p"],
     ["decoder.input_feeding=false", "decoder.window=local-p"],
 ]
-FACTORED = ("rnnsearch", "kalchbrenner2013", "transformer_tiny")  # with loss=class_factored, too
+FACTORED = {  # with another output layer, too
+    "class_factored": ("rnnsearch", "kalchbrenner2013", "transformer_tiny"),
+    "hierarchical_softmax": ("nematus", "transformer_tiny"),
+}
 DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
 BESIDE = ["encoder.feature_dim=6", "decoder.window=global"]  # of multi_source: features beside text
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
@@ -162,7 +165,9 @@ def every_model() -> list[Any]:
                 overrides = [f"model.{option}" for option in options]
                 cases.append(pytest.param((path.stem, *overrides), id="-".join([path.stem, *options])))
             seen.add(OmegaConf.to_yaml(variant))
-    return cases + [pytest.param((name, "loss=class_factored"), id=f"{name}-class_factored") for name in FACTORED]
+    for loss, names in FACTORED.items():
+        cases += [pytest.param((name, f"loss={loss}"), id=f"{name}-{loss}") for name in names]
+    return cases
 
 
 def _norms(model: Any) -> list[list[str]]:

@@ -68,7 +68,7 @@ def test_the_gradient_is_that_of_finite_differences(case: tuple[str, ...]) -> No
 def test_masks_are_drawn_for_each_position_and_those_of_states_for_each_sentence(
     case: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Zaremba et al. 2014, Vaswani et al. 2017: a mask of its own for each vector; Gal & Ghahramani 2016: for a state."""
+    """Zaremba et al. 2014, Vaswani et al. 2017: one for a vector; Gal & Ghahramani 2016: one for all steps."""
     model, shapes, of_states = training_model(case), list[torch.Size](), list[torch.Size]()
     recurrent = {module.recurrent_dropout for module in model.modules() if isinstance(module, Cell)}
     inner = Dropout.forward

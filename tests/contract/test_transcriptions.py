@@ -25,7 +25,7 @@ from tests.contract.transcriptions.equations import fixed_mask
 from tests.contract.transcriptions.whole import logits
 
 SRC_LENGTHS, TGT_LENGTHS = (5, 1, 12, 2), (6, 2, 4, 1)
-FACTORED = "loss=class_factored"
+FACTORED, HIERARCHICAL = "loss=class_factored", "loss=hierarchical_softmax"
 UNEQUAL = ["embeddings.tie=none", "embeddings.dim=6"]  # so that no width can be taken for another
 TRANSFORMER = "softsearch.models.transformer.TransformerEncoder"
 ENCODER = ["+encoder.num_layers=1", "+encoder.d_ff=6", "+encoder.num_heads=2", "+encoder.pre_norm=true"]
@@ -36,7 +36,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "gru": [["bidirectional=false"], ["reset=after"], [*UNEQUAL, "num_layers=3"]],
     "input_forget": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "sutskever2014": [UNEQUAL],
-    "rnnlm": [["decoder.cell=gru"], ["decoder.cell=rnn", *UNEQUAL]],
+    "rnnlm": [[HIERARCHICAL, *UNEQUAL], ["decoder.cell=gru"], ["decoder.cell=rnn", *UNEQUAL]],
     "feed_forward_lm": [
         ["decoder.order=3", *UNEQUAL, "decoder.hidden_dim=10"],
         [*DIRECT, "embeddings.dim=6"],
@@ -123,11 +123,14 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.reset=before", "encoder.stride=1", "encoder.filters=[5]"],
         ["encoder.stride=20", "encoder.filters=[2,2,2,2,2,2,2,2]"],
     ],
+    "chung2016": [["embeddings.dim=6", *DECODER, "decoder.output_dim=7"], ["encoder.cell=lstm"]],
+    "gao2020": [["encoder.convolution_widths=[3,9]"], ["encoder.pre_norm=false", "encoder.num_layers=3"]],
     "show_attend_tell": [[*UNEQUAL, *DECODER, "encoder.feature_dim=7"]],
     "transformer_tiny": [
         ["encoder.pre_norm=false", "decoder.pre_norm=false"],
         ["encoder.pre_norm=true", "decoder.pre_norm=false"],
         [FACTORED],
+        [HIERARCHICAL],
         ["embeddings.tie=none", "encoder.num_heads=4", "encoder.num_layers=3", "decoder.d_ff=10"],
     ],
     "transformer_base": [["encoder.pre_norm=true", "decoder.pre_norm=true"]],
@@ -183,7 +186,7 @@ def test_dropout_is_where_the_paper_has_it(name: str, options: list[str], monkey
 
 
 def config_of(name: str, options: list[str]) -> DictConfig:
-    choices = [option for option in options if option == FACTORED]
+    choices = [option for option in options if option in (FACTORED, HIERARCHICAL)]
     return varied(model_config(name, *choices), [option for option in options if option not in choices])
 
 

@@ -210,8 +210,10 @@ class ParallelDataModule(LightningDataModule):
         if not trainer.sampling:
             return None
         src, tgt = (
-            SubwordSampler(tokenizer, trainer.kind, trainer.sampling)
-            for tokenizer in (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer)
+            SubwordSampler(tokenizer, kind, trainer.sampling)
+            for tokenizer, kind in zip(
+                (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer), trainer.kinds, strict=True
+            )
         )
         return Resampler((src, tgt), tokens=self.batching.tokens, seed=self.seed)
 

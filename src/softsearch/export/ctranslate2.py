@@ -70,6 +70,8 @@ def _spec(model: Seq2Seq) -> Any:
     encoder_layers, decoder_layers = list[Any](encoder.layers), list[Any](decoder.layers)
     if not all(isinstance(layer.self_attention, SelfAttention) for layer in decoder_layers):
         raise ConfigError("CTranslate2 has no SSRU, expected self_attention=attention; use format=bundle")
+    if any(layer.convolutions is not None for layer in encoder_layers):
+        raise ConfigError("CTranslate2 has no convolutions, expected convolution_widths=null; use format=bundle")
     output_layer = linear_layer(decoder.output_projection, "CTranslate2", "use format=bundle")
     heads = {layer.self_attention.num_heads for layer in (*encoder_layers, *decoder_layers)}
     norms = {layer.self_attention_residual.pre_norm for layer in (*encoder_layers, *decoder_layers)}

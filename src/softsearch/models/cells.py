@@ -141,7 +141,7 @@ class ElmanCell(Cell):
 
     def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
         super().__init__(input_dim, hidden_dim, blocks=1, norm_blocks=(1,), layer_norm=layer_norm)
-        self.recurrent_weight = _recurrent(hidden_dim, 1)
+        self.recurrent_weight = recurrent_matrices(hidden_dim, 1)
 
     def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
@@ -160,7 +160,7 @@ class LSTMCell(Cell):
 
     def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
         super().__init__(input_dim, hidden_dim, blocks=4, norm_blocks=(4,), layer_norm=layer_norm)  # i, f, o, g
-        self.recurrent_weight = _recurrent(hidden_dim, 4)
+        self.recurrent_weight = recurrent_matrices(hidden_dim, 4)
         bias = self.input_bias if input_dim is None else self.input_projection.bias
         nn.init.ones_(bias.data[hidden_dim : 2 * hidden_dim])
         self.memory_norm = Norm(hidden_dim) if layer_norm else None  # as in Ba et al. 2016
@@ -187,7 +187,7 @@ class InputForgetCell(Cell):
 
     def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
         super().__init__(input_dim, hidden_dim, blocks=3, norm_blocks=(3,), layer_norm=layer_norm)  # i, f, g
-        self.recurrent_weight = _recurrent(hidden_dim, 3)
+        self.recurrent_weight = recurrent_matrices(hidden_dim, 3)
 
     def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
@@ -212,8 +212,8 @@ class GRUCell(Cell):
         self, input_dim: int | None, hidden_dim: int, *, reset: Reset = "before", layer_norm: bool = False
     ) -> None:
         super().__init__(input_dim, hidden_dim, blocks=3, norm_blocks=(2, 1), layer_norm=layer_norm)  # z, r, candidate
-        self.recurrent_gate_weight = _recurrent(hidden_dim, 2)  # U_z, U_r
-        self.recurrent_candidate_weight = _recurrent(hidden_dim, 1)  # U
+        self.recurrent_gate_weight = recurrent_matrices(hidden_dim, 2)  # U_z, U_r
+        self.recurrent_candidate_weight = recurrent_matrices(hidden_dim, 1)  # U
         self.reset = reset
         self.recurrent_candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
 
@@ -296,6 +296,6 @@ def _where(real: Tensor | None, after: State, before: State) -> State:
     return tuple(torch.where(real > 0, new, old) for new, old in zip(after, before, strict=True))
 
 
-def _recurrent(hidden_dim: int, blocks: int) -> nn.Parameter:
+def recurrent_matrices(hidden_dim: int, blocks: int) -> nn.Parameter:
     """Orthogonal matrices side by side, so that h @ them is all products with h."""
     return nn.Parameter(torch.cat([nn.init.orthogonal_(torch.empty(hidden_dim, hidden_dim)) for _ in range(blocks)], 1))

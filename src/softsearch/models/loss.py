@@ -1,11 +1,13 @@
-"""Cross-entropy that never holds all logits (as in Cut Cross-Entropy, Wijmans et al. 2025), and sampled softmax."""
+"""Cross-entropy that never holds all logits (as in Cut Cross-Entropy, Wijmans et al. 2025), and sampled losses."""
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from softsearch.errors import ConfigError
 from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a_time, wide
 from softsearch.ranges import Rate, Size
 
@@ -107,6 +109,67 @@ class SampledSoftmax(CrossEntropy):
         words = torch.cat((now, before))[: max(tau, now.numel())]
         self.recent_words.copy_(words[:tau])  # in place: DDP gives every process the words of the first
         return words.sort().values
+
+
+class NoiseContrastive(CrossEntropy):
+    """While training, noise-contrastive estimation (Mnih & Teh 2012, arXiv:1206.6426); in evaluation, cross-entropy.
+
+    A classifier tells target words from k words of a noise distribution P_n (section 3):
+    p(D = 1 | w, h) = P(w | h) / (P(w | h) + k P_n(w)), J = -log p(D = 1 | w) - sum_i log p(D = 0 | w_i).
+    P(w | h) = exp(s(w, h)) / Z with one constant Z for all contexts (section 3.1): Z = V here, which is the paper's 1
+    with biases that start at -log V. P_n is the unigram distribution of the target words that training has seen, each
+    counted once more than it was seen. Checkpoints hold the counts.
+
+    The noise words are drawn once for all tokens of a batch, so that a large k costs one product; the paper has k = 25
+    and draws them for each token. Smoothing and the log's training perplexity do not apply: the loss is J.
+
+    Args:
+        vocab_size: at least the size of the target vocabulary.
+        noise_words: k.
+        per: as in :class:`CrossEntropy`, and so is ``bfloat16``, for the product with the noise words.
+    """
+
+    counts: Tensor  # [vocab_size] int64
+
+    def __init__(
+        self, *, vocab_size: Size, noise_words: Size = 500, per: Per = "token", bfloat16: bool = False
+    ) -> None:
+        super().__init__(smoothing=0.0, per=per, bfloat16=bfloat16)
+        self.noise_words = noise_words
+        self.register_buffer("counts", torch.ones(vocab_size, dtype=torch.int64))
+
+    def forward(self, features: Tensor, targets: Tensor, output: nn.Linear | OutputLayer) -> Loss:
+        """See :class:`CrossEntropy`."""
+        output = self.check(output)
+        if not self.training:
+            return super().forward(features, targets, output)
+        vocab = output.out_features
+        counts = self.counts[:vocab]
+        counts.index_add_(0, targets, torch.ones_like(targets))
+        noise = counts / counts.sum()  # P_n
+        words = noise.multinomial(self.noise_words, replacement=True)
+        offset = (self.noise_words * noise).log() + math.log(vocab)  # log(k P_n(w) Z)
+        of_targets = (features * output.weight[targets]).sum(-1) + output.bias[targets]
+        rows = (features, output.weight[words], output.bias[words])
+        rows = tuple(row.bfloat16() for row in rows) if self.in_bfloat16 else rows
+        of_noise = functional.linear(*rows)  # [tokens, k]
+        is_target = functional.softplus(offset[targets] - of_targets.to(wide(features))).sum()
+        is_noise = functional.softplus(of_noise.to(wide(features)) - offset[words]).sum()
+        return Loss(is_target + is_noise, (is_target + is_noise).detach())
+
+    def check(self, output: nn.Linear | OutputLayer) -> nn.Linear:
+        """Returns the output layer.
+
+        Raises:
+            ConfigError: it is not linear, or has more words than ``vocab_size``.
+        """
+        linear = linear_layer(output, "loss=nce", "set loss=cross_entropy")
+        if linear.out_features > len(self.counts):
+            raise ConfigError(
+                f"loss.vocab_size is {len(self.counts)}, expected at least the {linear.out_features} pieces of the "
+                "target vocabulary; change it"
+            )
+        return linear
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

@@ -103,6 +103,54 @@ class ClassFactored(OutputLayer):
         return smoothed, nll
 
 
+class HierarchicalSoftmax(OutputLayer):
+    """p(w | t) = the product of binary decisions from the root of a tree to the word's leaf (Morin & Bengio 2005).
+
+    p(left at n | t) = sigmoid(q_n' t + b_n): the node's vector is outside of the hidden layer as in Mnih & Hinton 2008,
+    inside of it in the paper (section 4), where a search would need a hidden layer for each node. The paper's tree
+    comes from WordNet. Here it is the complete binary tree whose leaves are the words in the order of their ids:
+    node n has the children 2n and 2n + 1, the root is 1, and word w is node V + w. Its depth is log2(V), at most one
+    less for the first words, which are the frequent ones. Nodes are not words, so their vectors are never tied to
+    embeddings.
+
+    Training computes the decisions of the target's path alone. Label smoothing is of each decision; the paper has none.
+
+    Args:
+        word_projection: the linear layer that it replaces.
+    """
+
+    def __init__(self, word_projection: nn.Linear) -> None:
+        super().__init__()
+        self.out_features = word_projection.out_features
+        self.node_projection = xavier(nn.Linear(word_projection.in_features, self.out_features - 1))  # q_n, b_n
+
+    def forward(self, features: Tensor) -> Tensor:
+        """See :class:`OutputLayer`; level by level."""
+        logits = self.node_projection(features).to(wide(features))
+        log_probs, first = torch.zeros_like(logits[..., :1]), 1  # of the nodes of a level, and the number of its first
+        leaves: list[Tensor] = []
+        while log_probs.shape[-1]:
+            inner = min(log_probs.shape[-1], max(0, self.out_features - first))
+            leaves.append(log_probs[..., inner:])
+            decisions = logits[..., first - 1 : first - 1 + inner]
+            pairs = torch.stack((-functional.softplus(-decisions), -functional.softplus(decisions)), dim=-1)
+            log_probs = (log_probs[..., :inner, None] + pairs).flatten(-2)
+            first *= 2
+        return torch.cat(leaves, dim=-1)
+
+    def _part(self, features: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        node = (targets + self.out_features)[:, None]
+        up = torch.arange(1, (2 * self.out_features - 1).bit_length(), device=targets.device)
+        path, is_right = node >> up, (node >> (up - 1)) % 2 == 1  # [tokens, depth]; 0 is above the root
+        weight, bias = (parameter[(path - 1).clamp(min=0)] for parameter in self.node_projection.parameters())
+        logits = ((weight @ features[..., None])[..., 0] + bias).to(wide(features))
+        right = functional.softplus(logits)  # -log p of it
+        left = right - logits
+        real = path > 0
+        nll = (right.where(is_right, left) * real).sum()
+        return (1 - smoothing) * nll + smoothing / 2 * ((left + right) * real).sum(), nll
+
+
 def linear_layer(output: nn.Linear | OutputLayer, user: str, advice: str) -> nn.Linear:
     """The output layer, for a ``user`` that needs rows of a matrix.
 

@@ -44,7 +44,7 @@ class AttentionalDecoder(Decoder):
         """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         cache, read, contexts = state.cache, [], []
-        for cell_input in self.cell.input_projection(embedded).unbind(1):
+        for cell_input in self._inputs(embedded).unbind(1):
             state_read, context, _, cache = self._advance(cell_input, cache, state.memory)
             read.append(state_read)
             contexts.append(context)
@@ -53,10 +53,13 @@ class AttentionalDecoder(Decoder):
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         embedded = self.dropout(self.embedding(tokens))
-        cell_input = self.cell.input_projection(embedded)
-        read, context, alignments, cache = self._advance(cell_input, state.cache, state.memory)
+        read, context, alignments, cache = self._advance(self._inputs(embedded), state.cache, state.memory)
         logits = self.output_projection(self._readout(embedded, read, context))
         return StepOutput(logits, alignments, state.next(cache))
+
+    def _inputs(self, embedded: Tensor) -> Tensor:
+        """What depends on the embeddings alone, computed for all steps at once: the ``cell_input`` of each step."""
+        return self.cell.input_projection(embedded)
 
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
         """What s_0 is computed from, ``[batch, dim]``."""

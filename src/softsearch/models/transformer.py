@@ -1,11 +1,12 @@
 """The Transformer (Vaswani et al. 2017, arXiv:1706.03762), post-norm as there or pre-norm (Xiong et al. 2020)."""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from softsearch.errors import ConfigError
 from softsearch.models.attention import MultiHeadAttention
@@ -49,11 +50,34 @@ def feed_forward(d_model: int, d_ff: int) -> nn.Sequential:
     return nn.Sequential(OrderedDict(hidden_projection=hidden, relu=nn.ReLU(), output_projection=output))
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and a feed-forward block."""
+class ConvolutionalBlock(nn.Module):
+    """M + C'_3([C_3(M); C_5(M); C_7(M)]) (Gao et al. 2020, arXiv:2004.14788, section 3.2), before self-attention.
 
-    def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
+    Each C_w is a convolution over w positions with d_model filters, zeros outside of the sentence, and a leaky ReLU, as
+    in the authors' code, whose filters are also separable. ``widths`` are those of the parallel convolutions.
+    """
+
+    def __init__(self, d_model: int, widths: Sequence[int]) -> None:
         super().__init__()
+        self.parallel = nn.ModuleList(nn.Conv1d(d_model, d_model, width, padding="same") for width in widths)
+        self.fusion = nn.Conv1d(len(widths) * d_model, d_model, 3, padding="same")  # C'_3
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """``[batch, src_len, d_model]``, mask ``[batch, 1, 1, src_len]``."""
+        real = mask[:, 0].to(x.dtype)
+        columns = x.transpose(1, 2) * real  # [batch, d_model, src_len]
+        joined = torch.cat([functional.leaky_relu(layer(columns)) for layer in self.parallel], dim=1)
+        return x + functional.leaky_relu(self.fusion(joined * real)).transpose(1, 2)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and a feed-forward block, and a :class:`ConvolutionalBlock` before them if there are widths."""
+
+    def __init__(
+        self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool, widths: Sequence[int] = ()
+    ) -> None:
+        super().__init__()
+        self.convolutions = ConvolutionalBlock(d_model, widths) if widths else None
         self.self_attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = feed_forward(d_model, d_ff)
         self.self_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
@@ -62,6 +86,8 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """``[batch, src_len, d_model]``, mask ``[batch, 1, 1, src_len]``."""
         attention = self.self_attention
+        if self.convolutions is not None:
+            x = self.convolutions(x, mask)
         x = self.self_attention_residual(x, lambda y: attention(y, *attention.keys_values(y), mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
@@ -173,10 +199,11 @@ class TransformerEncoder(Encoder):
     """A stack of :class:`EncoderLayer`; the width of the embeddings is d_model.
 
     Dropout is on the embeddings and on each sublayer's output (section 5.4). With ``pre_norm`` norms come before each
-    sublayer instead of after, and once more at the end.
+    sublayer instead of after, and once more at the end. ``convolution_widths`` are those of a
+    :class:`ConvolutionalBlock` in each layer, for characters; without any there is none.
 
     Raises:
-        ConfigError: the width does not divide into heads of even width.
+        ConfigError: the width does not divide into heads of even width, or a convolution is even.
     """
 
     def __init__(
@@ -188,15 +215,21 @@ class TransformerEncoder(Encoder):
         num_heads: Size,
         dropout: Rate = 0.0,
         pre_norm: bool = True,
+        convolution_widths: list[Size] | None = None,
     ) -> None:
         super().__init__()
         d_model = embedding.embedding_dim
         check_heads(d_model, num_heads)
+        if any(width % 2 == 0 for width in convolution_widths or ()):
+            raise ConfigError(
+                f"model.encoder.convolution_widths is {convolution_widths}, expected odd widths, which have a middle"
+            )
         self.description = EncoderDescription(d_model)
         self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
         self.layers = nn.ModuleList(
-            EncoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
+            EncoderLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm, widths=convolution_widths or ())
+            for _ in range(num_layers)
         )
         self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
 

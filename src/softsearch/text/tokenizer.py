@@ -130,6 +130,7 @@ class TokenizerTrainer:
 
     Args:
         kind: the unit: words, characters, or subwords by BPE or unigram.
+        src_kind: the unit of the source, if different from the target's; not with ``joint``.
         vocab_size: the most entries, the four special ones included; a corpus that supports fewer gets fewer.
         src_vocab_size: the most entries of the source, if different from the target's; not with ``joint``.
         joint: one vocabulary for both languages, or one each.
@@ -142,35 +143,43 @@ class TokenizerTrainer:
     """
 
     kind: Kind = "bpe"
+    src_kind: Kind | None = None
     vocab_size: _Pieces = 8000
     src_vocab_size: _Pieces | None = None
     joint: bool = True
     sampling: Share = 0.0
 
     def __post_init__(self) -> None:
-        if self.src_vocab_size is not None and self.joint:
-            raise ConfigError(
-                f"tokenizer.src_vocab_size is {self.src_vocab_size}, but with tokenizer.joint=true both sides have "
-                "one vocabulary; set tokenizer.joint=false or tokenizer.src_vocab_size=null"
-            )
-        if self.sampling and self.kind in ("word", "char"):
-            raise ConfigError(
-                f"tokenizer.sampling is {self.sampling}, but text has one segmentation only with tokenizer.kind "
-                f"{self.kind}; set tokenizer.sampling=0, or choose tokenizer=bpe or tokenizer=unigram"
-            )
+        for key in ("src_vocab_size", "src_kind"):
+            if (value := getattr(self, key)) is not None and self.joint:
+                raise ConfigError(
+                    f"tokenizer.{key} is {value}, but with tokenizer.joint=true both sides have one vocabulary; set "
+                    f"tokenizer.joint=false or tokenizer.{key}=null"
+                )
+        for key, kind in zip(("src_kind", "kind"), self.kinds, strict=True):
+            if self.sampling and kind in ("word", "char"):
+                raise ConfigError(
+                    f"tokenizer.sampling is {self.sampling}, but text has one segmentation only with tokenizer.{key} "
+                    f"{kind}; set tokenizer.sampling=0, or choose tokenizer=bpe or tokenizer=unigram"
+                )
+
+    @property
+    def kinds(self) -> tuple[Kind, Kind]:
+        """The units of source and target."""
+        return self.src_kind or self.kind, self.kind
 
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
         """Returns the source and the target tokenizer, the same object twice when joint.
 
         Each of the ``tags``, words of source lines, becomes one piece of the source vocabulary.
         """
-        train = partial(train_tokenizer, kind=self.kind)
         if self.joint:
-            both = train(chain(src_lines, tgt_lines), vocab_size=self.vocab_size, tags=tags)
+            both = train_tokenizer(chain(src_lines, tgt_lines), kind=self.kind, vocab_size=self.vocab_size, tags=tags)
             return both, both
         src_key = "vocab_size" if self.src_vocab_size is None else "src_vocab_size"
-        src = train(src_lines, vocab_size=getattr(self, src_key), tags=tags, key=f"tokenizer.{src_key}")
-        return src, train(tgt_lines, vocab_size=self.vocab_size)
+        (src_kind, kind), size = self.kinds, getattr(self, src_key)
+        src = train_tokenizer(src_lines, kind=src_kind, vocab_size=size, tags=tags, key=f"tokenizer.{src_key}")
+        return src, train_tokenizer(tgt_lines, kind=kind, vocab_size=self.vocab_size)
 
 
 def train_tokenizer(

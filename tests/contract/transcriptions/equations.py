@@ -46,7 +46,7 @@ def softmax(x: Array) -> Array:
 
 
 def fixed_mask(width: int) -> Array:
-    """A dropout mask that is not random: the same factors, none of them 0 or 1, wherever ``width`` units are dropped."""
+    """A dropout mask that is not random: the same factors, none of them 0 or 1, wherever so many units are dropped."""
     return 1 + 0.5 * np.sin(1 + 3 * np.arange(width))
 
 

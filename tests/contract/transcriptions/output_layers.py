@@ -27,7 +27,8 @@ class FactoredOutput(Weights):
     def affine(self, name: str, x: Array) -> Array:
         if name != "output_projection":
             return super().affine(name, x)
-        return class_factored(self.at(name), self.options, x)
+        kind = {"ClassFactored": class_factored, "HierarchicalSoftmax": hierarchical_softmax}
+        return kind[self.options["_target_"].rpartition(".")[2]](self.at(name), self.options, x)
 
 
 def class_factored(w: Weights, options: Options, t: Array) -> Array:
@@ -39,6 +40,23 @@ def class_factored(w: Weights, options: Options, t: Array) -> Array:
     assert len(p_class) == len(classes)
     logits = w.affine("word_projection", t)
     return np.log(np.concatenate([p_class[c] * softmax(logits[list(words)]) for c, words in enumerate(classes)]))
+
+
+def hierarchical_softmax(w: Weights, options: Options, t: Array) -> Array:
+    """Morin & Bengio 2005, section 3: P(v) = prod_j P(b_j(v) | b_1(v), ..., b_{j-1}(v)), each a logistic regression.
+
+    The bits of word v: those of the binary number V + v behind its leading 1, 0 is left.
+    """
+    del options
+    vocab, log_probs = len(w["node_projection.weight"]) + 1, []
+    left = sigmoid(w.affine("node_projection", t))  # at each inner node, from the root on level by level
+    for word in range(vocab):
+        node, p = 1, 1.0
+        for bit in f"{vocab + word:b}"[1:]:
+            p *= left[node - 1] if bit == "0" else 1 - left[node - 1]
+            node = 2 * node + int(bit)
+        log_probs.append(math.log(p))
+    return np.array(log_probs)
 
 
 def pointer_generator(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:

@@ -15,6 +15,8 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
     x = embedded(w, options, ids)
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
+        if widths := options.get("convolution_widths"):
+            x = convolved(own.at("convolutions"), widths, x)
         x = residual(own, "self_attention", options, x, partial(look_around, own.at("self_attention"), options))
         x = residual(own, "feed_forward", options, x, partial(feed_forward, own))
     return Encoded([normed(w.at("final_norm"), row) if options["pre_norm"] else row for row in x], [])
@@ -66,6 +68,26 @@ def residual(
         y = sublayer([normed(norm, row) for row in x])
         return [a + dropped(options, b) for a, b in zip(x, y, strict=True)]
     return [normed(norm, a + dropped(options, b)) for a, b in zip(x, sublayer(x), strict=True)]
+
+
+def convolved(w: Weights, widths: Sequence[int], x: list[Array]) -> list[Array]:
+    """M + C'_3(Concat(C_3(M), C_5(M), C_7(M))) (Gao et al. 2020, section 3.2), with the leaky ReLU of their code."""
+    columns = [convolution(w.at(f"parallel.{i}"), width, x) for i, width in enumerate(widths)]
+    joined = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
+    return [a + b for a, b in zip(x, convolution(w.at("fusion"), 3, joined), strict=True)]
+
+
+def convolution(w: Weights, width: int, x: list[Array]) -> list[Array]:
+    """Each position from the ``width`` around it."""
+    columns = []
+    for t in range(len(x)):
+        column = w["bias"].copy()
+        for j in range(width):
+            position = t + j - (width - 1) // 2
+            if 0 <= position < len(x):
+                column += w["weight"][:, :, j] @ x[position]
+        columns.append(np.where(column > 0, column, 0.01 * column))
+    return columns
 
 
 def normed(w: Weights, x: Array) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from tests.contract.transcriptions import (
+    bi_scale,
     captions,
     characters,
     decoder_only,
@@ -39,6 +40,7 @@ DECODERS: dict[str, Decode] = {
     "RNNsearchDecoder": recurrent.rnnsearch,
     "LookUpdateGenerateDecoder": recurrent.lecture,
     "RNNencdecDecoder": recurrent.rnnencdec,
+    "BiScaleDecoder": bi_scale.decode,
     "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,
     "PointerGeneratorDecoder": output_layers.pointer_generator,

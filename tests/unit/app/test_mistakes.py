@@ -149,6 +149,7 @@ BEFORE_THE_DATA = [
     (1, "train model=nematus model.embeddings.dim=32", "set output_dim=32 there, "),
     (1, "train model=lstm model.embeddings.dim=32", "set hidden_dim=32 there, "),
     (1, "train loss=class_factored model.embeddings.output_layer.num_classes=9999", "num_classes is 9999, expected at"),
+    (1, "train model=gao2020 model.encoder.convolution_widths=[3,4]", "convolution_widths is [3, 4], expected odd wi"),
     (1, "train model=ngram resume=last.ckpt", "but model.decoder is counted from the data, all of it in every run; "),
     (1, "train model=ngram init=last.ckpt", "but model.decoder is counted from the data; expected init=null"),
     (1, "train optimizer.lr=nan", "optimizer.lr is nan (float), expected"),

@@ -8,7 +8,7 @@ from torch.nn import functional
 from softsearch.errors import ConfigError
 from softsearch.models import output_layers
 from softsearch.models.loss import CrossEntropy, SampledSoftmax
-from softsearch.models.output_layers import ClassFactored, OutputLayer
+from softsearch.models.output_layers import ClassFactored, HierarchicalSoftmax, OutputLayer
 
 DIM, VOCAB, TOKENS = 6, 17, 11
 
@@ -99,8 +99,34 @@ def test_only_the_target_s_class_is_computed(monkeypatch: pytest.MonkeyPatch) ->
     assert products == [(11, 4), (8, 5), (3, 2)]  # classes of all tokens, words of the first and the last class
 
 
+@pytest.mark.parametrize("vocab", [2, 3, 8, VOCAB])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_decisions_on_the_way_to_a_word(vocab: int, smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract's transcription has the probabilities; here is the loss, from the target's path alone."""
+    monkeypatch.setattr(output_layers, "ROWS", 4)
+    torch.manual_seed(0)
+    output = HierarchicalSoftmax(nn.Linear(DIM, vocab)).double()
+    features, targets = data()
+    targets = targets % vocab
+    log_probs = output(features)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(TOKENS, dtype=torch.float64))
+    found = CrossEntropy(smoothing=smoothing)(features, targets, output)
+    torch.testing.assert_close(found.nll, functional.nll_loss(log_probs, targets, reduction="sum").detach())
+    expected = torch.zeros((), dtype=torch.float64)
+    for x, target in zip(features, targets.tolist(), strict=True):
+        node = vocab + target
+        while node > 1:
+            left = output.node_projection(x)[node // 2 - 1]
+            both = torch.stack((left, torch.zeros_like(left)))
+            expected = expected + functional.cross_entropy(both, torch.tensor(node % 2), label_smoothing=smoothing)
+            node //= 2
+    torch.testing.assert_close(found.smoothed, expected)
+    inputs = (features, *output.parameters())
+    torch.testing.assert_close(*(torch.autograd.grad(value, inputs) for value in (found.smoothed, expected)))
+
+
 def test_no_tokens_cost_nothing() -> None:
-    for output in (factored(), Softmax(layer())):
+    for output in (factored(), HierarchicalSoftmax(layer()).double(), Softmax(layer())):
         assert float(CrossEntropy()(*data(0), output).smoothed.detach()) == 0.0
 
 

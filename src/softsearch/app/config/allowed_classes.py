@@ -20,6 +20,7 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.shapes import Shapes
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import CheckpointError, in_short
+from softsearch.models.bi_scale import BiScaleDecoder
 from softsearch.models.char_encoder import CharacterEncoder
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.conv_encoder import ConvolutionalEncoder, NgramEncoder
@@ -30,7 +31,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.multi_source import MultiSourceDecoder, MultiSourceEncoder
 from softsearch.models.ngram import NGramDecoder
-from softsearch.models.output_layers import ClassFactored
+from softsearch.models.output_layers import ClassFactored, HierarchicalSoftmax
 from softsearch.models.pointer_generator import PointerGeneratorDecoder
 from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
@@ -47,6 +48,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     Embeddings,
     CharacterEncoder,
     ClassFactored,
+    HierarchicalSoftmax,
     ConvolutionalEncoder,
     NgramEncoder,
     FeatureEncoder,
@@ -55,6 +57,7 @@ MODEL_CLASSES: tuple[type, ...] = (
     RecurrentEncoder,
     SourceEmbeddings,
     TransformerEncoder,
+    BiScaleDecoder,
     ConditionalGRUDecoder,
     DecoderOnlyRNN,
     DecoderOnlyTransformer,

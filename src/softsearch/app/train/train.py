@@ -35,7 +35,7 @@ from softsearch.evaluation.metrics import bleu_metric
 from softsearch.evaluation.sentence_scores import SentenceBLEU
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import CountedDecoder, Seq2Seq
-from softsearch.models.loss import SampledSoftmax
+from softsearch.models.loss import NoiseContrastive, SampledSoftmax
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.throughput import Throughput
@@ -134,7 +134,7 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     """
     training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
     training["method"] = plain_partial(training["method"])
-    if isinstance(training["loss"], SampledSoftmax):
+    if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
     return training | {"compiles": options.compile}

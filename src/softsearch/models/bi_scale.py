@@ -1,0 +1,99 @@
+"""The bi-scale character decoder (Chung, Cho & Bengio 2016, arXiv:1603.06147)."""
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.models.attention import AdditiveAttention
+from softsearch.models.cells import Cell, State, recurrent_matrices
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.interface import EncoderDescription, EncoderOutput
+from softsearch.models.layers import Projections, xavier
+from softsearch.models.rnnsearch import AttentionalDecoder, Look
+from softsearch.ranges import Rate, Size
+
+
+class BiScaleCell(Cell):
+    """A faster and a slower layer, h1 and h2, with gates g1 and g2 (the paper's bi-scale recurrent network).
+
+    h1' = tanh(W1 [E y; (1 - g1) * h1; g1 * h2; c]), g1' the same with sigmoid and weights of its own;
+    ~h2 = tanh(W2 [(1 - g2) * h2; g1' * h1'; c]), g2' likewise; h2' = (1 - g1') * h2 + g1' * ~h2.
+    So a unit of the slower layer changes where one of g1' is open, when the faster one ends a chunk: then that starts
+    again from h2. All gates are 0 at first.
+
+    The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; E y reaches the first two alone.
+    """
+
+    num_states = 4
+
+    def __init__(self, input_dim: int, hidden_dim: int) -> None:
+        super().__init__(input_dim, hidden_dim, blocks=2, norm_blocks=(), layer_norm=False)
+        self.faster_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g1) * h1, for h1' and g1'
+        self.restart_weight = recurrent_matrices(hidden_dim, 2)  # of g1 * h2
+        self.slower_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g2) * h2, for ~h2 and g2'
+        self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # of g1' * h1'
+
+    def start_from(self, *state: Tensor) -> State:
+        """See :class:`Cell`, from h1 and h2 side by side."""
+        h1, h2 = state[0].chunk(2, dim=-1)
+        return h1, h2, torch.zeros_like(h1), torch.zeros_like(h2)
+
+    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
+        """See :class:`Cell`; a decoder's steps are all real."""
+        del real, keep
+        h1, h2, g1, g2 = state
+        faster, slower = x.chunk(2, dim=-1)
+        faster = faster + ((1 - g1) * h1) @ self.faster_weight + (g1 * h2) @ self.restart_weight
+        h1, g1 = _candidate_and_gate(faster.to(h1.dtype))
+        slower = slower + ((1 - g2) * h2) @ self.slower_weight + (g1 * h1) @ self.chunk_weight
+        new, g2 = _candidate_and_gate(slower.to(h2.dtype))
+        return h1, torch.lerp(h2, new, g1), g1, g2
+
+
+def _candidate_and_gate(x: Tensor) -> tuple[Tensor, Tensor]:
+    candidate, gate = x.chunk(2, dim=-1)
+    return torch.tanh(candidate), torch.sigmoid(gate)
+
+
+class BiScaleDecoder(AttentionalDecoder):
+    """Look, Update, Generate with a :class:`BiScaleCell`: the source in subwords, the target in characters.
+
+    h1 and h2 start from tanh(W_init mean_i h_i); c_t by additive attention from [E y_{t-1}; h2_{t-1}], the paper's
+    decoder that aligns by its slower layer; t_t = tanh(U [h1_t; h2_t] + W E y_{t-1} + C c_t), p(y_t) = softmax(V t_t).
+
+    Each layer has ``hidden_dim`` units, t ``output_dim``. Dropout is on the embeddings and on t.
+    """
+
+    def __init__(
+        self,
+        *,
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
+        hidden_dim: Size,
+        attention_dim: Size,
+        output_dim: Size,
+        dropout: Rate = 0.0,
+    ) -> None:
+        super().__init__(embeddings, dropout)
+        dim, memory_dim = embeddings.dim, encoder.output_dim
+        self.initial_state_projection = xavier(nn.Linear(memory_dim, 2 * hidden_dim), blocks=2)
+        self.attention = AdditiveAttention(dim + hidden_dim, memory_dim, attention_dim)
+        self.cell = BiScaleCell(dim, hidden_dim)
+        self.cell_context_projection = xavier(nn.Linear(memory_dim, 4 * hidden_dim), blocks=4)
+        self.readout_projections = Projections(output_dim, state=2 * hidden_dim, embedding=dim, context=memory_dim)
+        self.readout_activation = torch.tanh
+        self.output_projection = embeddings.make_output(output_dim, "output_dim")
+        for layer in self.readout_projections.layers():
+            xavier(layer)
+
+    def _start_from(self, encoded: EncoderOutput) -> Tensor:
+        return encoded.mean_state()
+
+    def _inputs(self, embedded: Tensor) -> Tensor:
+        return torch.cat((super()._inputs(embedded), embedded), dim=-1)  # the attention reads E y, too
+
+    def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
+        products, embedded = cell_input.tensor_split((2 * self.cell.hidden_dim,), dim=-1)
+        context, alignments = look(torch.cat((embedded, s[1]), dim=-1))
+        x = self.cell_context_projection(context) + nn.functional.pad(products, (0, products.shape[-1]))
+        s = self.cell(x, s)
+        return torch.cat(s[:2], dim=-1), context, alignments, s
