@@ -150,9 +150,9 @@ class NoiseContrastive(CrossEntropy):
         words = noise.multinomial(self.noise_words, replacement=True)
         offset = (self.noise_words * noise).log() + math.log(vocab)  # log(k P_n(w) Z)
         of_targets = (features * output.weight[targets]).sum(-1) + output.bias[targets]
-        rows = (features, output.weight[words], output.bias[words])
-        rows = tuple(row.bfloat16() for row in rows) if self.in_bfloat16 else rows
-        of_noise = functional.linear(*rows)  # [tokens, k]
+        dtype = torch.bfloat16 if self.in_bfloat16 else features.dtype
+        weight, bias = output.weight[words].to(dtype), output.bias[words].to(dtype)
+        of_noise = functional.linear(features.to(dtype), weight, bias)  # [tokens, k]
         is_target = functional.softplus(offset[targets] - of_targets.to(wide(features))).sum()
         is_noise = functional.softplus(of_noise.to(wide(features)) - offset[words]).sum()
         return Loss(is_target + is_noise, (is_target + is_noise).detach())

@@ -156,7 +156,7 @@ class TokenizerTrainer:
                     f"tokenizer.{key} is {value}, but with tokenizer.joint=true both sides have one vocabulary; set "
                     f"tokenizer.joint=false or tokenizer.{key}=null"
                 )
-        for key, kind in zip(("src_kind", "kind"), self.kinds, strict=True):
+        for key, kind in (("kind", self.kind), ("src_kind", self.src_kind)):
             if self.sampling and kind in ("word", "char"):
                 raise ConfigError(
                     f"tokenizer.sampling is {self.sampling}, but text has one segmentation only with tokenizer.{key} "
