@@ -1,7 +1,7 @@
 """Every model, loss, method and search on a device that is not the CPU: no tensor is created on the wrong one."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from softsearch.data.dataset import Batch, pad
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import CountedDecoder, Seq2Seq
-from softsearch.models.loss import CrossEntropy, SampledSoftmax
+from softsearch.models.loss import CrossEntropy, NoiseContrastive, SampledSoftmax
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
@@ -70,10 +70,16 @@ def test_every_model_trains_and_searches(case: tuple[str, ...], device: torch.de
     ],
     ids=["r_drop", "sample", "argmax"],
 )
-@pytest.mark.parametrize("sampled", [False, True])
-def test_methods_and_losses(method: TrainingMethod, sampled: bool, device: torch.device) -> None:
+@pytest.mark.parametrize(
+    "make_loss",
+    [CrossEntropy, partial(SampledSoftmax, tau=10), partial(NoiseContrastive, vocab_size=TGT_VOCAB)],
+    ids=["softmax", "sampled", "nce"],
+)
+def test_methods_and_losses(
+    method: TrainingMethod, make_loss: Callable[[], CrossEntropy], device: torch.device
+) -> None:
     model = moved("transformer_tiny", "model.embeddings.tie=none")
-    loss = (SampledSoftmax(tau=10) if sampled else CrossEntropy()).to(device)
+    loss = make_loss().to(device)
     for step in (1, 2):
         found, tokens = method(model, loss, batch_on(device), step)
         (found.smoothed / tokens).backward()
