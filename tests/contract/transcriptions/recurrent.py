@@ -217,8 +217,8 @@ def luong(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) ->
             states[layer] = cell(of_layer, options, x, states[layer])
             h = states[layer][0]
         c = luong_context(w.at("attention"), options, h, encoded.annotations, t)
-        fed = dropped(options, np.tanh(w.product("attentional_projection", np.concatenate((c, h)))))  # h~_t, equation 5
-        logits.append(w.affine("output_projection", fed))  # equation 6
+        fed = np.tanh(w.product("attentional_projection", np.concatenate((c, h))))  # h~_t, equation 5
+        logits.append(w.affine("output_projection", dropped(options, fed)))  # equation 6
     return logits
 
 

@@ -66,6 +66,6 @@ def decode(w: Weights, options: Options, encoded: Sequence[Encoded], ids: Sequen
             luong_context(w.at(f"attention.attentions.{i}"), options, h, source.annotations, t)
             for i, source in enumerate(encoded)
         ]
-        fed = dropped(options, np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h)))))
-        logits.append(w.affine("output_projection", fed))
+        fed = np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h))))
+        logits.append(w.affine("output_projection", dropped(options, fed)))
     return logits
