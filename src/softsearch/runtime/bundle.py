@@ -31,12 +31,19 @@ _MAX_MANIFEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Bundle:
-    """A verified bundle: its manifest and the bytes of its files."""
+    """A verified bundle: its manifest and the bytes of its files.
+
+    Attributes:
+        path: the folder.
+        manifest: what the bundle's manifest.json says.
+        files: the contents by name.
+        sha256: of the manifest, which lists the hashes of the files: it identifies the whole bundle.
+    """
 
     path: Path
     manifest: Manifest
     files: dict[str, bytes]
-    sha256: str  # of the manifest: identifies the whole bundle
+    sha256: str
 
     @classmethod
     def open(cls, path: Path | str) -> "Bundle":

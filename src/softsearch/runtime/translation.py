@@ -27,17 +27,29 @@ _BREAKS = tuple(
 
 @dataclass(frozen=True)
 class Translation:
-    """The best translation of a line; if the line was split, the translations of its parts, joined by spaces."""
+    """The best translation of a line; if the line was split, the translations of its parts, joined by spaces.
+
+    Attributes:
+        text: the translation, one line.
+        score: the log probability after the length penalty; higher is better.
+        log_prob: the natural log of the probability.
+        truncated: the length limit was reached before the model ended the sentence.
+        src_pieces: the source in the model's units, in the order of the text, with the final ``</s>``.
+        tgt_pieces: the translation likewise, with the final ``</s>`` unless truncated.
+        alignments: the weights of attention, ``[len(tgt_pieces), len(src_pieces)]``, if asked for.
+        optimal: of exact search, whether this is proven to be the model's best translation.
+        alternatives: with ``n_best`` above 1, the next best ones, best first.
+    """
 
     text: str
-    score: float  # log_prob after the length penalty; higher is better
-    log_prob: float  # natural log
-    truncated: bool  # the length limit was reached before the model ended the sentence
-    src_pieces: tuple[str, ...]  # in the order of the text, with the final </s>
-    tgt_pieces: tuple[str, ...]  # in the order of the text, with the final </s>, unless truncated
-    alignments: NDArray[np.float32] | None  # [len(tgt_pieces), len(src_pieces)]; None unless asked for
-    optimal: bool | None = None  # of exact search: proven to be the model's best
-    alternatives: tuple["Translation", ...] = ()  # with n_best > 1: the next best ones, best first
+    score: float
+    log_prob: float
+    truncated: bool
+    src_pieces: tuple[str, ...]
+    tgt_pieces: tuple[str, ...]
+    alignments: NDArray[np.float32] | None
+    optimal: bool | None = None
+    alternatives: tuple["Translation", ...] = ()
 
     @property
     def n_best(self) -> tuple["Translation", ...]:

@@ -46,19 +46,20 @@ BundleLike = Bundle | Path | str
 class Translator:
     """Translates text with a bundle, or with several as an ensemble.
 
-    >>> from softsearch import Translator
-    >>> translator = Translator("exports/demo")
-    >>> one, other = translator.translate(["one two three", "ten"], beam=4, n_best=2, alignments=True)
-    >>> [translation.text for translation in one.n_best] == [one.text, one.alternatives[0].text]
-    True
-    >>> one.alignments.shape == (len(one.tgt_pieces), len(one.src_pieces))
-    True
+    Examples:
+        >>> from softsearch import Translator
+        >>> translator = Translator("exports/demo")
+        >>> one, other = translator.translate(["one two three", "ten"], beam=4, n_best=2, alignments=True)
+        >>> [translation.text for translation in one.n_best] == [one.text, one.alternatives[0].text]
+        True
+        >>> one.alignments.shape == (len(one.tgt_pieces), len(one.src_pieces))
+        True
 
     Args:
         bundle: an open bundle or its folder; several form an ensemble, which uses the first one's tokenizers and
             recommended search.
         weights: of an ensemble's members; equal by default.
-        average: of an ensemble, see :class:`~softsearch.search.ensemble.Ensemble`.
+        average: of an ensemble: what is averaged, ``log_probs``, ``unnormalised_log_probs`` or ``probs``.
         language_model: a bundle of the target language, for shallow fusion.
         language_model_weight: of its log probabilities.
         rescore: bundles that score the results of beam search; with any, the default search is ``rerank``.
@@ -177,10 +178,10 @@ class Translator:
 
         Args:
             lines: the text, of any length.
-            options: as of :meth:`translate`, without prefixes.
+            options: those of ``translate``, without prefixes.
 
         Raises:
-            SoftsearchError: as :meth:`translate`.
+            SoftsearchError: as ``translate``.
         """
         _refuse_string("lines", lines)
         source, first_line = iter(lines), 1

@@ -15,10 +15,15 @@ _FIRST_K = 64  # candidates fetched for every row; most tokens are among them, a
 
 
 class PairScore(NamedTuple):
-    """A model's log probabilities of one translation."""
+    """A model's log probabilities of one translation.
 
-    log_prob: float  # natural log of p(tgt, EOS | src)
-    token_log_probs: tuple[float, ...]  # of each token of tgt, then of EOS; they sum to log_prob
+    Attributes:
+        log_prob: the natural log of p(tgt, EOS | src).
+        token_log_probs: those of each token of the target, then of EOS; they sum to ``log_prob``.
+    """
+
+    log_prob: float
+    token_log_probs: tuple[float, ...]
 
 
 def score_pairs(step_fn: StepFunction, src: Sentences, tgt: Sentences, *, batch_tokens: int) -> list[PairScore]:
