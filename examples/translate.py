@@ -7,6 +7,7 @@ python examples/translate.py exports/NAME-single < in.txt > out.txt
 import json
 import sys
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 from onnxruntime import InferenceSession
@@ -23,7 +24,13 @@ options = {
     "max_length": np.array([0]),
     "length_penalty": np.array(1, np.float32),
 }
-for line in sys.stdin:
-    ids = [*src.encode(line.strip()), src.eos_id()]
+sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+for number, raw in enumerate(sys.stdin.buffer):
+    # As softsearch translate: only a newline ends a line, and a blank line is a blank line of the output.
+    text = raw.decode("utf-8" if number else "utf-8-sig").removesuffix("\n").removesuffix("\r").replace("\r", " ")
+    if all(category(character) in ("Cc", "Cf", "Zs", "Zl", "Zp") for character in text):
+        print(flush=True)
+        continue
+    ids = [*src.encode(text), src.eos_id()]
     tokens, lengths = session.run(["tokens", "lengths"], {"src_tokens": np.array([ids]), **options})
-    print(tgt.decode(tokens[0, 0, : lengths[0, 0]].tolist()), flush=True)
+    print(*tgt.decode(tokens[0, 0, : lengths[0, 0]].tolist()).splitlines(), flush=True)

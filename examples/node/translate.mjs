@@ -6,7 +6,6 @@
 // In a browser, import 'onnxruntime-web' instead: the same lines, with fetch for the files.
 
 import { readFile } from 'node:fs/promises';
-import { createInterface } from 'node:readline';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 
@@ -27,8 +26,25 @@ const options = {
   max_length: int64([0], [1]), // 0: the limit that the export recommends
   length_penalty: new Tensor('float32', [1], []),
 };
-for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
-  const { ids } = src.encode(line.trim()); // EOS is there
+/** The lines of a stream as softsearch translate reads them: only a newline ends a line. */
+async function* lines(stream) {
+  let rest = '';
+  for await (const chunk of stream.setEncoding('utf8')) {
+    const parts = (rest + chunk).split('\n');
+    rest = parts.pop();
+    yield* parts;
+  }
+  if (rest) yield rest;
+}
+
+let number = 0;
+for await (const line of lines(process.stdin)) {
+  const text = (number++ ? line : line.replace(/^\ufeff/, '')).replace(/\r$/, '').replaceAll('\r', ' ');
+  if (/^[\p{Cc}\p{Cf}\p{Z}]*$/u.test(text)) {
+    console.log('');
+    continue;
+  }
+  const { ids } = src.encode(text); // EOS is there
   const { tokens } = await session.run({ src_tokens: int64(ids, [1, ids.length]), ...options });
   console.log(tgt.decode(Array.from(tokens.data, Number), { skip_special_tokens: true }));
 }

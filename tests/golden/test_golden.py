@@ -12,6 +12,7 @@ from softsearch.app.systems.open import open_any
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from tests.integration.commands import awkward_lines
 
 FOLDER = Path(__file__).parent
 SOURCES, TRANSLATIONS = (
@@ -33,9 +34,10 @@ def test_the_single_graph_translates_as_it_did_without_softsearch() -> None:
     assert Bundle.open(FOLDER / "single").manifest.is_single
     example = FOLDER.parents[1] / "examples" / "translate.py"
     command = [sys.executable, str(example), str(FOLDER / "single")]
-    with (FOLDER / "sources.txt").open(encoding="utf-8") as sources:
-        done = subprocess.run(command, stdin=sources, capture_output=True, encoding="utf-8", check=False)
-    assert done.stdout.splitlines() == TRANSLATIONS, done.stderr
+    text, expected = awkward_lines()
+    done = subprocess.run(command, input=text, capture_output=True, check=False)
+    assert done.stdout.decode() == expected, done.stderr
+    assert Translator(FOLDER / "bundle").translate([SOURCES[1].replace(" ", "\r")])[0].text == TRANSLATIONS[1]
 
 
 def test_the_checkpoint_translates_as_it_did() -> None:

@@ -100,3 +100,14 @@ class ForkServer:
 
 
 SERVER = ForkServer()
+
+
+def awkward_lines() -> tuple[bytes, str]:
+    """The golden sources with marks, blank lines and lone CRs between them, and their translations, for examples."""
+    golden = ROOT / "tests" / "golden"
+    sources, translations = (
+        (golden / name).read_text(encoding="utf-8").splitlines() for name in ("sources.txt", "translations.txt")
+    )
+    first, second, *others = sources
+    text = f"\ufeff{first}\r\n\n{second.replace(' ', chr(13))}\n \t\x0b\u200b\u2028\n" + "\n".join(others)
+    return text.encode(), "\n".join([translations[0], "", translations[1], "", *translations[2:], ""])

@@ -12,6 +12,7 @@ const PRIVACY = {
   local: 'Your text stays on this machine: the models run in this page.',
   server: `Your text goes to ${location.host}, which runs the models.`,
 };
+const INSECURE = 'Over plain http a browser computes no hashes: of the models only the sizes are checked.';
 const OFFLINE = {
   local: 'Offline: the models that are loaded still translate.',
   server: 'Offline: translations need the server.',
@@ -52,7 +53,8 @@ async function description() {
 function introduce(site, request) {
   const [{ src_lang: lang }] = site.models;
   if (langAttribute(lang)) request.source.lang = langAttribute(lang);
-  document.getElementById('privacy').textContent = PRIVACY[site.backend];
+  const unchecked = site.backend === 'local' && !globalThis.crypto?.subtle;
+  document.getElementById('privacy').textContent = PRIVACY[site.backend] + (unchecked ? ` ${INSECURE}` : '');
   document.getElementById('version').textContent = `softsearch ${site.version}`;
   const badge = document.getElementById('offline');
   const connection = () => (badge.textContent = navigator.onLine ? '' : OFFLINE[site.backend]);
