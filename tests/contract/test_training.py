@@ -97,5 +97,6 @@ def test_masks_are_drawn_for_each_position_and_those_of_states_for_each_sentence
     for shape in of_states:
         assert shape[-2] == sentences
     assert sum(shape.numel() for shape in of_states) == sum(
-        sentences * cell.hidden_dim * (1 + len(cell.transitions)) for cell in cells
+        sentences * (cell.hidden_dim * (1 + len(cell.transitions)) + cell.input_projection.in_features)
+        for cell in cells
     )

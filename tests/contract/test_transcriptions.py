@@ -84,6 +84,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.reset=before", "decoder.reset=before"],
         ["encoder.cell=lstm", "encoder.bidirectional=false"],
     ],
+    "nematus_deep": [["encoder.recurrent_dropout=0.3", "decoder.recurrent_dropout=0.3"]],
     "pointer_generator": [
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
         ["encoder.cell=lstm", "decoder.reset=before"],

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from softsearch.models.attention import AdditiveAttention, masked_softmax
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.interface import Decoder, Memory
+from softsearch.models.layers import NormedLinear
 from softsearch.models.rnnsearch import AttentionalDecoder
 
 _CELL = {True: "context_cell.input_projection", False: "cell_context_projection"}
@@ -27,7 +28,8 @@ def project_annotations(decoder: Decoder) -> None:
     decoder.set_submodule("attention", _ProjectedAttention(decoder.attention, layers))
     first = 0
     for name, layer in zip(names, layers, strict=True):
-        decoder.set_submodule(name, _Columns(first, first + layer.out_features))
+        columns = _Columns(first, first + layer.out_features)
+        decoder.set_submodule(name, nn.Sequential(columns, layer.norm) if isinstance(layer, NormedLinear) else columns)
         first += layer.out_features
 
 

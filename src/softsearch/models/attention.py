@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Memory
-from softsearch.models.layers import xavier
+from softsearch.models.layers import NormedLinear, xavier
 
 Score = Literal["dot", "general", "concat", "location"]
 Window = Literal["global", "local-m", "local-p"]
@@ -55,7 +55,7 @@ class AdditiveAttention(nn.Module):
 
     The decoder's state s has ``query_dim`` units, the annotations h have ``memory_dim``, the hidden layer ``dim``, f_ij
     ``location_filters``; a filter reads ``location_half_width`` positions on each side of j. The paper has 10 filters
-    and 100 positions, of speech.
+    and 100 positions, of speech. With ``layer_norm`` both products are normalised: LN(W_a s_{i-1}) + LN(U_a h_j + b).
     """
 
     def __init__(
@@ -67,12 +67,14 @@ class AdditiveAttention(nn.Module):
         kind: AttentionKind = "content",
         location_filters: int = 10,
         location_half_width: int = 5,
+        layer_norm: bool = False,
     ) -> None:
         super().__init__()
+        linear = NormedLinear if layer_norm else nn.Linear
         self.reads_content, self.reads_alignments = kind != "location", kind != "content"
-        self.query_projection = nn.Linear(query_dim, dim, bias=False)  # W_a
+        self.query_projection = linear(query_dim, dim, bias=False)  # W_a
         if self.reads_content:
-            self.memory_projection = nn.Linear(memory_dim, dim)  # U_a, b
+            self.memory_projection = linear(memory_dim, dim)  # U_a, b
         for layer in self.content_layers():
             xavier(layer)
         self.energy_weight = _vector(dim)  # v_a

@@ -36,8 +36,8 @@ class Cell(nn.Module):
 
     - Layer normalisation of W x + b and of U h, each by itself (Ba et al. 2016), ``norm_blocks``
       vectors together.
-    - Dropout of h in all products with it (Gal & Ghahramani 2016, arXiv:1512.05287): one mask for all steps of a
-      sequence and all blocks. In training it is the last tensor of the state.
+    - Dropout of x and h in all products with them (Gal & Ghahramani 2016, arXiv:1512.05287): one mask each for all
+      steps of a sequence and all blocks. In training they are the last tensor of the state.
     - Deep transitions (Pascanu et al. 2014; Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3): each step goes
       through further cells, which read nothing but the state. Where W x + b was they have a bias alone.
     """
@@ -71,7 +71,7 @@ class Cell(nn.Module):
         """Returns the next state.
 
         Args:
-            x: :attr:`input_projection` of the input, ``[..., batch, blocks * hidden_dim]``.
+            x: :attr:`input_projection` of :meth:`drop_input`, ``[..., batch, blocks * hidden_dim]``.
             state: ``[..., batch, hidden_dim]`` each, from :meth:`start_from` on.
             real: ``[..., batch, 1]``, 0 where the state must stay as it is and 1 elsewhere; None: 1 everywhere.
         """
@@ -88,9 +88,9 @@ class Cell(nn.Module):
     def advance(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """:meth:`forward` from :meth:`normalized` of x."""
         state, mask = state[: self.num_states], state[self.num_states :]
-        masks = mask[0].chunk(1 + len(self.transitions), dim=-1) if mask else (None,) * (1 + len(self.transitions))
+        masks = mask[0].split(self.hidden_dim, dim=-1) if mask else (None,) * (1 + len(self.transitions))
         state = self.update(x, state, real, masks[0])
-        for cell, keep in zip(cast(list[Cell], list(self.transitions)), masks[1:], strict=True):
+        for cell, keep in zip(cast(list[Cell], list(self.transitions)), masks[1:], strict=False):
             state = cell.update(cell.input_bias, state, real, keep)
         return (*state, *mask)
 
@@ -99,17 +99,26 @@ class Cell(nn.Module):
         raise NotImplementedError
 
     def start_from(self, *state: Tensor) -> State:
-        """The state before the first step: h and perhaps more of it, else zeros; the mask of a sequence in training."""
+        """The state before the first step: h and perhaps more of it, else zeros; in training a sequence's masks."""
         h = state[0]
         state += (torch.zeros_like(h),) * (self.num_states - len(state))
         if not self.drops_state:
             return state
-        return (*state, self.recurrent_dropout(h.new_ones(*h.shape[:-1], (1 + len(self.transitions)) * h.shape[-1])))
+        width = (1 + len(self.transitions)) * self.hidden_dim + self.input_projection.in_features
+        return (*state, self.recurrent_dropout(h.new_ones(*h.shape[:-1], width)))
 
     @property
     def drops_state(self) -> bool:
-        """Whether :meth:`start_from` draws a mask."""
+        """Whether :meth:`start_from` draws masks."""
         return self.training and self.recurrent_dropout.rate > 0
+
+    def drop_input(self, x: Tensor, state: State) -> Tensor:
+        """What the cell reads of an input ``[..., batch, input_dim]``; ``state`` begins with its own."""
+        return x * state[self.num_states][..., -x.shape[-1] :] if self.drops_state else x
+
+    def drop_output(self, state: State) -> Tensor:
+        """The h of the state as the cell's products read it, for others that read it."""
+        return state[0] * state[self.num_states][..., : self.hidden_dim] if self.drops_state else state[0]
 
     @property
     def is_plain(self) -> bool:

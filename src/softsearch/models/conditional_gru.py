@@ -10,7 +10,7 @@ from softsearch.models.attention import AdditiveAttention, AttentionKind
 from softsearch.models.cells import Reset, State, make_cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput
-from softsearch.models.layers import Projections, xavier
+from softsearch.models.layers import NormedLinear, Projections, xavier
 from softsearch.models.rnnsearch import AttentionalDecoder, Look
 from softsearch.ranges import Range, Rate, Size
 
@@ -22,9 +22,11 @@ class ConditionalGRUDecoder(AttentionalDecoder):
     s_j = GRU_2(c_j, s'_j); t_j = tanh(W_t1 s_j + W_t2 E y_{j-1} + W_t3 c_j), p(y_j) = softmax(W_o t_j).
     There z weights the old state: :class:`GRUCell` with z's weights negated.
 
-    With a ``transition_depth`` of more than two, s_j goes through so many GRUs less two before it is read, which have
-    no input but it (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2). :class:`Cell` describes these, and
-    ``recurrent_dropout`` and ``layer_norm``, which are those of all GRUs.
+    With a ``transition_depth`` above two, s_j goes through that many GRUs less two before it is read, which have no
+    input (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2). :class:`Cell` describes these, and the GRUs'
+    ``recurrent_dropout`` and ``layer_norm``. As in Nematus, ``layer_norm`` also normalises the products of W_init, of
+    the attention and of t, each by itself; ``recurrent_dropout`` also drops s'_j in the attention, and s_j, E y_{j-1}
+    and c_j in t, with the masks of the GRUs that read them (Nematus draws one for each product).
 
     s' and s have ``hidden_dim`` units, t ``output_dim``. The paper's GRUs have ``reset=after``. ``attention`` and the
     ``location_`` options are those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
@@ -49,7 +51,7 @@ class ConditionalGRUDecoder(AttentionalDecoder):
     ) -> None:
         super().__init__(embeddings, dropout)
         dim, memory_dim = embeddings.dim, encoder.output_dim
-        self.initial_state_projection = nn.Linear(memory_dim, hidden_dim)
+        self.initial_state_projection = (NormedLinear if layer_norm else nn.Linear)(memory_dim, hidden_dim)
         gru = partial(make_cell, "gru", reset=reset, recurrent_dropout=recurrent_dropout, layer_norm=layer_norm)
         self.cell = gru(dim, hidden_dim)  # GRU_1
         self.attention = AdditiveAttention(
@@ -59,9 +61,11 @@ class ConditionalGRUDecoder(AttentionalDecoder):
             kind=attention,
             location_filters=location_filters,
             location_half_width=location_half_width,
+            layer_norm=layer_norm,
         )
         self.context_cell = gru(memory_dim, hidden_dim, transition_depth=transition_depth - 1)  # GRU_2, ...
-        self.readout_projections = Projections(output_dim, state=hidden_dim, embedding=dim, context=memory_dim)
+        inputs = {"state": hidden_dim, "embedding": dim, "context": memory_dim}
+        self.readout_projections = Projections(output_dim, layer_norm=layer_norm, **inputs)
         self.readout_activation = torch.tanh
         self.output_projection = embeddings.make_output(output_dim, "output_dim")
         for layer in (self.initial_state_projection, *self.readout_projections.layers()):
@@ -80,6 +84,10 @@ class ConditionalGRUDecoder(AttentionalDecoder):
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
         masks = s[1:]  # of both cells, if any
         (h, *_) = self.cell(cell_input, (s[0], *masks[:1]))
-        context, alignments = look(h)
-        (h, *_) = self.context_cell(self.context_cell.input_projection(context), (h, *masks[1:]))
-        return h, context, alignments, (h, *masks)
+        second = self.context_cell
+        between = (h, *masks[1:])
+        context, alignments = look(second.drop_output(between))
+        context = second.drop_input(context, between)
+        (h, *_) = second(second.input_projection(context), between)
+        after = (h, *masks)
+        return self.cell.drop_output(after), context, alignments, after

@@ -35,13 +35,29 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-class Projections(nn.ModuleDict):
-    """Linear maps of several inputs, whose products are added up; only the first has a bias."""
+class NormedLinear(nn.Linear):
+    """LN(W x + b), with layer normalisation (Ba et al. 2016, arXiv:1607.06450)."""
 
-    def __init__(self, output_dim: int, **input_dims: int) -> None:
+    def __init__(self, input_dim: int, output_dim: int, *, bias: bool = True) -> None:
+        super().__init__(input_dim, output_dim, bias=bias)
+        self.norm = nn.LayerNorm(output_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[..., input_dim]`` -> ``[..., output_dim]``."""
+        return self.norm(super().forward(x))
+
+
+class Projections(nn.ModuleDict):
+    """Linear maps of several inputs, whose products are added up; only the first has a bias.
+
+    With ``layer_norm`` each product is normalised by itself, and each has a bias.
+    """
+
+    def __init__(self, output_dim: int, *, layer_norm: bool = False, **input_dims: int) -> None:
         super().__init__()
+        linear = NormedLinear if layer_norm else nn.Linear
         for name, dim in input_dims.items():
-            self[name] = nn.Linear(dim, output_dim, bias=len(self) == 0)
+            self[name] = linear(dim, output_dim, bias=layer_norm or len(self) == 0)
 
     def layers(self) -> list[nn.Linear]:
         """The maps in the order of the inputs."""

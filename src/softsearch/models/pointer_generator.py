@@ -121,7 +121,7 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the rows of :class:`CopyMixture`."""
-        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
+        embedded = self._embed(tgt_tokens, state)
         cache, steps = state.cache, []
         for cell_input in self.cell.input_projection(embedded).unbind(1):
             *of_step, cache = self._advance(cell_input, cache, state.memory)
@@ -132,7 +132,7 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        embedded = self.dropout(self.embedding(tokens))
+        embedded = self._embed(tokens, state)
         cell_input = self.cell.input_projection(embedded)
         read, context, alignments, cache = self._advance(cell_input, state.cache, state.memory)
         src_tokens = state.memory.projected[-1]

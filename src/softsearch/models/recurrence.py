@@ -76,13 +76,14 @@ class Recurrence(nn.Module):
     def _loop(self, x: Tensor, mask: Tensor | None, initial: State | None) -> RecurrenceOutput:
         """Both directions in one loop: the first direction's cell, with the weights of both on a new first axis."""
         cells, x = self.cells, x.transpose(0, 1)  # [len, batch, input_dim]
-        products = [cell.normalized(cell.input_projection(x)) for cell in cells]
-        inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, blocks * hidden_dim]
         if initial is None:
             bias = cells[0].input_projection.bias
             state = cells[0].start_from(bias.new_zeros(len(cells), x.shape[1], cells[0].hidden_dim))
         else:
             state = tuple(s[None] for s in initial)
+        dropped = (cell.drop_input(x, tuple(s[i] for s in state)) for i, cell in enumerate(cells))
+        products = [cell.normalized(cell.input_projection(own)) for cell, own in zip(cells, dropped, strict=True)]
+        inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, blocks * hidden_dim]
         real = None
         if mask is not None:
             real = torch.stack(_in_own_time([mask.T[..., None].to(inputs.dtype)] * len(cells)), dim=1)

@@ -30,7 +30,7 @@ class RecurrentEncoder(Encoder):
 
     With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1). Each
     direction has ``hidden_dim`` units. Dropout is on the embeddings, between layers and on the annotations (Zaremba et
-    al. 2014, arXiv:1409.2329), and by ``recurrent_dropout`` on recurrent connections. See :class:`Cell` for that,
+    al. 2014, arXiv:1409.2329), and by ``recurrent_dropout`` on inputs and states of cells. See :class:`Cell` for that,
     ``layer_norm`` and ``transition_depth``, the transitions in each step.
     """
 
@@ -156,7 +156,8 @@ class RecurrentDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        x = self._first_cell.input_projection(self.dropout(self.embedding(tokens)))
+        cell = self._first_cell
+        x = cell.input_projection(cell.drop_input(self.dropout(self.embedding(tokens)), state.cache))
         h, cache = self._step_layers(x, state.cache)
         return StepOutput(self.output_projection(self.dropout(h)), None, state.next(cache))
 
@@ -176,7 +177,7 @@ class RecurrentDecoder(Decoder):
         states: State = ()
         for layer, before in self._with_states(cache):
             cell = layer.forward_cell
-            after = cell(cell.input_projection(self.dropout(h)) if states else x, before)
+            after = cell(cell.input_projection(cell.drop_input(self.dropout(h), before)) if states else x, before)
             h, states = after[0], states + after
         return h, states
 

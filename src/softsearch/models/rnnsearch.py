@@ -42,7 +42,7 @@ class AttentionalDecoder(Decoder):
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
-        embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
+        embedded = self._embed(tgt_tokens, state)
         cache, read, contexts = state.cache, [], []
         for cell_input in self._inputs(embedded).unbind(1):
             state_read, context, _, cache = self._advance(cell_input, cache, state.memory)
@@ -52,7 +52,7 @@ class AttentionalDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        embedded = self.dropout(self.embedding(tokens))
+        embedded = self._embed(tokens, state)
         read, context, alignments, cache = self._advance(self._inputs(embedded), state.cache, state.memory)
         logits = self.output_projection(self._readout(embedded, read, context))
         return StepOutput(logits, alignments, state.next(cache))
@@ -64,6 +64,11 @@ class AttentionalDecoder(Decoder):
     def _start_from(self, encoded: EncoderOutput) -> Tensor:
         """What s_0 is computed from, ``[batch, dim]``."""
         raise NotImplementedError
+
+    def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """E y, of all steps ``[batch, tgt_len, embedding_dim]`` or of one ``[rows, embedding_dim]``."""
+        embedded = self.dropout(self.embedding(tokens)).transpose(0, -2)  # time first, if there is more than one step
+        return self.cell.drop_input(embedded, state.cache).transpose(0, -2)
 
     def _advance(
         self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory

@@ -32,6 +32,17 @@ def cell(w: Weights, options: Options, x: Array, state: State) -> State:
     return state
 
 
+def drop_state(options: Options, h: Array) -> Array:
+    """What others read of h: with the mask of the first transition."""
+    return h * fixed_mask(len(h)) if options.get("recurrent_dropout") else h
+
+
+def drop_input(options: Options, state: State, x: Array) -> Array:
+    """What a cell reads of x: one mask for all steps, which stands behind those of the state."""
+    width = options.get("transition_depth", 1) * len(state[0])
+    return x * fixed_mask(width + len(x))[width:] if options.get("recurrent_dropout") else x
+
+
 def transition(w: Weights, options: Options, x: Array, state: State, keep: Array, *, reads: bool) -> State:
     """One transition of a step, whose products with h have h * ``keep`` in its place."""
     h, read = state[0], state[0] * keep

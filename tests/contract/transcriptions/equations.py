@@ -55,6 +55,13 @@ def dropped(options: Options, x: Array) -> Array:
     return x * fixed_mask(len(x)) if options.get("dropout") else x
 
 
+def norm(w: Weights, x: Array) -> Array:
+    """LN(x; alpha, beta) of Ba et al. 2016: the mean and the deviation are those of a vector's own entries."""
+    mu = sum(x) / len(x)
+    sigma = np.sqrt(sum((x - mu) ** 2) / len(x) + 1e-5)
+    return np.asarray(w["weight"] * (x - mu) / sigma + w["bias"])
+
+
 def maxout(x: Array) -> Array:
     """t_j = max(t~_{2j-1}, t~_{2j}) (Bahdanau et al. 2015, appendix A.2.2)."""
     return np.array([max(x[2 * j], x[2 * j + 1]) for j in range(len(x) // 2)])
@@ -127,9 +134,11 @@ def additive_attention(
     alpha = np.eye(len(annotations))[0] if before is None else before  # alpha_0: all on the first word
     e = []
     for j, h_j in enumerate(annotations):
-        terms = [w.product("query_projection", s)]
+        query = w.product("query_projection", s)
+        terms = [norm(w.at("query_projection.norm"), query) if options.get("layer_norm") else query]
         if kind != "location":
-            terms.append(w.affine("memory_projection", h_j))
+            key = w.affine("memory_projection", h_j)
+            terms.append(norm(w.at("memory_projection.norm"), key) if options.get("layer_norm") else key)
         if kind == "hybrid":
             terms.append(w.product("location_projection", location_features(w, options, alpha, j)))
         if kind == "location":

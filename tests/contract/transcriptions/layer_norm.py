@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import Array, Options, State, Weights, sigmoid
-
-
-def norm(w: Weights, x: Array) -> Array:
-    """LN(x; alpha, beta): the mean and the deviation of a vector's own entries, then a gain and a bias for each."""
-    mu = sum(x) / len(x)
-    sigma = np.sqrt(sum((x - mu) ** 2) / len(x) + 1e-5)
-    return np.asarray(w["weight"] * (x - mu) / sigma + w["bias"])
+from tests.contract.transcriptions.equations import Array, Options, State, Weights, norm, sigmoid
 
 
 def normalised_cell(w: Weights, options: Options, x: Array, state: State, read: Array, *, reads: bool) -> State:

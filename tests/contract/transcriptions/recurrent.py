@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.contract.transcriptions.cells import cell, zeros
+from tests.contract.transcriptions.cells import cell, drop_input, drop_state, zeros
 from tests.contract.transcriptions.equations import (
     Array,
     Options,
@@ -17,6 +17,7 @@ from tests.contract.transcriptions.equations import (
     elman,
     gru_after,
     maxout,
+    norm,
     sigmoid,
     softmax,
 )
@@ -64,7 +65,7 @@ def run(w: Weights, options: Options, words: Sequence[Array]) -> tuple[list[Arra
     """h at each word, and the last state."""
     state, outputs = zeros(w, options), []
     for word in words:
-        state = cell(w, options, w.affine("input_projection", word), state)
+        state = cell(w, options, w.affine("input_projection", drop_input(options, state, word)), state)
         outputs.append(state[0])
     return outputs, state
 
@@ -104,7 +105,8 @@ def encoder_decoder(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
         state = encoded.ends[layer].joined() if encoded.ends else zeros(of_layer, options)
         outputs = []
         for word in x:
-            state = cell(of_layer, options, of_layer.affine("input_projection", word), state)
+            x_t = of_layer.affine("input_projection", drop_input(options, state, word))
+            state = cell(of_layer, options, x_t, state)
             outputs.append(dropped(options, state[0]))
         x = outputs
     return [w.affine("output_projection", h) for h in x]
@@ -182,24 +184,36 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
 
 
 def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
-    """Sennrich et al. 2017, section 2: look, update, generate; deep: Miceli Barone et al. 2017, section 2.3.2."""
+    """Sennrich et al. 2017, section 2: look, update, generate; deep: Miceli Barone et al. 2017, section 2.3.2.
+
+    Layer normalisation stands where their code has it: around each product of W_init, of the attention, and of t. So do
+    the masks of a sentence: on y, s' and c where the GRUs, the attention and t read them, on s in t.
+    """
+    layer_norm = options.get("layer_norm")
     first = {**options, "cell": "gru", "transition_depth": 1}
     further = {**first, "transition_depth": options.get("transition_depth", 2) - 1}
-    s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
+
+    def normed(name: str, product: Array) -> Array:
+        return norm(w.at(f"{name}.norm"), product) if layer_norm else product
+
+    mean = np.mean(encoded.annotations, axis=0)
+    s = np.tanh(normed("initial_state_projection", w.affine("initial_state_projection", mean)))
+    with_bias = {"state"} | ({"embedding", "context"} if layer_norm else set())
     alpha: Array | None = None
     logits = []
     for token in ids:
-        y = dropped(options, w["embedding.weight"][token])
+        y = drop_input(first, (s,), dropped(options, w["embedding.weight"][token]))
         (s,) = cell(w.at("cell"), first, w.affine("cell.input_projection", y), (s,))  # s'_j = GRU_1(y_{j-1}, s_{j-1})
-        c, alpha = additive_attention(w.at("attention"), options, s, encoded.annotations, alpha)
+        query = drop_state(further, s)
+        c, alpha = additive_attention(w.at("attention"), options, query, encoded.annotations, alpha)
+        c = drop_input(further, (s,), c)
         x = w.affine("context_cell.input_projection", c)
         (s,) = cell(w.at("context_cell"), further, x, (s,))  # s_j = GRU_2(c_j, s'_j), and so on without input
-        t = np.tanh(
-            w.affine("readout_projections.state", s)
-            + w.product("readout_projections.embedding", y)
-            + w.product("readout_projections.context", c)
-        )
-        logits.append(w.affine("output_projection", dropped(options, t)))
+        products = []
+        for part, x in (("state", drop_state(first, s)), ("embedding", y), ("context", c)):
+            name = f"readout_projections.{part}"
+            products.append(normed(name, w.affine(name, x) if part in with_bias else w.product(name, x)))
+        logits.append(w.affine("output_projection", dropped(options, np.tanh(sum(products)))))
     return logits
 
 

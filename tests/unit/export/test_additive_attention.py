@@ -11,7 +11,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 from tests.contract.models import small_model
 
 
-@pytest.mark.parametrize("name", ["rnnsearch", "nematus", "chorowski2015"])
+@pytest.mark.parametrize("name", ["rnnsearch", "nematus", "nematus_deep", "chorowski2015"])
 def test_steps_are_the_same_without_the_annotations(name: str) -> None:
     model = small_model(name).eval()
     rewritten = copy.deepcopy(model)
