@@ -25,6 +25,13 @@ def test_every_public_name_is_there_and_no_other() -> None:
     assert (Path(softsearch.__file__).parent / "py.typed").is_file()
 
 
+def test_docstrings_are_markdown() -> None:
+    """The API page shows them, and Markdown has no roles."""
+    for public in (getattr(softsearch, name) for name in softsearch.__all__):
+        texts = [inspect.getdoc(member) or "" for name, member in inspect.getmembers(public) if name[0] != "_"]
+        assert not re.search(r":\w+:`", "\n".join([inspect.getdoc(public) or "", *texts])), public
+
+
 @pytest.fixture
 def _demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bundle in ``exports/demo``."""

@@ -30,7 +30,7 @@ def draw_by_length(
 
     ``counts`` are the numbers of sentences by range, in the order of the axis, which ends at ``limit`` at the latest.
     """
-    figure, axes = _axes("words of the source", label)
+    figure, axes = _axes("words of the source, and number of sentences", label)
     ranges = list(counts)
     for number, by_range in values.items():
         x = [ranges.index(name) for name in by_range]
@@ -42,7 +42,7 @@ def draw_by_length(
                 _annotate(axes, f"{point[1]:.{1 if point[1] >= 10 else 2}f}", point, number, above=True)
     if level is not None:
         axes.axhline(level, color=SOFT, linewidth=0.8, linestyle="--")
-    axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\nn={count:,}" for name, count in counts.items()])
+    axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\n{count:,}" for name, count in counts.items()])
     axes.margins(x=0.06, y=0.12)
     bottom, top = axes.get_ylim()
     axes.set_ylim(max(0.0, bottom), min(top, limit))

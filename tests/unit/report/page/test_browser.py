@@ -146,6 +146,13 @@ def test_it_fits_into_the_window_and_follows_its_scheme(shown: Chrome, width: in
         assert (actual == light) == (scheme == "light"), selector
 
 
+def test_source_words_of_any_script_are_read_upwards(shown: Chrome) -> None:
+    """Without text-orientation, Chinese, Japanese and Korean stand upright, and the rotation puts them upside down."""
+    style = "getComputedStyle(document.querySelector('.heatmap thead span'))"
+    assert value(shown, f"{style}.writingMode") == "vertical-rl"
+    assert value(shown, f"{style}.textOrientation") == "sideways"
+
+
 def test_printing_leaves_the_controls_out(shown: Chrome) -> None:
     view(shown, 1280, media="print")
     assert not element(shown, ".controls").is_displayed()
