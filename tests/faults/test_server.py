@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.serving import BUNDLE, GOLDEN, Served, eventually, serving
 from tests.unit.runtime.bundles import edit_manifest
 
 pytestmark = pytest.mark.slow
+linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()
 TRANSLATIONS = (GOLDEN / "translations.txt").read_text().splitlines()
@@ -40,9 +42,13 @@ def served() -> Iterator[Served]:
         yield server
 
 
+def _client(served: Served) -> httpx.Client:
+    return httpx.Client(base_url=served.url, timeout=60, trust_env=False)
+
+
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.url, timeout=60, trust_env=False) as session:
+    with _client(served) as session:
         yield session
 
 
@@ -158,26 +164,106 @@ def test_a_bad_line_fails_alone(client: httpx.Client) -> None:
     assert texts == TRANSLATIONS[:10] + TRANSLATIONS[11:]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="finds the worker in /proc")
-def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) -> None:
+def _workers(served: Served) -> list[int]:
+    """The process ids of the workers, the newest last."""
     pid = served.process.pid
-    children = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    workers = [child for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-    assert len(workers) == 1
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sorted(int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes())
+
+
+@linux
+def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) -> None:
+    (worker,) = _workers(served)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(_translate, client, [LONG], **SLOW)
-        eventually(lambda: Path(f"/proc/{workers[0]}/stat").read_text().split()[2] == "R")
-        os.kill(workers[0], signal.SIGKILL)
+        eventually(lambda: Path(f"/proc/{worker}/stat").read_text().split()[2] == "R")
+        os.kill(worker, signal.SIGKILL)
         assert answer.result().status_code == 200
     eventually(lambda: _metrics(client)["softsearch_worker_restarts_total",] == 1)
     _check_that_it_works(client)
+
+
+@contextmanager
+def _hung_workers(served: Served) -> Iterator[None]:
+    """Its workers do nothing any more, and end with the block."""
+    hung = _workers(served)
+    for worker in hung:
+        os.kill(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for worker in hung:
+            with suppress(ProcessLookupError):  # the server has killed it
+                os.kill(worker, signal.SIGKILL)
+
+
+@linux
+def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
+    limits = ("--workers", 1, "--batch-timeout", 2, "--max-characters", 7000)
+    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
+        with ThreadPoolExecutor(1) as pool:
+            # One batch, and more than the pipe takes at once: the server must not wait until the worker reads.
+            answer = pool.submit(_translate, client, [" " * 7000] * 128)
+            while not answer.done():
+                assert client.get("/healthz", timeout=1.5).status_code == 200
+                time.sleep(0.05)
+        assert answer.result().status_code == 504, answer.result().text
+        assert answer.result().json()["error"] == "a batch took more than 2 s; send fewer or shorter lines"
+        served.wait("a worker process has not ended a batch within 2 s and is killed", level="error")
+        eventually(lambda: client.get("/readyz").status_code == 200)
+        _check_that_it_works(client)
+        assert served.stop() == 143
+
+
+@linux
+def test_a_stop_does_not_wait_for_workers_that_hang() -> None:
+    limits = ("--workers", 2, "--deadline", 0.5)
+    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(_translate, client, ["ten"])
+            time.sleep(1)  # one worker hangs while it is busy, the other one while it is idle
+            began = time.monotonic()
+            assert served.stop() == 143
+            assert time.monotonic() - began < 30
+        assert answer.result().status_code == 503
+        assert "the server stops before it has an answer" in answer.result().json()["error"]
+        assert answer.result().headers["retry-after"] == "5"
+        assert not any("Traceback" in str(line) for line in served.events)
+
+
+@linux
+def test_large_answers_leave_no_memory_behind() -> None:
+    with serving(f"golden={BUNDLE}", "--workers", 2) as served, _client(served) as client:
+        text, grown = ["one two " * 25] * 64, []
+        for _ in range(10):
+            answer = _translate(client, text, beam=20, n_best=20, max_length=2)  # as large as the limits allow
+            assert answer.status_code == 200, answer.text
+            assert len(answer.content) > 900_000
+            grown.append(_metrics(client)["process_resident_memory_bytes",] / 1e6)
+    assert grown[-1] - grown[0] < 20, grown
+
+
+@linux
+def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> None:
+    import resource
+
+    with serving(f"golden={BUNDLE}", "--workers", 1) as served, _client(served) as client:
+        resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+        with ExitStack() as taken:
+            for _ in range(100):
+                taken.enter_context(socket.create_connection(served.address, timeout=60))
+            eventually(lambda: any("accept() out of system resource" in line["event"] for line in served.events))
+            time.sleep(2.5)
+            assert len(served.events) < 20
+        assert client.get("/healthz").status_code == 200
+        _check_that_it_works(client)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int) -> None:
     with serving(f"golden={BUNDLE}", "--workers", 1) as served:
         url = served.url
-        with httpx.Client(base_url=url, timeout=60, trust_env=False) as client, ThreadPoolExecutor(2) as pool:
+        with _client(served) as client, ThreadPoolExecutor(2) as pool:
             assert client.get("/readyz").status_code == 200
             with client.stream("POST", "/translate/stream", json={"text": LONG, **SLOW}) as stream:
                 events = stream.iter_lines()
@@ -204,7 +290,7 @@ def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
     with (
         serving(bundle, "--workers", 1) as served,
-        httpx.Client(base_url=served.url, timeout=60, trust_env=False) as client,
+        _client(served) as client,
         ThreadPoolExecutor(8) as pool,
     ):
         stop = time.monotonic() + 60
@@ -229,3 +315,19 @@ def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
         assert len(statuses) >= len(asking)
         assert set(statuses) == {200}
         assert served.stop() == 143
+
+
+@linux
+def test_a_reload_of_which_a_worker_dies_answers_nothing_with_the_new_bundle(tmp_path: Path) -> None:
+    bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
+    with serving(bundle, "--workers", 2) as served, _client(served) as client:
+        old = _workers(served)
+        edit_manifest(bundle, lambda tree: tree["search"].update(max_length_factor=0.0, max_length_offset=1))
+        served.process.send_signal(signal.SIGHUP)
+        eventually(lambda: len({*_workers(served)} - {*old}) == 2)
+        os.kill(_workers(served)[-1], signal.SIGKILL)
+        _check_that_it_works(client)
+        assert "exit code -9" in served.wait("reload failed, the old models stay")["reason"]
+        for _ in range(4):
+            _check_that_it_works(client)
+        eventually(lambda: _workers(served) == old)

@@ -20,11 +20,13 @@ import yaml
 
 from softsearch.runtime.server.command import add_serve_options
 from softsearch.runtime.server.routes import router
-from softsearch.runtime.server.running import _GRACE
+from softsearch.runtime.server.running import _GRACE, _LAST_WORDS
+from softsearch.runtime.server.workers import _CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "docs" / "deploy"
 ROUTES = {route.path for route in router.routes}
+STOP = _GRACE + _LAST_WORDS + _CLOSE_SECONDS  # seconds on top of the deadline
 
 
 def serve(command: list[str]) -> argparse.Namespace:
@@ -146,7 +148,7 @@ def test_the_unit_serves_reloads_and_stops_as_the_server_does(unit: RawConfigPar
     options = serve(shlex.split(service["ExecStart"]))
     assert options.bundles == ["/srv/softsearch/demo"]
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
-    assert int(service["TimeoutStopSec"]) > options.deadline + _GRACE
+    assert int(service["TimeoutStopSec"]) > options.deadline + STOP
     assert service["SuccessExitStatus"] == "143"
     # SIGTERM must reach no worker: its requests would be lost.
     assert service["KillMode"] == "mixed"
@@ -166,7 +168,7 @@ def test_the_pod_runs_the_image(pod: Any, dockerfile: dict[str, str]) -> None:
     security = pod["securityContext"]
     assert f"{security['runAsUser']}:{security['runAsGroup']}" == dockerfile["USER"]
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert pod["terminationGracePeriodSeconds"] > pause + options.deadline + _GRACE
+    assert pod["terminationGracePeriodSeconds"] > pause + options.deadline + STOP
 
 
 def test_the_probes_and_metrics_are_routes_of_the_server(resources: dict[str, Any], pod: Any) -> None:

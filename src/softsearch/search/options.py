@@ -151,7 +151,7 @@ def coverage(attended: NDArray[np.floating]) -> float:
     return float(np.log(np.clip(attended, _LEAST_ATTENTION, 1.0)).sum())
 
 
-def within(name: str, value: float, least: int, most: float = math.inf) -> Check:
+def within(name: str, value: float, least: float, most: float = math.inf) -> Check:
     """Returns the check that an option is a finite number from ``least`` to ``most``."""
     expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
     return least <= value <= most and value < math.inf, name, value, expected

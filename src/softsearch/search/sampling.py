@@ -10,6 +10,7 @@ from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, 
 from softsearch.search.options import OutputOptions, check_options, within
 from softsearch.text.vocabulary import with_eos
 
+MIN_TEMPERATURE = 1e-9  # log probabilities divided by it are finite
 _PROBABILITIES = 2**24  # most that are drawn from at a time, 128 MB; a sentence may have more
 
 
@@ -28,7 +29,7 @@ class Sampling(OutputOptions, PrefixStrategy):
 
     Args:
         n_best: samples of each sentence.
-        temperature: below 1 favours probable tokens, above 1 improbable ones.
+        temperature: at least 1e-9; below 1 favours probable tokens, above 1 improbable ones.
         top_k: the number of tokens to draw from; None for all.
         top_p: the share of the probability to draw from, above 0; 1 for all.
         seed: of the random numbers.
@@ -47,7 +48,7 @@ class Sampling(OutputOptions, PrefixStrategy):
         super().__post_init__()
         check_options(
             within("n_best", self.n_best, 1),
-            (0 < self.temperature < np.inf, "temperature", self.temperature, "a number above 0"),
+            within("temperature", self.temperature, MIN_TEMPERATURE),
             within("top_k", 1 if self.top_k is None else self.top_k, 1),
             (0 < self.top_p <= 1, "top_p", self.top_p, "a number above 0 and at most 1"),
             within("seed", self.seed, 0),

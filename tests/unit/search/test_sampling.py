@@ -165,8 +165,9 @@ def test_nan_from_the_model_is_an_error() -> None:
     ("bad", "message"),
     [
         ({"n_best": 0}, "search.n_best is 0, expected at least 1"),
-        ({"temperature": 0.0}, "search.temperature is 0.0, expected a number above 0"),
+        ({"temperature": 0.0}, "search.temperature is 0.0, expected at least 1e-09"),
         ({"temperature": float("nan")}, "search.temperature is nan"),
+        ({"temperature": 1e-320}, "search.temperature is 1e-320"),
         ({"top_k": 0}, "search.top_k is 0, expected at least 1"),
         ({"top_p": 0.0}, "search.top_p is 0.0, expected a number above 0 and at most 1"),
         ({"top_p": 1.5}, "search.top_p is 1.5"),

@@ -1,4 +1,4 @@
-"""API keys: who may ask for work, where the server is started with ``--api-keys``."""
+"""Who may ask for work: clients with an API key (``--api-keys``), pages of known origins (``--cors``)."""
 
 import hmac
 import re
@@ -58,3 +58,20 @@ def check_key(keys: Collection[str], request: Request, in_body: str | None = Non
         raise RefusedError(
             401, "no valid API key; send the header Authorization: Bearer KEY", {"WWW-Authenticate": "Bearer"}
         )
+
+
+def check_origin(origins: Collection[str], request: Request) -> None:
+    """Refuses a form from a page of another origin, which browsers send without asking the server (CORS) as for JSON.
+
+    Args:
+        origins: those of ``--cors``.
+        request: of any content type.
+
+    Raises:
+        RefusedError: with status 403.
+    """
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    known = {None, f"http://{host}", f"https://{host}", *origins}
+    if origin not in known and not content_type.endswith("json"):
+        raise RefusedError(403, "the form is from a page of another origin; send JSON, or let the page in with --cors")

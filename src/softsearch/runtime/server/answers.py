@@ -39,6 +39,7 @@ FAILURES: dict[int | str, dict[str, Any]] = {  # for the OpenAPI document
     for status, description in {
         400: "the body is not JSON, or a language pair is unknown",
         401: "no valid API key, where the server asks for one",
+        403: "a form from a page of another origin",
         413: "the body is too large",
         422: "a field, a sentence or an option is wrong",
         500: "an error of the server, which is in its log",

@@ -1,6 +1,5 @@
 """The HTTP server as an ASGI application."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -14,12 +13,11 @@ from softsearch.runtime.server.routes import router
 from softsearch.runtime.server.service import Service
 
 
-def make_app(service: Service, *, origins: Sequence[str] = (), page: Path | None = None) -> FastAPI:
+def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
     """The routes, and what every request passes.
 
     Args:
         service: the server behind the routes; :attr:`app.state.service` holds it.
-        origins: of pages that browsers may let use this server (CORS).
         page: the folder of the browser page, if it is built.
     """
     app = FastAPI(
@@ -28,14 +26,15 @@ def make_app(service: Service, *, origins: Sequence[str] = (), page: Path | None
         description="Translates with exported models.",
         docs_url=None,  # these pages load their scripts from another host
         redoc_url=None,
+        redirect_slashes=False,  # to a host that the client names
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.service = service
     add_answers(app)
-    if origins:
+    if service.origins:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=origins,
+            allow_origins=service.origins,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["Retry-After", "X-Request-ID"],

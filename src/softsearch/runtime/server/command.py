@@ -47,6 +47,7 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
             "--queue": (_between(1, 1_000_000), 1000, "sentences that may wait; beyond them the answer is 503", {}),
             "--delay": (_between(0, 10, float), 0.005, "seconds to wait for a fuller batch", seconds),
             "--deadline": (_between(0.1, 3600, float), 30.0, "seconds to wait for a worker; after them 504", seconds),
+            "--batch-timeout": (_between(1, 3600, float), 60.0, "seconds of a batch; after them 504", seconds),
         },
         "limits of a request": {
             "--max-body": (_between(1000, 1 << 30), 1_000_000, "bytes", {}),
@@ -91,8 +92,9 @@ def serve(arguments: argparse.Namespace) -> None:
             f"--max-sentences is {arguments.max_sentences}, expected at most --queue ({arguments.queue}); change one"
         )
     from softsearch.runtime.server.access import read_keys
-    from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+    from softsearch.runtime.server.dispatcher import Dispatcher
     from softsearch.runtime.server.limits import RequestLimits
+    from softsearch.runtime.server.line_queue import Limits
     from softsearch.runtime.server.logs import log_to_stderr
     from softsearch.runtime.server.metrics import Metrics
     from softsearch.runtime.server.running import run
@@ -100,7 +102,11 @@ def serve(arguments: argparse.Namespace) -> None:
 
     metrics = Metrics()
     limits = Limits(
-        workers=arguments.workers or 0, queue=arguments.queue, delay=arguments.delay, deadline=arguments.deadline
+        workers=arguments.workers or 0,
+        queue=arguments.queue,
+        delay=arguments.delay,
+        deadline=arguments.deadline,
+        batch=arguments.batch_timeout,
     )
     dispatcher = Dispatcher(bundles, limits, metrics)
     request_limits = RequestLimits(
@@ -114,7 +120,7 @@ def serve(arguments: argparse.Namespace) -> None:
     metrics.watch(queue=lambda: dispatcher.waiting, workers=lambda: dispatcher.workers)
     listener = _listen(arguments.host, arguments.port)
     log_to_stderr()
-    asyncio.run(run(Service(dispatcher, request_limits, metrics, keys), listener, arguments.cors))
+    asyncio.run(run(Service(dispatcher, request_limits, metrics, keys, arguments.cors), listener))
 
 
 def _named(bundles: Sequence[str]) -> dict[str, Path]:

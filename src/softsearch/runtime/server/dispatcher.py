@@ -7,13 +7,13 @@ waits for N lines, or a full batch, but never longer than ``delay``.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import ConfigError, InputError
+from softsearch.errors import ConfigError, InputError, SoftsearchError
 from softsearch.runtime.facts import ModelFacts
 from softsearch.runtime.server.errors import (
     DeadlineError,
@@ -22,7 +22,7 @@ from softsearch.runtime.server.errors import (
     WorkerLostError,
     traceback_of,
 )
-from softsearch.runtime.server.line_queue import Group, Line, LineQueue, Request
+from softsearch.runtime.server.line_queue import Group, Limits, Line, LineQueue, Request
 from softsearch.runtime.server.models import Model
 from softsearch.runtime.server.observer import Observer
 from softsearch.runtime.server.pool import Pool
@@ -33,32 +33,7 @@ from softsearch.search.forced_decoding import PairScore
 
 _MAX_TRIES = 2  # of lines whose worker dies
 _SMOOTHING = 0.1  # weight of the last batch in the mean speed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of a dispatcher.
-
-    Args:
-        workers: processes, each of one thread; by default one for each core that this process may use.
-        queue: lines that may wait.
-        delay: seconds that a worker waits for a fuller batch after it has answered one.
-        deadline: seconds after which a request fails if a line of it has not begun.
-
-    Raises:
-        ConfigError: a limit is out of range.
-    """
-
-    workers: int = 0
-    queue: int = 2000
-    delay: float = 0.005
-    deadline: float = 30.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("workers", 0), ("queue", 1), ("delay", 0.0), ("deadline", 0.0)):
-            value = getattr(self, name)
-            if not least <= value < float("inf"):
-                raise ConfigError(f"{name} is {value}, expected at least {least}; change {name}")
+_log = logging.getLogger(__name__)
 
 
 class Dispatcher:
@@ -118,7 +93,7 @@ class Dispatcher:
     async def reload(self) -> None:
         """Serves the bundles as they are on disk now; no request is lost.
 
-        New worker processes replace the old ones one after the other, so memory holds one more than usual.
+        New worker processes replace the old ones once all are warm, so memory holds both for a while.
 
         Raises:
             BundleError: a bundle cannot be opened; the old ones stay.
@@ -127,15 +102,25 @@ class Dispatcher:
         await self._pool.reload()
 
     async def stop(self) -> None:
-        """Takes no more requests, waits for those that are there, and ends the worker processes."""
+        """Takes no more requests, waits for those that are there, and ends the worker processes.
+
+        It lasts at most as long as a request may take, because a worker may hang.
+        """
         self._open = False
-        while self._requests:
-            await asyncio.wait([request.future for request in self._requests])
-        while self._running:  # of clients that have left
-            await asyncio.wait(self._running)
+        if self._requests:
+            limit = self.limits.deadline + self.limits.batch
+            await asyncio.wait([request.future for request in self._requests], timeout=limit)
+        self.abandon()
+        await self._pool.close()
+        await asyncio.gather(*self._running)  # of clients that have left; their workers have been killed
         if self._timer is not None:
             self._timer.cancel()
-        await self._pool.close()
+
+    def abandon(self) -> None:
+        """Takes no more requests, and fails those that are there."""
+        self._open = False
+        for request in self._requests:
+            request.fail(NotReadyError("the server stops before it has an answer; send the request again later"))
 
     async def translate(
         self, model: str, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: Any
@@ -200,6 +185,10 @@ class Dispatcher:
             timer.cancel()
             self._requests.discard(request)
             self._drop(request)
+            # Cycles would keep texts and results until the garbage collector comes: lines refer to their request, and
+            # an exception to this frame, which refers to the future that has the exception.
+            request.lines.clear()
+            del request
 
     def _check_room(self, lines: int) -> None:
         if lines > self.limits.queue:
@@ -281,9 +270,15 @@ class Dispatcher:
         """Waits for a worker's answers and passes them on."""
         loop = asyncio.get_running_loop()
         try:
-            answers = await answer
+            async with asyncio.timeout(self.limits.batch):
+                answers = await answer
         except WorkerDiedError:
             self._try_again(lines)
+            return
+        except TimeoutError:
+            _log.error("a worker process has not ended a batch within %g s and is killed", self.limits.batch)
+            worker.kill()
+            self._try_again(lines, hung=True)
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
             answers = [Failure("internal", traceback_of(error))] * len(lines)
@@ -308,22 +303,31 @@ class Dispatcher:
             if count:
                 self._observer.on_lines(lines[0].group.model, outcome, count)
 
-    def _try_again(self, lines: list[Line]) -> None:
-        """After the death of their worker lines get another try, each request by itself: one of them may be deadly."""
+    def _try_again(self, lines: list[Line], *, hung: bool = False) -> None:
+        """After the death of their worker lines get another try, each request by itself: one of them may be deadly.
+
+        They get none after their deadline, because nothing would end it, and none after a hang, which may be theirs.
+        """
+        limits, latest = self.limits, asyncio.get_running_loop().time() - self.limits.deadline
         requests: dict[Request, list[Line]] = {}
         for line in lines:
             line.begun, line.tries = False, line.tries + 1
             requests.setdefault(line.request, []).append(line)
         for request, own in requests.items():
-            if own[0].tries < _MAX_TRIES:
-                self._retries.append(own)
-                continue
-            request.fail(
-                WorkerLostError(
-                    f"{own[0].tries} worker processes died of this request, perhaps for want of memory; send fewer or "
+            error: SoftsearchError
+            if hung:
+                error = DeadlineError(f"a batch took more than {limits.batch:g} s; send fewer or shorter lines")
+            elif own[0].tries == _MAX_TRIES:
+                error = WorkerLostError(
+                    f"{_MAX_TRIES} worker processes died of this request, perhaps for want of memory; send fewer or "
                     "shorter lines"
                 )
-            )
+            elif own[0].arrived < latest:
+                error = DeadlineError(f"a worker process died after {limits.deadline:g} s; try again later")
+            else:
+                self._retries.append(own)
+                continue
+            request.fail(error)
             self._observer.on_lines(own[0].group.model, "lost", len(own))
         self._wake()
 

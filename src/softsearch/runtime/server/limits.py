@@ -44,7 +44,7 @@ class RequestLimits:
                 )
 
     def check_options(self, options: Options, texts: Sequence[str]) -> None:
-        """Refuses numbers beyond this server's limits, and alignments of very much text.
+        """Refuses numbers beyond this server's limits, and very large answers.
 
         Raises:
             RefusedError: with status 422.
@@ -54,11 +54,15 @@ class RequestLimits:
             value = getattr(options, name)
             if value is not None and value > most:
                 raise RefusedError(422, f"{name} is {value}, expected at most {most} on this server; lower it")
-        # A matrix grows with the square of a sentence's length: this bounds the size of the response.
-        characters = sum(map(len, texts)) * (options.n_best or 1)
-        if options.alignments and characters > 5 * self.characters:
-            raise RefusedError(
-                422,
-                f"alignments of {characters} characters, counted n_best times, expected at most "
-                f"{5 * self.characters}; send fewer sentences or lower n_best",
-            )
+        # Each translation comes with the pieces of both sides; a matrix grows with the square of a sentence's length.
+        n_best, length = options.n_best or 1, max(options.max_length or 0, options.min_length or 0)
+        sizes = {"translations": (n_best * sum(max(len(text), length) for text in texts), self.sentences)}
+        if options.alignments:
+            sizes["alignments"] = n_best * sum(map(len, texts)), 5
+        for what, (size, most) in sizes.items():
+            if size > most * self.characters:
+                raise RefusedError(
+                    422,
+                    f"{what} of {size} characters, counted n_best times, expected at most {most * self.characters}; "
+                    "send fewer sentences or lower n_best",
+                )

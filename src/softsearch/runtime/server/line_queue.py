@@ -1,4 +1,4 @@
-"""Requests, and the queue of their lines that wait, with the choice of those that are translated together."""
+"""Requests, and the queue of their lines that wait: its limits, and the choice of lines that share a batch."""
 
 import asyncio
 import math
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from softsearch.errors import SoftsearchError
+from softsearch.errors import ConfigError, SoftsearchError
 
 Kind = Literal["translate", "score"]
 
@@ -79,6 +79,34 @@ class Batch(NamedTuple):
 
     lines: list[Line]
     full: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of a dispatcher.
+
+    Args:
+        workers: processes, each of one thread; by default one for each core that this process may use.
+        queue: lines that may wait.
+        delay: seconds that a worker waits for a fuller batch after it has answered one.
+        deadline: seconds after which a request fails if a line of it has not begun.
+        batch: seconds after which a worker that has not answered is killed and replaced.
+
+    Raises:
+        ConfigError: a limit is out of range.
+    """
+
+    workers: int = 0
+    queue: int = 2000
+    delay: float = 0.005
+    deadline: float = 30.0
+    batch: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("workers", 0), ("queue", 1), ("delay", 0.0), ("deadline", 0.0), ("batch", 0.0)):
+            value = getattr(self, name)
+            if not least <= value < float("inf"):
+                raise ConfigError(f"{name} is {value}, expected at least {least}; change {name}")
 
 
 class LineQueue:

@@ -28,10 +28,27 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str).replace("\x7f", "\\u007f")
 
 
+class Seldom(logging.Filter):
+    """Passes a message of asyncio once a second: without file handles it says so thousands of times."""
+
+    _last = ("", 0.0)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See :class:`logging.Filter`."""
+        if record.name != "asyncio":
+            return True
+        message, (before, when) = record.getMessage().partition("\n")[0], self._last
+        passes = message != before or record.created - when >= 1
+        if passes:
+            self._last = message, record.created
+        return passes
+
+
 def log_to_stderr() -> None:
     """Writes all records of this process as JSON lines, those of uvicorn and warnings of Python included."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(Seldom())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
     logging.captureWarnings(capture=True)
     logging.raiseExceptions = False  # a closed standard error must not stop the server

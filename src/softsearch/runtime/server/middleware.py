@@ -63,6 +63,8 @@ class Gate:
         request_id = _request_id(scope["headers"])
         facts = scope.setdefault("state", {}).setdefault("facts", {})  # that a route adds to the log line
         added = [(name.encode(), value.encode()) for name, value in {**_HEADERS, "x-request-id": request_id}.items()]
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            added.append((b"connection", b"close"))  # a proxy may see other requests behind it (RFC 9112, 6.3)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -97,7 +99,7 @@ class Gate:
             )
 
     def _limited(self, headers: list[tuple[bytes, bytes]], receive: Receive) -> Receive:
-        """Receives no more of a body than the limit."""
+        """Receives no more of a body than the limit, and nothing but UTF-8, which JSON and forms have no NUL in."""
         declared = dict(headers).get(b"content-length", b"")
         # FastAPI passes this exception on to the app's own answers.
         refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; send several requests")
@@ -111,6 +113,8 @@ class Gate:
             received += len(message.get("body", b""))
             if received > self.max_body:
                 raise refusal
+            if b"\0" in message.get("body", b""):
+                raise HTTPException(400)
             return message
 
         return limited

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class Pool:
         self.models: dict[str, Model] = {}
         self.workers: list[Worker] = []  # the warm ones
         self.idle: list[Worker] = []  # of these, the longest idle first
+        self._retired: set[Worker] = set()  # end after their batch
         self._bundles, self._size = dict(bundles), size
         self._on_idle, self._on_death = on_idle, on_death
         self._changing = asyncio.Lock()  # one replacement or reload at a time
@@ -46,38 +47,26 @@ class Pool:
             WorkerDiedError: a worker died, say because memory ran out.
         """
         models = await asyncio.to_thread(open_models, self._bundles)
-        opening = [asyncio.ensure_future(self._open(models)) for _ in range(self._size)]
-        try:
-            workers = await asyncio.gather(*opening)
-        except BaseException:
-            for task in opening:
-                task.cancel()
-            for worker in await asyncio.gather(*opening, return_exceptions=True):
-                if isinstance(worker, Worker):
-                    worker.kill()
-            raise
-        self.models = models
-        for worker in workers:
-            self._add(worker)
+        self._swap(models, await self._open_all(models))
 
     async def reload(self) -> None:
-        """Opens the bundles as they are on disk now, in new workers that replace the old ones, one after the other.
+        """Opens the bundles as they are on disk now, in new workers that replace the old ones once all are warm.
 
         Raises:
-            BundleError: a bundle cannot be opened: the old workers stay.
+            BundleError: a bundle cannot be opened: the old workers stay, and no answer comes from a new one.
             WorkerDiedError: a new worker died: likewise.
         """
         async with self._changing:
-            await self._replace_all(await asyncio.to_thread(open_models, self._bundles))
+            models = await asyncio.to_thread(open_models, self._bundles)
+            self._swap(models, await self._open_all(models))
 
     async def close(self) -> None:
         """Ends all workers; those that are not idle are killed."""
         self._closing = True
         for task in self._replacing:
             task.cancel()
-        for worker in self.workers:
-            if worker not in self.idle:
-                worker.kill()
+        for worker in {*self.workers, *self._retired} - {*self.idle}:
+            worker.kill()
         async with self._changing:  # after a reload, which opens no more workers
             await asyncio.gather(
                 *self._replacing, *self._ending, *(worker.close() for worker in self.workers), return_exceptions=True
@@ -87,7 +76,8 @@ class Pool:
 
     def release(self, worker: Worker) -> None:
         """Takes a worker back after its batch."""
-        if worker.retired:
+        if worker in self._retired:
+            self._retired.discard(worker)
             _keep(self._ending, worker.close())
         elif worker in self.workers:  # it may have died in the meantime
             self.idle.append(worker)
@@ -101,7 +91,8 @@ class Pool:
 
     def _remove(self, worker: Worker) -> None:
         """After the end of a worker, expected or not."""
-        if self._closing or worker.retired:
+        self._retired.discard(worker)
+        if self._closing or worker not in self.workers:
             return
         self.workers.remove(worker)
         if worker in self.idle:
@@ -112,11 +103,12 @@ class Pool:
 
     def _retire(self, worker: Worker) -> None:
         """Lets a worker finish its batch and end."""
-        worker.retired = True
         self.workers.remove(worker)
         if worker in self.idle:
             self.idle.remove(worker)
             _keep(self._ending, worker.close())
+        else:
+            self._retired.add(worker)
 
     async def _open(self, models: Mapping[str, Model]) -> Worker:
         worker = await Worker.open(self._bundles, _hashes(models))
@@ -145,18 +137,30 @@ class Pool:
         models = await asyncio.to_thread(open_models, self._bundles)
         if _hashes(models) != _hashes(self.models):
             _log.warning("the bundles have changed on disk since they were opened; all workers are replaced")
-            await self._replace_all(models)
+            self._swap(models, await self._open_all(models))
         else:
             self._add(await self._open(models))
 
-    async def _replace_all(self, models: dict[str, Model]) -> None:
-        old = list(self.workers)
-        for _ in range(self._size):
-            worker = await self._open(models)
-            self.models = models
+    async def _open_all(self, models: Mapping[str, Model]) -> list[Worker]:
+        """Opens as many workers as the pool has, at the same time; none if one cannot be opened."""
+        opening = [asyncio.ensure_future(self._open(models)) for _ in range(self._size)]
+        try:
+            return await asyncio.gather(*opening)
+        except BaseException:
+            for task in opening:
+                task.cancel()
+            for worker in await asyncio.gather(*opening, return_exceptions=True):
+                if isinstance(worker, Worker):
+                    worker.kill()
+            raise
+
+    def _swap(self, models: dict[str, Model], workers: Sequence[Worker]) -> None:
+        """Puts workers in the place of all that there are: every batch from now on is theirs."""
+        self.models = models
+        for old in list(self.workers):
+            self._retire(old)
+        for worker in workers:
             self._add(worker)
-            if present := [other for other in old if other in self.workers]:
-                self._retire(present[0])
 
 
 def _keep(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:

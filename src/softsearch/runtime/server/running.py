@@ -5,7 +5,6 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -13,12 +12,13 @@ import uvicorn
 
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.runtime.server.app import make_app
-from softsearch.runtime.server.connections import Connection
+from softsearch.runtime.server.connections import Connection, most_connections
 from softsearch.runtime.server.logs import log_event
 from softsearch.runtime.server.service import Service
 from softsearch.runtime.web.site import assets
 
-_GRACE = 10  # s that requests which have begun may take on top of the deadline
+_GRACE = 10  # s that requests which have begun may take on top of the deadline when the server stops
+_LAST_WORDS = 5  # s to send the answers that tell of the stop
 _GARBAGE = (10_000, 10, 10)  # allocations, and collections of one age, after which objects are searched
 _KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
 _SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none
@@ -39,23 +39,26 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See :class:`uvicorn.Server`."""
         log_event("stopping")
+        dispatcher = self._service.dispatcher
+        grace = asyncio.get_running_loop().call_later(dispatcher.limits.deadline + _GRACE, dispatcher.abandon)
         await super().shutdown(sockets)
+        grace.cancel()
 
 
-async def run(service: Service, listener: socket.socket, origins: Sequence[str] = ()) -> None:
+async def run(service: Service, listener: socket.socket) -> None:
     """Serves until SIGINT or SIGTERM, which is raised again when all requests have been answered.
 
     Args:
         service: the server behind the routes.
         listener: a socket that listens.
-        origins: of pages that may use the server (CORS).
 
     Raises:
         SoftsearchError: the models cannot be opened.
     """
     dispatcher = service.dispatcher
+    Connection.most = most_connections()
     config = uvicorn.Config(
-        make_app(service, origins=origins, page=_page()),
+        make_app(service, page=_page()),
         http=Connection,
         loop="asyncio",
         ws="none",
@@ -64,7 +67,8 @@ async def run(service: Service, listener: socket.socket, origins: Sequence[str] 
         access_log=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=int(dispatcher.limits.deadline) + _GRACE,
+        timeout_graceful_shutdown=int(dispatcher.limits.deadline) + _GRACE + _LAST_WORDS,
+        backlog=2 * Connection.most,
     )
     server = Server(config, service)
     host, port = listener.getsockname()[:2]

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 from softsearch.runtime.server.forms import read_form
 from softsearch.runtime.translation import Translation
 from softsearch.search.options import MAX_BEAM, MAX_LENGTH_OFFSET, MAX_LENGTH_PENALTY
+from softsearch.search.sampling import MIN_TEMPERATURE
 
 ALIGNMENT_DIGITS = 4  # after the point
 
@@ -50,7 +51,7 @@ class Options(_Request):
     exact_stop: bool | None = None
     diverse_groups: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = None
     diverse_strength: _NotNegative | None = None
-    temperature: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] | None = None
+    temperature: Annotated[float, Field(ge=MIN_TEMPERATURE, le=100, allow_inf_nan=False)] | None = None
     top_k: Annotated[int, Field(ge=1, le=2**20)] | None = None
     top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import Request
 
 from softsearch.runtime.facts import ModelFacts
-from softsearch.runtime.server.access import check_key
+from softsearch.runtime.server.access import check_key, check_origin
 from softsearch.runtime.server.answers import RETRY_AFTER, RefusedError, shown
 from softsearch.runtime.server.dispatcher import Dispatcher
 from softsearch.runtime.server.limits import RequestLimits
@@ -24,20 +24,27 @@ class Service:
         limits: of requests.
         metrics: counts.
         keys: of the API; none: all requests are welcome.
+        origins: of pages that browsers may let use this server (CORS).
     """
 
     def __init__(
-        self, dispatcher: Dispatcher, limits: RequestLimits, metrics: Metrics, keys: Collection[str] = ()
+        self,
+        dispatcher: Dispatcher,
+        limits: RequestLimits,
+        metrics: Metrics,
+        keys: Collection[str] = (),
+        origins: Collection[str] = (),
     ) -> None:
-        self.dispatcher, self.limits, self.metrics, self.keys = dispatcher, limits, metrics, keys
+        self.dispatcher, self.limits, self.metrics, self.keys, self.origins = dispatcher, limits, metrics, keys, origins
         self.draining = False  # the server stops, and takes no more requests
 
     def admit(self, request: Request, key: str | None = None) -> None:
-        """Refuses requests without a key, and all while the server is not ready.
+        """Refuses requests without a key, forms of other origins, and all while the server is not ready.
 
         Raises:
-            RefusedError: with status 401 or 503.
+            RefusedError: with status 401, 403 or 503.
         """
+        check_origin(self.origins, request)
         check_key(self.keys, request, key)
         self.refuse_unless_ready()
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
 _CONTEXT = multiprocessing.get_context("spawn")
 # A terminal or systemd sends them to every process; the main process tells the workers what to do.
 _IGNORED = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
-_KILL_AFTER = 30.0  # seconds that an idle worker has to end by itself
+_OPEN_SECONDS = 600.0  # to start and open the models
+_CLOSE_SECONDS = 5.0  # that an idle worker has to end by itself
 _log = logging.getLogger(__name__)
 
 
@@ -68,7 +69,6 @@ class Worker:
 
     def __init__(self, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
         self.freed, self.answered = 0.0, 0  # for the dispatcher: when it was idle again, after how many lines
-        self.retired = False  # ends after its batch
         self.exitcode: int | None = None  # of the process, after its end
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Any] = self._loop.create_future()
@@ -92,11 +92,15 @@ class Worker:
 
         Raises:
             BundleError: a bundle cannot be opened, or is another one.
-            WorkerDiedError: the process died.
+            WorkerDiedError: the process died, or hung.
         """
         worker = cls(bundles, sha256)
         try:
-            failure: Failure | None = await worker._answer
+            async with asyncio.timeout(_OPEN_SECONDS):
+                failure: Failure | None = await worker._answer
+        except TimeoutError as error:
+            worker.kill()
+            raise WorkerDiedError(f"a worker process did not open the models within {_OPEN_SECONDS:g} s") from error
         except BaseException:
             worker.kill()
             raise
@@ -106,7 +110,7 @@ class Worker:
         return worker
 
     def call(self, job: Job) -> "asyncio.Future[list[Any]]":
-        """Sends a batch at once; the future gets a Translation, a PairScore or a Failure for each line.
+        """Sends a batch; the future gets a Translation, a PairScore or a Failure for each line.
 
         The future raises WorkerDiedError if the process dies.
         """
@@ -114,19 +118,13 @@ class Worker:
         if self.ended.done():
             self._answer.set_exception(WorkerDiedError("a worker process died while it was idle"))
             return self._answer
-        try:
-            self._pipe.send(job)
-        except OSError:  # it dies: the receiver notices, too
-            pass
-        except Exception as error:  # noqa: BLE001 - the job cannot be sent; the worker waits for the next one
-            self._answer.set_exception(error)
+        self._send(job)
         return self._answer
 
     async def close(self) -> None:
         """Lets the idle process end."""
-        with suppress(OSError):
-            self._pipe.send(None)
-        done, _ = await asyncio.wait([self.ended], timeout=_KILL_AFTER)
+        self._send(None)
+        done, _ = await asyncio.wait([self.ended], timeout=_CLOSE_SECONDS)
         if not done:
             self.kill()
             await self.ended
@@ -135,6 +133,19 @@ class Worker:
         """Ends the process at once."""
         with suppress(ValueError):  # it has been closed
             self._process.kill()
+
+    def _send(self, job: Job | None) -> None:
+        """Writes to the pipe in a thread, because a process that hangs does not read, and a full pipe blocks."""
+
+        def send() -> None:
+            try:
+                self._pipe.send(job)
+            except OSError:  # it dies: the receiver notices, too
+                pass
+            except Exception as error:  # noqa: BLE001 - the job cannot be sent; the worker waits for the next one
+                self._loop.call_soon_threadsafe(self._set_answer, error)
+
+        threading.Thread(target=send, daemon=True).start()
 
     def _receive(self) -> None:
         """Runs in a thread of its own until the process ends."""
@@ -147,7 +158,11 @@ class Worker:
                 self._loop.call_soon_threadsafe(self._set_ended)
 
     def _set_answer(self, answer: Any) -> None:
-        if not self._answer.done():
+        if self._answer.done():  # by a time limit
+            return
+        if isinstance(answer, Exception):
+            self._answer.set_exception(answer)
+        else:
             self._answer.set_result(answer)
 
     def _set_ended(self) -> None:

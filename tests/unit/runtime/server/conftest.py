@@ -11,7 +11,8 @@ import pytest
 
 from softsearch import Translator
 from softsearch.runtime.server import workers
-from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+from softsearch.runtime.server.dispatcher import Dispatcher
+from softsearch.runtime.server.line_queue import Limits
 from tests.serving import BUNDLE, Served, serving
 from tests.unit.runtime.server.dispatchers import Log, Open
 from tests.unit.runtime.server.worker_faults import work_with_faults

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any
 
 from softsearch.runtime.server.dispatcher import Dispatcher
@@ -53,7 +53,8 @@ def frozen(dispatcher: Dispatcher) -> Iterator[None]:
         yield
     finally:
         for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):  # it has been killed
+                os.kill(pid, signal.SIGCONT)
 
 
 async def until(condition: Callable[[], object]) -> None:

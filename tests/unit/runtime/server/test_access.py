@@ -1,4 +1,4 @@
-"""API keys: read strictly, asked for where there is work, compared whole."""
+"""API keys: read strictly, asked for where there is work, compared whole; forms of pages of other origins."""
 
 from pathlib import Path
 
@@ -44,6 +44,32 @@ def test_the_rest_needs_none() -> None:
     work = {"/translate/stream": {"text": "a"}, "/score": {"src": ["a"], "tgt": ["b"]}}
     answers = ask(service, *(httpx.Request("POST", f"http://test{path}", json=body) for path, body in work.items()))
     assert [answer.status_code for answer in answers] == [401, 401]
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "origin", "status"),
+    [
+        (FORM, None, 503),  # not ready: it was let in
+        (FORM, "http://test", 503),
+        (FORM, "https://test", 503),  # a proxy has the TLS
+        (FORM, "https://a.example", 503),
+        (FORM, "https://b.example", 403),
+        (FORM, "null", 403),
+        ("text/plain; charset=utf-8", "https://b.example", 403),
+        ("", "https://b.example", 403),
+        ("application/json", "https://b.example", 503),  # browsers ask first, and get no permission
+    ],
+)
+def test_forms_of_other_origins_are_not_worked_on(content_type: str, origin: str | None, status: int) -> None:
+    headers = {"content-type": content_type} | ({} if origin is None else {"origin": origin})
+    body = b'{"text": "ten"}' if content_type.endswith("json") else b"q=ten&source=en&target=de"
+    request = httpx.Request("POST", "http://test/translate", content=body, headers=headers)
+    (answer,) = ask(make_service(origins=["https://a.example"]), request)
+    assert answer.status_code == status, answer.text
+    assert ("page of another origin" in answer.text) == (status == 403)
 
 
 def test_keys_are_lines(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Requests that fail: the status, one shape, the field and what to do; nothing of the server's inside."""
 
 import json
+import socket
 from typing import Any
 
 import httpx
@@ -36,7 +37,9 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"text": "four", "max_length": 501}': (422, "max_length is 501, expected at most 500"),
     '{"text": "four", "length_penalty": NaN}': (422, "length_penalty is NaN, expected"),
     '{"text": "four", "length_penalty": -1}': (422, "length_penalty is -1, expected"),
-    '{"text": "four", "temperature": 0}': (422, "temperature is 0, expected greater than 0"),
+    '{"text": "four", "temperature": 0}': (422, "temperature is 0, expected greater than or equal to 0.000000001"),
+    '{"text": "four", "search": "sample", "temperature": 1e-320}': (422, "temperature is 1e-320, expected greater"),
+    '{"text": "four", "search": "sample", "n_best": 21}': (422, "n_best is 21, expected at most 20"),
     '{"text": "four", "temperature": 2}': (422, "temperature is an option of search sample"),
     '{"text": "four", "model": "../golden"}': (422, "model is '../golden', expected one of golden"),
     '{"text": "four", "prefix": ["a", "b"]}': (422, "prefix has 2 items and text 1"),
@@ -44,6 +47,9 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     f'{{"text": "{LONG}"}}': (422, "text[0] has 5000 characters, expected at most 2000"),
     json.dumps({"text": ["a"] * 129}): (422, "text has 129 sentences, expected at most 128"),
     json.dumps({"text": ["a" * 2000] * 6, "alignments": True}): (422, "alignments of 12000 characters"),
+    json.dumps({"text": ["a" * 2000] * 7, "n_best": 20, "beam": 20}): (422, "translations of 280000 characters"),
+    json.dumps({"text": ["a"] * 26, "n_best": 20, "beam": 20, "max_length": 500}): (422, "expected at most 256000"),
+    json.dumps({"text": ["a"] * 26, "n_best": 20, "search": "sample", "min_length": 500}): (422, "lower n_best"),
     json.dumps({"text": "a", LONG: 1}): (422, "is not a field of this request"),
     json.dumps({"text": "a", "\x1b[2J\n": 1}): (422, r"\x1b[2J\n is not a field"),
     '{"q": "four", "source": "en"}': (422, "target is missing"),
@@ -95,6 +101,13 @@ def test_bodies_in_other_forms_are_explained(client: httpx.Client) -> None:
     _check(client.post("/translate", data={str(i): "x" for i in range(200)}), 400, "neither JSON nor a form")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_bodies_in_other_encodings_are_refused(encoding: str, client: httpx.Client) -> None:
+    body = json.dumps({"text": "ten"}).encode(encoding)
+    answer = client.post("/translate", content=body, headers={"content-type": "application/json"})
+    _check(answer, 400, "expected JSON in UTF-8")
+
+
 def test_a_large_body_is_refused_declared_or_not(client: httpx.Client) -> None:
     _check(client.post("/translate", content=b"x" * 10_000_000), 413, "more than 1000000 bytes")
     _check(client.post("/translate", content=iter([b"x" * 600_000] * 2)), 413, "more than 1000000 bytes")
@@ -103,9 +116,22 @@ def test_a_large_body_is_refused_declared_or_not(client: httpx.Client) -> None:
 def test_unknown_places_and_methods(client: httpx.Client) -> None:
     _check(client.get("/nowhere/%1b%5b2J"), 404, r"there is nothing at '/nowhere/\x1b[2J'")
     _check(client.get("/" + LONG), 404, "there is nothing at")
+    slash = client.get("/docs/", headers={"host": "evil.example"}, follow_redirects=False)
+    _check(slash, 404, "there is nothing at '/docs/'")
     answer = client.get("/translate")
     _check(answer, 405, "'/translate' does not take 'GET'")
     assert answer.headers["allow"] == "POST"
+
+
+def test_two_lengths_of_a_body_end_the_connection(served: Served) -> None:
+    """RFC 9112, 6.3: a proxy may take what follows for the body, and let a request pass that it would refuse."""
+    inner = b"GET /healthz HTTP/1.1\r\nHost: test\r\n\r\n"
+    with socket.create_connection(served.address, timeout=10) as client:
+        client.sendall(b"GET /healthz HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\nContent-Length: ")
+        client.sendall(b"%d\r\n\r\n0\r\n\r\n%b" % (5 + len(inner), inner))
+        received = b"".join(iter(lambda: client.recv(1 << 16), b""))
+    assert received.count(b"HTTP/1.1 200") == 1
+    assert b"connection: close" in received
 
 
 def test_nothing_of_a_request_is_in_the_log(client: httpx.Client, served: Served) -> None:

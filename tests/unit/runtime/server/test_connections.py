@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -25,7 +27,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
     """A server that is impatient with slow clients, and takes 3 connections, and 3 more to refuse."""
     monkeypatch.setattr(connections, "RECEIVE_SECONDS", 0.5)
     monkeypatch.setattr(connections, "SEND_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(connections.Connection, "most", 3)
     listener = socket.create_server(("127.0.0.1", 0))
     settings = {"ws": "none", "lifespan": "off", "log_config": None}
     server = uvicorn.Server(uvicorn.Config(make_app(make_service()), http=connections.Connection, **settings))
@@ -68,11 +70,15 @@ def _ask(client: socket.socket) -> bytes:
     return client.recv(1 << 16)
 
 
+@pytest.mark.parametrize("first", [b"", GET])
 @pytest.mark.parametrize("start", [b"", b"GET", GET[:-2], POST, POST + b'{"text": '])
-def test_a_request_that_does_not_arrive_is_given_up(start: bytes, connect: Connect) -> None:
+def test_a_request_that_does_not_arrive_is_given_up(first: bytes, start: bytes, connect: Connect) -> None:
     client = connect()
-    client.sendall(start)
-    assert _read_all(client) == b""
+    client.settimeout(5)
+    client.sendall(first + start)
+    if first and not start:
+        client.sendall(client.recv(1 << 16) and b"G")
+    assert _read_all(client).count(b"HTTP/1.1") == (start != b"" and first != b"")
 
 
 def test_bytes_that_trickle_gain_no_time(connect: Connect) -> None:
@@ -141,3 +147,24 @@ def test_beyond_the_connections_requests_are_refused_and_then_not_accepted(conne
     for client in (*taken, *refused):
         client.close()
     eventually(lambda: _ask(connect()).startswith(b"HTTP/1.1 200"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of file handles")
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised", "most"), [(64, 256, 256, 51), (256, 4096, 4096, 819), (1024, -1, 8192, 1000)]
+)
+def test_connections_are_as_many_as_file_handles_suffice_for(soft: int, hard: int, raised: int, most: int) -> None:
+    import resource
+
+    if hard < 0:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        if 0 <= hard < raised:
+            pytest.skip(f"this host allows {hard} file handles")
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
+from softsearch.runtime.server.connections import most_connections
+print(most_connections(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(most), str(raised)]

@@ -1,6 +1,7 @@
 """Dispatcher: the results of Translator, in common batches; each request fails, waits and ends by itself."""
 
 import asyncio
+import gc
 import random
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from softsearch.errors import ConfigError, InputError, SoftsearchError
-from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+from softsearch.runtime.server.dispatcher import Dispatcher
 from softsearch.runtime.server.errors import (
     DeadlineError,
     InternalError,
@@ -16,6 +17,7 @@ from softsearch.runtime.server.errors import (
     NotReadyError,
     QueueFullError,
 )
+from softsearch.runtime.server.line_queue import Limits, Line, Request
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
 from tests.unit.runtime.bundles import SRC_LINES
@@ -278,6 +280,28 @@ def test_any_schedule_of_clients_answers_each_line_once(serve: Open, log: Log) -
     assert sum(log.batches) == log.lines["done"]
 
 
+def test_a_request_that_has_ended_leaves_no_cycles_that_hold_its_results(serve: Open) -> None:
+    def left() -> int:
+        return sum(isinstance(each, Line | Request) for each in gc.get_objects())
+
+    async def main() -> None:
+        async with serve(deadline=0.5, batch=1.0) as dispatcher:
+            await dispatcher.translate("small", LINES, n_best=2)
+            await asyncio.gather(dispatcher.translate("small", ["ten", EXPLOSIVE]), return_exceptions=True)
+            with frozen(dispatcher):
+                asks = (dispatcher.translate("small", LINES) for _ in range(3))
+                await asyncio.wait_for(asyncio.gather(*asks, return_exceptions=True), 20)
+            await until(lambda: not dispatcher._running)
+            assert left() == 0
+
+    gc.collect()
+    gc.disable()
+    try:
+        asyncio.run(main())
+    finally:
+        gc.enable()
+
+
 def test_requests_before_the_start_and_after_the_stop_are_refused(bundle_dir: Path) -> None:
     async def main() -> None:
         dispatcher = Dispatcher({"small": bundle_dir}, Limits(workers=1))
@@ -297,7 +321,12 @@ def test_requests_before_the_start_and_after_the_stop_are_refused(bundle_dir: Pa
 
 @pytest.mark.parametrize(
     ("limits", "message"),
-    [({"queue": 0}, "queue is 0"), ({"delay": -1.0}, "delay"), ({"deadline": float("nan")}, "nan")],
+    [
+        ({"batch": -1.0}, "batch is"),
+        ({"queue": 0}, "queue is 0"),
+        ({"delay": -1.0}, "delay"),
+        ({"deadline": float("nan")}, "nan"),
+    ],
 )
 def test_limits_are_checked(limits: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 
-from softsearch.runtime.server.logs import JsonLines
+from softsearch.runtime.server.logs import JsonLines, Seldom
 
 
 def test_a_line_is_one_object_of_printable_ascii() -> None:
@@ -23,3 +23,14 @@ def test_a_line_is_one_object_of_printable_ascii() -> None:
     assert read["traceback"].endswith("\nValueError")  # without its message
     assert hostile not in read["traceback"]
     assert read["time"].endswith("+00:00")
+
+
+def test_what_asyncio_repeats_is_logged_once_a_second() -> None:
+    def passed(name: str, message: str, *times: float) -> list[float]:
+        records = [logging.makeLogRecord({"name": name, "msg": message, "created": time}) for time in times]
+        return [record.created for record in filter(seldom.filter, records)]
+
+    seldom = Seldom()
+    assert passed("asyncio", "out of handles", 5, 5.5, 5.9, 6.1, 6.2, 9) == [5, 6.1, 9]
+    assert passed("asyncio", "another", 9.1, 9.2) == [9.1]
+    assert passed("uvicorn", "another", 9.3, 9.4) == [9.3, 9.4]

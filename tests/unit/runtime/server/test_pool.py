@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from softsearch.errors import BundleError
-from softsearch.runtime.server import pool
-from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+from softsearch.runtime.server import pool, workers
+from softsearch.runtime.server.dispatcher import Dispatcher
 from softsearch.runtime.server.errors import DeadlineError, NotReadyError, WorkerLostError
+from softsearch.runtime.server.line_queue import Limits
+from softsearch.runtime.server.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
 from tests.unit.runtime.bundles import make_bundle
 from tests.unit.runtime.server.dispatchers import Log, Open, frozen, pids, until
-from tests.unit.runtime.server.worker_faults import DEADLY
+from tests.unit.runtime.server.worker_faults import DEADLY, ONE_OPENS
 
 LINES = ["one two three", "ten", "two cats", "four five six"]
 
@@ -217,6 +219,92 @@ def test_a_bundle_that_only_the_worker_finds_bad_leaves_the_old_one(serve: Open,
     asyncio.run(main())
 
 
+def test_a_reload_of_which_one_worker_dies_answers_nothing_with_the_new_bundle(
+    serve: Open, log: Log, victim: Path
+) -> None:
+    async def main() -> None:
+        async with serve(victim, workers=2) as dispatcher:
+            before, facts, old = pids(dispatcher), dispatcher.models, await _ask(dispatcher, LINES[0])
+            make_bundle(victim, seed=1)
+            (victim.parent / ONE_OPENS).mkdir()
+            (victim.parent / ONE_OPENS / "token").touch()
+            reload = asyncio.ensure_future(dispatcher.reload())
+            seen = set()
+            while not reload.done():
+                seen.add(await _ask(dispatcher, LINES[0]))
+            with pytest.raises(WorkerDiedError, match="exit code 9"):
+                await reload
+            seen |= {*await asyncio.gather(*(_ask(dispatcher, LINES[0]) for _ in range(50)))}
+            assert (pids(dispatcher), dispatcher.models, seen) == (before, facts, {old})
+
+    asyncio.run(main())
+    assert log.deaths == 0
+
+
+def test_a_worker_that_hangs_in_a_batch_is_replaced(serve: Open, log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with serve(batch=1.0) as dispatcher:
+            (before,) = pids(dispatcher)
+            for line in ("ten", "x" * 1_000_000):  # more than a pipe takes at once
+                with frozen(dispatcher):
+                    ask = asyncio.ensure_future(_ask(dispatcher, line))
+                    await until(lambda: not dispatcher._pool.idle)
+                    with pytest.raises(DeadlineError, match="a batch took more than 1 s"):
+                        await ask
+                assert await _ask(dispatcher, "ten")  # by the new one
+                assert pids(dispatcher) != [before]
+
+    asyncio.run(main())
+    assert log.deaths == 2
+    assert log.lines == {"lost": 2, "done": 2}
+    assert caplog.text.count("has not ended a batch within 1 s and is killed") == 2
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_stop_waits_for_no_worker_that_hangs(serve: Open, monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
+    monkeypatch.setattr(workers, "_CLOSE_SECONDS", 0.5)
+
+    async def main() -> None:
+        async with serve(workers=2) as dispatcher:
+            before = pids(dispatcher)
+            with frozen(dispatcher):
+                asks = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES * busy]
+                await until(lambda: len(dispatcher._pool.idle) == (0 if busy else 2))
+                dispatcher.abandon()
+                await asyncio.wait_for(dispatcher.stop(), 20)
+                assert not any(map(_exists, before))
+            for found in await asyncio.gather(*asks, return_exceptions=True):
+                assert isinstance(found, NotReadyError)
+
+    asyncio.run(main())
+
+
+def test_a_worker_that_hangs_while_it_opens_is_an_error(serve: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_OPEN_SECONDS", 0.01)
+
+    async def main() -> None:
+        with pytest.raises(WorkerDiedError, match=r"did not open the models within 0\.01 s"):
+            async with serve():
+                pass
+
+    asyncio.run(main())
+
+
+def test_a_line_whose_worker_dies_after_its_deadline_is_not_tried_again(serve: Open, log: Log) -> None:
+    async def main() -> None:
+        async with serve(deadline=0.2) as dispatcher:
+            (before,) = pids(dispatcher)
+            with frozen(dispatcher):
+                ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
+                await asyncio.sleep(0.3)
+                os.kill(before, signal.SIGKILL)
+                with pytest.raises(DeadlineError, match=r"died after 0\.2 s"):
+                    await ask
+
+    asyncio.run(main())
+    assert log.lines == {"lost": 1}
+
+
 def test_a_replacement_that_finds_another_bundle_replaces_all(
     serve: Open, victim: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -271,7 +359,8 @@ SERVER = """
     import asyncio, sys, time
     from pathlib import Path
     from softsearch.runtime.server import workers
-    from softsearch.runtime.server.dispatcher import Dispatcher, Limits
+    from softsearch.runtime.server.dispatcher import Dispatcher
+    from softsearch.runtime.server.line_queue import Limits
 
     async def main():
         dispatcher = Dispatcher({"small": Path(sys.argv[1])}, Limits(workers=2))

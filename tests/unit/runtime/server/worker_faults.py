@@ -1,4 +1,4 @@
-"""Worker process with faults: some texts kill it or raise an unexpected exception."""
+"""Worker process with faults: some texts kill it or raise an unexpected exception, and some do not open."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,18 @@ from typing import Any
 from softsearch.runtime.server import workers
 
 DEADLY, EXPLOSIVE = "a deadly line", "an explosive line"
+ONE_OPENS = "one-opens"  # a folder beside the bundle, which the one worker that opens it empties; the others die
 _work, _run = workers._work, workers._run
 
 
 def work_with_faults(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, str]) -> None:
     """In place of ``workers._work``."""
     workers._run = _run_with_faults
+    if (folder := next(iter(bundles.values())).parent / ONE_OPENS).exists():
+        try:
+            (folder / "token").unlink()
+        except FileNotFoundError:
+            os._exit(9)
     _work(pipe, bundles, sha256)
 
 
