@@ -216,14 +216,18 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
 
 
 @linux
-def test_a_stop_does_not_wait_for_workers_that_hang() -> None:
-    limits = ("--workers", 2, "--deadline", 0.5)
+@pytest.mark.parametrize(("deadline", "number", "code"), [(0.5, signal.SIGTERM, 143), (60, signal.SIGINT, 130)])
+def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: signal.Signals, code: int) -> None:
+    limits = ("--workers", 2, "--deadline", deadline)
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(_translate, client, ["ten"])
             time.sleep(1)  # one worker hangs while it is busy, the other one while it is idle
             began = time.monotonic()
-            assert served.stop() == 143
+            if number == signal.SIGINT:  # the second one waits for no deadline
+                served.process.send_signal(number)
+                served.wait("stopping")
+            assert served.stop(number) == code
             assert time.monotonic() - began < 30
         assert answer.result().status_code == 503
         assert "the server stops before it has an answer" in answer.result().json()["error"]

@@ -83,4 +83,3 @@ async def unless_gone(request: Request, work: Awaitable[_T]) -> _T:
     finally:
         working.cancel()
         watching.cancel()
-        del working, watching  # an exception refers to this frame, and its task to the exception

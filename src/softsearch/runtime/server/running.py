@@ -79,6 +79,8 @@ async def run(service: Service, listener: socket.socket) -> None:
         await server.serve(sockets=[listener])
     finally:
         loading.cancel()
+        if server.force_exit:  # Ctrl-C came twice
+            dispatcher.abandon()
         await dispatcher.stop()
         log_event("stopped")
     if loading.done() and not loading.cancelled():
