@@ -138,12 +138,8 @@ class Worker:
         """Writes to the pipe in a thread, because a process that hangs does not read, and a full pipe blocks."""
 
         def send() -> None:
-            try:
+            with suppress(OSError):  # it dies: the receiver notices, too
                 self._pipe.send(job)
-            except OSError:  # it dies: the receiver notices, too
-                pass
-            except Exception as error:  # noqa: BLE001 - the job cannot be sent; the worker waits for the next one
-                self._loop.call_soon_threadsafe(self._set_answer, error)
 
         threading.Thread(target=send, daemon=True).start()
 
@@ -158,11 +154,7 @@ class Worker:
                 self._loop.call_soon_threadsafe(self._set_ended)
 
     def _set_answer(self, answer: Any) -> None:
-        if self._answer.done():  # by a time limit
-            return
-        if isinstance(answer, Exception):
-            self._answer.set_exception(answer)
-        else:
+        if not self._answer.done():
             self._answer.set_result(answer)
 
     def _set_ended(self) -> None:

@@ -285,7 +285,7 @@ def test_a_request_that_has_ended_leaves_no_cycles_that_hold_its_results(serve: 
         return sum(isinstance(each, Line | Request) for each in gc.get_objects())
 
     async def main() -> None:
-        async with serve(deadline=0.5, batch=1.0) as dispatcher:
+        async with serve(deadline=2, batch=4) as dispatcher:
             await dispatcher.translate("small", LINES, n_best=2)
             await asyncio.gather(dispatcher.translate("small", ["ten", EXPLOSIVE]), return_exceptions=True)
             with frozen(dispatcher):

@@ -243,21 +243,20 @@ def test_a_reload_of_which_one_worker_dies_answers_nothing_with_the_new_bundle(
 
 def test_a_worker_that_hangs_in_a_batch_is_replaced(serve: Open, log: Log, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with serve(batch=1.0) as dispatcher:
+        async with serve(batch=4.0) as dispatcher:
             (before,) = pids(dispatcher)
-            for line in ("ten", "x" * 1_000_000):  # more than a pipe takes at once
-                with frozen(dispatcher):
-                    ask = asyncio.ensure_future(_ask(dispatcher, line))
-                    await until(lambda: not dispatcher._pool.idle)
-                    with pytest.raises(DeadlineError, match="a batch took more than 1 s"):
-                        await ask
-                assert await _ask(dispatcher, "ten")  # by the new one
-                assert pids(dispatcher) != [before]
+            with frozen(dispatcher):
+                ask = asyncio.ensure_future(_ask(dispatcher, "x" * 1_000_000))  # more than a pipe takes at once
+                await until(lambda: not dispatcher._pool.idle)
+                with pytest.raises(DeadlineError, match="a batch took more than 4 s"):
+                    await ask
+            assert await _ask(dispatcher, "ten")  # by the new one
+            assert pids(dispatcher) != [before]
 
     asyncio.run(main())
-    assert log.deaths == 2
-    assert log.lines == {"lost": 2, "done": 2}
-    assert caplog.text.count("has not ended a batch within 1 s and is killed") == 2
+    assert log.deaths == 1
+    assert log.lines == {"lost": 1, "done": 1}
+    assert "has not ended a batch within 4 s and is killed" in caplog.text
 
 
 @pytest.mark.parametrize("busy", [False, True])
