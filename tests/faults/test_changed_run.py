@@ -5,12 +5,15 @@ import logging
 from pathlib import Path
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL
+from tests.unit.training.checkpoints.written import save_unchecked
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +48,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_checkpoint_that_does_not_fit_is_refused(folder: Path, option: str, told: str) -> None:
     with pytest.raises(CheckpointError, match=told):
         run_again(folder, option, "trainer.max_steps=8")
+
+
+def test_moments_of_another_size_are_refused_before_fused_adam_reads_them(folder: Path) -> None:
+    """Which would end the process, or make it hang."""
+    path = folder / "run" / "checkpoints" / "last.ckpt"
+    before = path.read_bytes()
+    checkpoint = load_checkpoint(path)
+    checkpoint["optimizer_states"][0]["state"][0]["exp_avg"] = torch.zeros(1)
+    save_unchecked(checkpoint, path)
+    with pytest.raises(CheckpointError, match=r"state\.0\.exp_avg is \(1,\), expected \(\d+, 16\).*resume=null"):
+        run_again(folder, "trainer.max_steps=8")
+    path.write_bytes(before)
 
 
 def test_another_rate_is_used_and_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

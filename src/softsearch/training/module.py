@@ -24,6 +24,7 @@ from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip
 from softsearch.training.optimizer.muon import Muon, parameter_groups
 from softsearch.training.optimizer.schedules import Plateau
 
+_HIGHEST_RATE = 10_000  # a number that every precision has
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 
 
@@ -209,7 +210,7 @@ def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Op
     """The optimizer of a model, or of ``parameters`` in place of those of a model on the meta device.
 
     Raises:
-        ConfigError: it refuses an option or the model's sparse gradients.
+        ConfigError: it refuses an option or the model's sparse gradients, or a rate is too high.
     """
     if parameters is None:
         is_muon = getattr(make, "func", make) is Muon  # which treats matrices by their place in the model
@@ -218,6 +219,9 @@ def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Op
         optimizer = make(parameters)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ConfigError(f"optimizer: {error}; change that option of optimizer") from error
+    if any(not group["lr"] <= _HIGHEST_RATE for group in optimizer.param_groups):
+        rates = ", ".join(f"{group['lr']:g}" for group in optimizer.param_groups)
+        raise ConfigError(f"the rates of optimizer are {rates}, expected at most {_HIGHEST_RATE}; lower optimizer.lr")
     sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())
     fused = bool(optimizer.defaults.get("fused"))
     if sparse and (fused or not isinstance(optimizer, LazyAdam | SGD | Adagrad)):

@@ -155,6 +155,7 @@ BEFORE_THE_DATA = [
     (1, "train optimizer.lr=nan", "optimizer.lr is nan (float), expected"),
     (1, "train optimizer.betas=[0.9]", "optimizer.betas is [0.9] (list), expected a list of a number"),
     (1, "train optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),
+    (1, "train optimizer=muon optimizer.matrix_lr=1e300", "the rates of optimizer are 0.005, 1e+300, expected at most"),
     (1, "train search.banned=[a]", "search.banned is ['a'] (list), expected a list, each a whole number"),
 ]  # fmt: skip
 

@@ -2,17 +2,16 @@
 
 import logging
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from lightning.pytorch.trainer.connectors import checkpoint_connector
-from torch import Tensor
 
 from softsearch.app.config.validation import flatten
 from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, in_short
-from softsearch.training.checkpoints.checkpoint_contents import misfit, to_contents
+from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
 
@@ -43,11 +42,16 @@ def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *
     return resume
 
 
-def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+def compare(path: Path, config: Mapping[str, Any], misfit: Callable[[dict[str, Any]], str | None]) -> None:
     """Logs the options of the resolved ``config`` that differ from the checkpoint's.
 
+    Args:
+        path: of the checkpoint.
+        config: of this run.
+        misfit: describes what of a checkpoint does not fit this run, as :func:`state_misfit` does.
+
     Raises:
-        CheckpointError: the checkpoint's weights have other names or shapes; it lists the options that differ.
+        CheckpointError: the checkpoint does not fit; it lists the options that differ.
     """
     log.info("continuing from %s", path)
     checkpoint = load_checkpoint(path)
@@ -57,9 +61,15 @@ def compare(path: Path, config: Mapping[str, Any], weights: Mapping[str, Tensor]
         for key in sorted({*before, *now})
         if before.get(key) != now.get(key) and key.split(".")[0] not in _PATHS
     ]
-    if different := misfit(checkpoint["state_dict"], weights):
+    try:
+        different = misfit(checkpoint)
+    except SoftsearchError:
+        raise
+    except Exception as error:  # a file may hold anything
+        raise _damaged(path, error) from error
+    if different:
         raise CheckpointError(
-            f"{path} does not fit this model: {different}; "
+            f"{path} does not fit this run: {different}; "
             f"changed since it was saved: {', '.join(changed) or 'nothing'}; resume with the run's own options, or "
             "start a new run with resume=null"
         )
@@ -80,10 +90,14 @@ def restoring(path: Path | None) -> Iterator[None]:
         calls = [call.name for call in traceback.extract_tb(error.__traceback__) if call.filename == _RESTORES]
         if path is None or isinstance(error, SoftsearchError) or not any("restore" in name for name in calls):
             raise
-        raise CheckpointError(
-            f"training cannot continue from {path} ({in_short(error)}); its state of training is "
-            "damaged or of another run: take another file, or start a new run with resume=null"
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"training cannot continue from {path} ({in_short(error)}); its state of training is "
+        "damaged or of another run: take another file, or start a new run with resume=null"
+    )
 
 
 def _leaves(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
+from softsearch.training.checkpoints.training_state import state_misfit
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
@@ -93,7 +94,7 @@ def train(config: DictConfig) -> None:
     parameters = sum(w.numel() for w in model.weights())
     log.info("%s with %s parameters", options.name, f"{parameters:,}")
     if checkpoint is not None:
-        compare(checkpoint, resolved, module.state_dict())
+        compare(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
     if is_counted:
         _save_counted(trainer, module, data, options.run_dir / "checkpoints")
     else:

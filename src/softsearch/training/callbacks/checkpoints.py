@@ -58,9 +58,14 @@ class BestCheckpoint(ModelCheckpoint):
             enable_version_counter=False,
         )
 
+    def state_dict(self) -> dict[str, Any]:
+        """The best score so far; its checkpoint is in the folder of this one."""
+        return {"best_model_path": self.best_model_path, "best_model_score": self.best_model_score}
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues with the best score so far if its checkpoint is here and undamaged."""
-        if not state_dict["best_model_path"]:
+        score = state_dict["best_model_score"]
+        if not state_dict["best_model_path"] or score is None:
             return
         best = Path(str(self.dirpath)) / BEST
         try:
@@ -68,13 +73,9 @@ class BestCheckpoint(ModelCheckpoint):
         except CheckpointError as error:
             log.warning("the best checkpoint so far is lost, and the next one replaces it: %s", error)
             return
-        here = {
-            "dirpath": self.dirpath,
-            "best_model_path": str(best),
-            "kth_best_model_path": str(best),
-            "best_k_models": {str(best): state_dict["best_model_score"]},
-        }
-        super().load_state_dict(state_dict | here)
+        self.best_model_path = self.kth_best_model_path = str(best)
+        self.best_model_score = self.kth_value = score
+        self.best_k_models = {str(best): score}
 
 
 class LastCheckpoint(Checkpoint):

@@ -22,7 +22,7 @@ class Throughput(Callback):
     def __init__(self) -> None:
         self.summary: dict[str, float] = {}
         # Of the first process, in the whole run; "busy" is seconds too.
-        self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy", "elapsed"), 0)
+        self.counts: dict[str, float] = dict.fromkeys(("tokens", "padded", "steps", "seconds", "busy", "elapsed"), 0.0)
         self.logged = dict(self.counts)  # the counts when metrics were logged last
         self.mark = self.last = 0.0  # when training went on, and when the last batch ended
         self.stepping = False

@@ -9,6 +9,7 @@ from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from softsearch.errors import BundleError, CheckpointError
+from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 
@@ -16,7 +17,7 @@ FORMAT = 1
 ORIGIN = "softsearch"
 _PREFIX = "model."  # of the Seq2Seq inside the LightningModule
 _CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # in every run's config
-_MOST_NESTED = 64
+_MOST_VALUES = 100_000  # in a config
 
 
 class SaveOrigin(Callback):
@@ -79,7 +80,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path} is no softsearch checkpoint; expected one that src/train.py wrote")
     if not _is_count(origin.get("format")) or origin["format"] != FORMAT:
         raise CheckpointError(
-            f"{path}: its checkpoint format is {_say(origin.get('format'))}, expected {FORMAT}; use the version of "
+            f"{path}: its checkpoint format is {say(origin.get('format'))}, expected {FORMAT}; use the version of "
             "softsearch that wrote it, or take another file"
         )
     problem = next(_problems(origin, checkpoint), None)
@@ -112,25 +113,25 @@ def _problems(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[st
     """What differs from what :class:`SaveOrigin` and Lightning write."""
     config, tokenizers, reverse = (origin.get(key) for key in ("config", "tokenizers", "reversed"))
     if not isinstance(config, dict) or not _is_plain(config):
-        yield f"config is {_say(config)}, expected plain values by name"
+        yield f"config is {say(config)}, expected plain values by name"
         return
     for name, kind in _CONFIG.items():
         if not isinstance(config.get(name), kind) or (kind is str and not _is_name(config[name])):
-            yield f"config.{name} is {_say(config.get(name))}, expected {'text' if kind is str else 'options'}"
+            yield f"config.{name} is {say(config.get(name))}, expected {'text' if kind is str else 'options'}"
     if not isinstance(tokenizers, list) or len(tokenizers) != 2 or not all(map(_is_bytes, tokenizers)):
-        yield f"tokenizers is {_say(tokenizers)}, expected two tensors of bytes"
+        yield f"tokenizers is {say(tokenizers)}, expected two tensors of bytes"
     if not isinstance(reverse, list) or len(reverse) != 2 or not all(isinstance(side, bool) for side in reverse):
-        yield f"reversed is {_say(reverse)}, expected two of true and false"
+        yield f"reversed is {say(reverse)}, expected two of true and false"
     for key in ("global_step", "averaged"):
         if not _is_count(checkpoint.get(key, 1 if key == "averaged" else None)):
-            yield f"{key} is {_say(checkpoint.get(key))}, expected a whole number"
+            yield f"{key} is {say(checkpoint.get(key))}, expected a whole number"
     state = checkpoint.get("state_dict")
     if not isinstance(state, dict) or not state:
-        yield f"state_dict is {_say(state)}, expected weights by name"
+        yield f"state_dict is {say(state)}, expected weights by name"
         return
     for name, weight in state.items():
-        if not _is_name(name) or not _is_weight(weight):
-            yield f"{_say(name)} of state_dict is {_say(weight)}, expected a tensor with all its values"
+        if not _is_name(name) or not is_weight(weight):
+            yield f"{say(name)} of state_dict is {say(weight)}, expected a tensor with all its values"
 
 
 def _is_count(value: object) -> TypeGuard[int]:
@@ -142,27 +143,29 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and value.isprintable()
 
 
-def _is_plain(value: object, depth: int = 0) -> bool:
-    """Whether a value is one that YAML can hold, nested to a limited depth."""
-    if isinstance(value, dict):
-        return all(map(_is_name, value)) and _is_plain(list(value.values()), depth)
-    if isinstance(value, list):
-        return depth < _MOST_NESTED and all(_is_plain(part, depth + 1) for part in value)
-    return isinstance(value, str | int | float | None)
+def _is_plain(value: object) -> bool:
+    """Whether a value is one that YAML can hold, of a limited size and depth; parts that are shared count each time."""
+    try:
+        return all(
+            all(map(_is_name, node)) if isinstance(node, dict) else isinstance(node, list | str | int | float | None)
+            for node in nested_values(value, _MOST_VALUES)
+        )
+    except ValueError:
+        return False
 
 
 def _is_bytes(value: object) -> bool:
-    return _is_weight(value) and value.dtype == torch.uint8 and value.dim() == 1
+    return is_weight(value) and value.dtype == torch.uint8 and value.dim() == 1
 
 
-def _is_weight(value: object) -> TypeGuard[Tensor]:
+def is_weight(value: object) -> TypeGuard[Tensor]:
     """Whether a tensor stores all its elements: a view can repeat a few bytes to any size."""
     if not isinstance(value, Tensor) or value.layout != torch.strided or value.is_quantized or value.is_meta:
         return False
     return value.numel() * value.element_size() <= value.untyped_storage().nbytes()
 
 
-def _say(value: object) -> str:
+def say(value: object) -> str:
     """A value in a message: short, and without control characters."""
     if value is None:
         return "missing"

@@ -68,7 +68,7 @@ class FaultySteps(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continues counting."""
-        vars(self).update(state_dict)
+        vars(self).update((name, state_dict[name]) for name in self.state_dict())
 
     def _report(self, trainer: lightning.Trainer, fault: Fault, records: list[StepRecord]) -> None:
         """Logs this process's batches with the fault, and ends the run after too many steps in a row."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from torch import Tensor
 from torch.optim import Optimizer
@@ -87,6 +87,11 @@ class Plateau(LRScheduler):
         self.best = math.inf if mode == "min" else -math.inf
         self.waited = self.reductions = 0
         super().__init__(optimizer)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continues waiting; the options are this run's."""
+        options = ("monitor", "mode", "factor", "patience", "warmup")
+        super().load_state_dict({name: value for name, value in state_dict.items() if name not in options})
 
     def get_lr(self) -> list[float | Tensor]:
         """The rates of all parameter groups for the next step."""

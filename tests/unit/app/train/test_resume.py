@@ -1,15 +1,44 @@
-"""A state of training that cannot be restored is the file's fault, and said so."""
+"""A state of training that cannot be restored is the file's fault, and said so, mostly before anything is restored."""
 
+import copy
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from lightning.pytorch.callbacks import EarlyStopping
+from torch import optim
 
-from softsearch.app.train.resume import restoring
+from softsearch.app.train.resume import compare, restoring
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.models.loss import SampledSoftmax
+from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
+from softsearch.training.callbacks.ema import Ema
+from softsearch.training.callbacks.throughput import Throughput
+from softsearch.training.checkpoints.checkpoint_contents import SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.unit.training.checkpoints.written import save_unchecked
-from tests.unit.training.small_run import fit
+from softsearch.training.checkpoints.training_state import state_misfit
+from softsearch.training.faults.faulty_steps import FaultySteps
+from softsearch.training.optimizer.lazy_adam import LazyAdam
+from softsearch.training.optimizer.muon import Muon
+from softsearch.training.optimizer.schedules import Plateau
+from tests.unit.training.checkpoints.written import CONFIG, save_unchecked, tokenizers
+from tests.unit.training.small_run import fit, small_data, small_module, small_trainer
+
+Misfit = Callable[[dict[str, Any]], str | None]
+SURPLUS, MISSING = object(), object()
+OPTIMIZERS: dict[str, Any] = {
+    "adam": partial(optim.Adam, lr=0.01, fused=True),
+    "amsgrad": partial(optim.Adam, amsgrad=True),
+    "adamw": partial(optim.AdamW, fused=True),
+    "adadelta": optim.Adadelta,
+    "adagrad": optim.Adagrad,
+    "momentum": partial(optim.SGD, momentum=0.9),
+    "lazy_adam": LazyAdam,
+    "muon": partial(Muon, bfloat16=False),
+}
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +47,130 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     fit(folder, folder / "run", batches=4)
     return folder
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Misfit]:
+    """A checkpoint of a run with much state, and what compares another one with a new run like it."""
+    return trained(tmp_path_factory.mktemp("full"), OPTIMIZERS["adam"])
+
+
+def trained(folder: Path, optimizer: Any) -> tuple[dict[str, Any], Misfit]:
+    """As the fixture ``full`` has it, of a run with an optimizer."""
+    data = small_data(folder)
+
+    def build(steps: int) -> tuple[Any, Any]:
+        callbacks = [
+            Throughput(),
+            Ema(),
+            FaultySteps(folder=folder),
+            EarlyStopping("val/loss", check_on_train_epoch_end=False),
+            BestCheckpoint(dirpath=folder, monitor="val/loss", mode="min"),
+            LastCheckpoint(dirpath=folder),
+            SaveOrigin(CONFIG, tokenizers()),
+        ]
+        parts = {"optimizer": optimizer, "scheduler": Plateau, "loss": SampledSoftmax(tau=20)}
+        return small_trainer(steps, callbacks), small_module(data, **parts)
+
+    trainer, module = build(4)
+    trainer.fit(module, datamodule=data)
+    trainer, module = build(8)
+    return load_checkpoint(folder / "last.ckpt"), partial(state_misfit, trainer=trainer, module=module, data=data)
+
+
+def changed(checkpoint: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """A copy with another value at a place; a part of a callback's name stands for all of it."""
+    node = checkpoint = copy.deepcopy(checkpoint)
+    *parents, last = place
+    for key in parents:
+        node = node[next(k for k in node if k.startswith(key)) if node is checkpoint["callbacks"] else key]
+    if value is MISSING:
+        del node[last]
+    elif value is SURPLUS:
+        node[last] |= {"increment_ready": 3, "optimizer": 3}
+    else:
+        node[last] = value
+    return checkpoint
+
+
+MOMENT, STEP = (("optimizer_states", 0, "state", 0, name) for name in ("exp_avg", "step"))
+RATES = ("optimizer_states", 0, "param_groups", 0)
+SCHEDULE = ("lr_schedulers", 0)
+PROGRESS = ("loops", "fit_loop", "epoch_loop.batch_progress", "total")
+DATA = ("ParallelDataModule",)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *[
+            (MOMENT, value)
+            for value in (
+                torch.zeros(1),
+                torch.zeros(0),
+                torch.zeros(1, 1).expand(60, 8),
+                torch.zeros(8, 60).t(),
+                torch.eye(60, 8).to_sparse(),
+                torch.zeros(60, 8, dtype=torch.int64),
+                torch.zeros(60, 8, device="meta"),
+                "x",
+                None,
+                MISSING,
+            )
+        ],
+        *[(STEP, torch.tensor(value)) for value in (-1.0, torch.nan, 2.0**60, [1.0, 2.0])],
+        ((*RATES, "params"), [0] * 33),
+        ((*RATES, "lr"), -1.0),
+        ((*RATES, "lr"), "x"),
+        ((*RATES, "lr"), 1e300),
+        ((*RATES, "initial_lr"), 0.0),
+        ((*RATES, "initial_lr"), MISSING),
+        (("optimizer_states", 0, "state"), []),
+        ((*SCHEDULE, "last_epoch"), -1),
+        ((*SCHEDULE, "waited"), "x"),
+        ((*SCHEDULE, "best"), torch.nan),
+        (("lr_schedulers", 0), SURPLUS),
+        ((*PROGRESS, "ready"), -1),
+        ((*PROGRESS, "ready"), 2**63),
+        ((*PROGRESS, "ready"), 1.5),
+        ((*PROGRESS, "ready"), True),
+        (PROGRESS, SURPLUS),
+        (("callbacks", "FaultySteps", "nonfinite"), "x"),
+        (("callbacks", "Throughput", "counts", "seconds"), None),
+        (("callbacks", "EarlyStopping", "wait_count"), -1),
+        (("callbacks", "LastCheckpoint", "steps"), ["x"]),
+        (("callbacks", "BestCheckpoint", "best_model_score"), torch.ones(2)),
+        ((*DATA, "batches_trained"), -1),
+        ((*DATA, "world_size"), 10**30),
+        ((*DATA, "data_fingerprint"), 3),
+        (("averaging_state", "n_averaged"), torch.tensor(-10)),
+        (("current_model_state", "model.encoder.embedding.weight"), torch.zeros(2)),
+        (("state_dict", "loss.recent_words"), torch.full((20,), -1)),
+        (("pytorch-lightning_version",), "1.0"),
+        (("loops",), "x"),
+    ],
+    ids=lambda case: f"{case[0][-1]}",
+)
+def test_what_a_fresh_run_would_not_have_is_refused_before_it_is_restored(
+    place: tuple[tuple[Any, ...], Any], full: tuple[dict[str, Any], Misfit], tmp_path: Path
+) -> None:
+    checkpoint, misfit = full
+    save_unchecked(changed(checkpoint, *place), tmp_path / "bad.ckpt")
+    with pytest.raises(CheckpointError, match=r"bad\.ckpt") as refused:
+        compare(tmp_path / "bad.ckpt", CONFIG, misfit)
+    assert len(str(refused.value)) < 800
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_state_of_every_optimizer_is_compared(name: str, tmp_path: Path) -> None:
+    checkpoint, misfit = trained(tmp_path, OPTIMIZERS[name])
+    assert misfit(checkpoint) is None
+    state = checkpoint["optimizer_states"][0]["state"][0]
+    for key in state:
+        for value in (torch.zeros(7), "x"):
+            assert misfit(changed(checkpoint, ("optimizer_states", 0, "state", 0, key), value)) is not None
+    missing = changed(checkpoint, ("optimizer_states", 0, "state", 0, [*state][-1]), MISSING)
+    assert "this optimizer" in (misfit(missing) or "")
 
 
 @pytest.mark.parametrize(
