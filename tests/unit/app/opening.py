@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.command import CONFIGS
@@ -63,7 +63,10 @@ def make_home(folder: Path) -> Home:
         "optimizer_states": [{}],
         "global_step": 1,
     }
-    good, other = folder / "good" / "last.ckpt", folder / "other" / "step-1.ckpt"
+    good, other = (folder / name for name in ("good/checkpoints/last.ckpt", "other/checkpoints/step-1.ckpt"))
+    for path in (good, other):
+        path.parent.mkdir(parents=True)
+        OmegaConf.save(given, path.parent.parent / "config.yaml")
     AtomicCheckpointIO().save_checkpoint(checkpoint, good)
     return Home(folder, other, checkpoint, _commands(folder, good, other))
 

@@ -2,6 +2,8 @@
 
 A checkpoint may come from anybody. The config inside it may name only the classes below, none of which opens,
 downloads or writes anything when built; nothing is imported because a file names it, and no interpolation is resolved.
+It may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml), and none of
+the system's below /proc, /sys and /dev; an address of a server is never taken from it.
 What people type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
 """
 
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from softsearch.app.config.validation import check
-from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.base import ParallelSource, Unread
 from softsearch.data.corpora.features import FeatureFiles
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.multi_source import MultiSource
@@ -87,6 +89,11 @@ DATA_CLASSES: tuple[type, ...] = (
 )
 
 
+_FILES = ("train", "val", "test", "root")  # options of data sources that name files
+_ADDRESSES = ("mirror",)
+_SYSTEM = ("/proc", "/sys", "/dev")
+
+
 def name_of(cls: type) -> str:
     """Returns the full name of a class, as ``_target_`` has it."""
     return f"{cls.__module__}.{cls.__qualname__}"
@@ -109,7 +116,7 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
     _refuse(path, key, node, allowed)
     try:
         check(node, key, given=given)
-        built = _construct(node, allowed, **given)
+        built = _construct(node, allowed, _belongs_to_run(path), **given)
     except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
@@ -138,13 +145,32 @@ def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> Non
         _refuse(path, f"{key}.{name}", value, allowed)
 
 
-def _construct(node: Any, allowed: Mapping[str, type], **given: int) -> Any:
+def _belongs_to_run(path: Path) -> bool:
+    """Whether a checkpoint is where a run has it."""
+    folder = path.absolute().parent
+    return folder.name == "checkpoints" and (folder.parent / "config.yaml").is_file()
+
+
+def _construct(node: Any, allowed: Mapping[str, type], of_run: bool, **given: int) -> Any:
     if isinstance(node, list):
-        return [_construct(value, allowed) for value in node]
+        return [_construct(value, allowed, of_run) for value in node]
     if not isinstance(node, dict):
         return node
-    arguments = {name: _construct(value, allowed) for name, value in node.items() if not name.startswith("_")}
+    arguments = {
+        name: _named_files(value, of_run) if name in _FILES else _construct(value, allowed, of_run)
+        for name, value in node.items()
+        if not name.startswith("_") and name not in _ADDRESSES
+    }
     if "_target_" not in node:
         return arguments
     cls = allowed[node["_target_"]]
     return partial(cls, **arguments) if node.get("_partial_") else cls(**(arguments | given))
+
+
+def _named_files(value: Any, of_run: bool) -> Any:
+    """Paths, marked if they must not be read."""
+    if isinstance(value, list):
+        return [_named_files(path, of_run) for path in value]
+    if not isinstance(value, str) or (of_run and not any(map(Path(value).resolve().is_relative_to, _SYSTEM))):
+        return value
+    return Unread(value)

@@ -95,6 +95,26 @@ class ParallelSource(ABC):
         """
 
 
+class Unread(str):
+    """A path that only a file names, and that is not read for that reason."""
+
+    __slots__ = ()
+
+
+def refuse_unread(key: str, path: str | Path) -> None:
+    """Refuses a path that is not read.
+
+    Raises:
+        CorpusError: it is one.
+    """
+    if isinstance(path, Unread):
+        raise CorpusError(
+            f"the checkpoint names {path} as its data.{key}, which was not read: only a checkpoint in its run's folder "
+            "(RUN/checkpoints beside RUN/config.yaml) may choose files, and none below /proc, /sys or /dev; set "
+            "data=..., or test='[x.en,x.de]'"
+        )
+
+
 def text_sha256(path: Path) -> str:
     """Returns the SHA-256 of a text file.
 

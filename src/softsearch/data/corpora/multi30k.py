@@ -7,7 +7,7 @@ from typing import Literal
 
 import pooch
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
 from softsearch.errors import ConfigError, CorpusError
 
 UPSTREAM = "https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/"
@@ -62,6 +62,7 @@ class Multi30k(ParallelSource):
         return {split: (find(name, self.src_lang), find(name, self.tgt_lang)) for split, name in names.items()}
 
     def _find(self, root: str | Path, name: str, lang: str) -> Path:
+        refuse_unread("root", root)
         forms = ("lc.tok.", "lc.norm.tok.") if self.variant == "lc_tok" else ("",)
         candidates = [Path(root, f"{name}.{form}{lang}{packed}") for form in forms for packed in ("", ".gz")]
         for path in candidates:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import Positive, Range
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -114,6 +114,8 @@ def existing(split: str, pair: Sequence[str | Path]) -> FilePair:
     Raises:
         CorpusError: one does not exist.
     """
+    for path in pair:
+        refuse_unread(split, path)
     src, tgt = map(Path, pair)
     for path in (src, tgt):
         if not path.is_file():
