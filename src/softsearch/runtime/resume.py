@@ -16,6 +16,9 @@ from pathlib import Path
 
 from softsearch.errors import InputError
 from softsearch.runtime.output import Output, append_output, naming
+from softsearch.text.plain_values import read_json
+
+_CHUNK = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -23,16 +26,19 @@ class _Record:
     settings: dict[str, str]  # what the translations depend on besides the input, for people
     lines: int = 0  # of input that are translated
     sha256: str = ""  # of these lines and their prefixes
-    sizes: tuple[int, ...] = ()  # bytes of the partial files that hold their translations
+    sizes: Sequence[int] = ()  # bytes of the partial files that hold their translations
+    hashes: Sequence[str] = ()  # SHA-256 of these bytes
 
     @classmethod
     def load(cls, path: Path) -> "_Record":
         try:
-            tree = json.loads(path.read_bytes())
+            tree = read_json(path)
             record = cls(**tree)
             sound = all(isinstance(number, int) and number >= 0 for number in (tree["lines"], *tree["sizes"]))
             if not sound or not isinstance(tree["settings"], dict):
                 raise ValueError("a value is of the wrong type")
+            if len(tree["sizes"]) != len(tree["hashes"]) or bool(tree["lines"]) != bool(tree["sizes"]):
+                raise ValueError("its lines, sizes and hashes do not go together")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"{path} cannot be read ({error}); expected what --resume writes beside {path.stem}, so remove "
@@ -50,12 +56,27 @@ class _Record:
             fresh.replace(path)
 
 
+class _Partial:
+    """A partial file, and the hash of what is recorded of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.size, self.digest = path, 0, hashlib.sha256()
+
+    def read(self, size: int) -> None:
+        """Goes on to the first ``size`` bytes."""
+        with self.path.open("rb") as file:
+            file.seek(self.size)
+            while self.size < size and (chunk := file.read(min(size - self.size, _CHUNK))):
+                self.digest.update(chunk)
+                self.size += len(chunk)
+
+
 class Resumed:
     """Output files that continue where they were cut off."""
 
-    def __init__(self, outputs: Mapping[Path, Output], path: Path, record: _Record) -> None:
-        self.outputs = [*outputs.values()]
-        self._partials, self._path, self._record = [*outputs], path, record
+    def __init__(self, outputs: Sequence[Output], partials: Sequence[_Partial], path: Path, record: _Record) -> None:
+        self.outputs = outputs
+        self._partials, self._path, self._record = partials, path, record
         self._lines, self._hash = 0, hashlib.sha256()
 
     def skip(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> int:
@@ -70,7 +91,7 @@ class Resumed:
         if translated and self._lines == done and self._hash.hexdigest() != self._record.sha256:
             raise InputError(
                 f"the first {done} lines of the input, or their prefixes, are not those that were translated; "
-                f"give the same files, or remove {self._partials[0]} to start again"
+                f"give the same files, or remove {self._partials[0].path} to start again"
             )
         return translated
 
@@ -79,8 +100,10 @@ class Resumed:
         self._read(lines, prefixes)
         for output in self.outputs:
             output.sync()
-        sizes = tuple(path.stat().st_size for path in self._partials)
-        _Record(self._record.settings, self._lines, self._hash.hexdigest(), sizes).save(self._path)
+        for partial in self._partials:
+            partial.read(partial.path.stat().st_size)
+        sizes, hashes = zip(*((partial.size, partial.digest.hexdigest()) for partial in self._partials), strict=True)
+        _Record(self._record.settings, self._lines, self._hash.hexdigest(), sizes, hashes).save(self._path)
 
     def check_end(self) -> None:
         """Refuses an input that ended before the last line that was translated before."""
@@ -112,36 +135,36 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
     if output is None:
         raise InputError("--resume continues a file; expected --output FILE as well")
     files = [output] if alignments is None else [output, alignments]
-    partials = [path.with_name(f"{path.name}.partial") for path in files]
+    partials = [_Partial(path.with_name(f"{path.name}.partial")) for path in files]
     settings = dict(settings) | ({"--alignments": alignments.name} if alignments else {})
-    path = output.with_name(f"{partials[0].name}.json")
+    path = output.with_name(f"{partials[0].path.name}.json")
     with naming(str(output)):
-        record = _Record.load(path) if partials[0].exists() else None
+        record = _Record.load(path) if partials[0].path.exists() else None
         begun = record is not None and alignments is not None and record.settings.get("--alignments") == alignments.name
-        if begun and files[-1].exists() and not partials[-1].exists():
-            files[-1].replace(partials[-1])  # killed between the renames below
+        if begun and files[-1].exists() and not partials[-1].path.exists():
+            files[-1].replace(partials[-1].path)  # killed between the renames below
         for complete in filter(Path.exists, files):
             raise InputError(f"{complete} is complete; remove it to translate again, or leave out --resume")
         record = _continued(record, partials, settings)
         record.save(path)
     with ExitStack() as stack:
-        outputs = {partial: stack.enter_context(append_output(partial)) for partial in partials}
-        resumed = Resumed(outputs, path, record)
+        outputs = [stack.enter_context(append_output(partial.path)) for partial in partials]
+        resumed = Resumed(outputs, partials, path, record)
         yield resumed
         resumed.check_end()
     with naming(str(output)):
         for partial, complete in reversed([*zip(partials, files, strict=True)]):  # with the translations all is done
-            partial.replace(complete)
+            partial.path.replace(complete)
         path.unlink()
 
 
-def _continued(record: _Record | None, partials: Sequence[Path], settings: dict[str, str]) -> _Record:
+def _continued(record: _Record | None, partials: Sequence[_Partial], settings: dict[str, str]) -> _Record:
     """Cuts the partial files behind what is recorded; returns the record to continue from."""
     if record is None or not record.lines:
-        for path in partials:
-            path.unlink(missing_ok=True)
+        for partial in partials:
+            partial.path.unlink(missing_ok=True)
         return _Record(settings)
-    old = record.settings
+    old, first = record.settings, partials[0].path
     if old != settings:
         changes = [
             f"{name} was {old.get(name, 'not given')} and is {settings.get(name, 'not given')}"
@@ -149,15 +172,25 @@ def _continued(record: _Record | None, partials: Sequence[Path], settings: dict[
             if old.get(name) != settings.get(name)
         ]
         raise InputError(
-            f"{partials[0]} was begun with other settings: {', '.join(changes)}; give the same, or remove "
-            f"{partials[0]} to start again"
+            f"{first} was begun with other settings: {', '.join(changes)}; give the same, or remove "
+            f"{first} to start again"
         )
-    for path, size in zip(partials, record.sizes, strict=True):
-        found = path.stat().st_size if path.exists() else 0
+    if len(record.sizes) != len(partials):
+        raise InputError(
+            f"{first}.json describes {len(record.sizes)} files, expected {len(partials)}; remove {first} to start again"
+        )
+    for partial, size, sha256 in zip(partials, record.sizes, record.hashes, strict=True):
+        path, found = partial.path, partial.path.stat().st_size if partial.path.exists() else 0
         if found < size:
             raise InputError(
-                f"{path} has {found} bytes, expected at least the {size} that were written; remove {partials[0]} to "
+                f"{path} has {found} bytes, expected at least the {size} that were written; remove {first} to "
                 "start again"
+            )
+        partial.read(size)
+        if partial.digest.hexdigest() != sha256:
+            raise InputError(
+                f"the first {size} bytes of {path} are not those that were written; put them back, or remove {first} "
+                "to start again"
             )
         os.truncate(path, size)
     return record

@@ -1,5 +1,6 @@
 """``softsearch translate --resume`` continues an output that was cut off, and ends with the same bytes."""
 
+import json
 import os
 import shutil
 from contextlib import suppress
@@ -197,6 +198,11 @@ def test_other_prefixes_are_refused(translator: Translator, files: Files, tmp_pa
         translate_stream(translator, files, {}, resume=SETTINGS)
 
 
+def edit_record(folder: Path, **changes: Any) -> None:
+    path = folder / "out.txt.partial.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -219,6 +225,22 @@ def test_other_prefixes_are_refused(translator: Translator, files: Files, tmp_pa
         (
             lambda folder: (folder / "out.txt.partial.json").write_text('{"settings": {}, "lines": "x", "sizes": []}'),
             "a value is of the wrong type",
+        ),
+        (lambda folder: edit_record(folder, sizes=[]), "its lines, sizes and hashes do not go together"),
+        (lambda folder: edit_record(folder, sizes=[], hashes=[]), "its lines, sizes and hashes do not go together"),
+        (lambda folder: edit_record(folder, lines=0), "its lines, sizes and hashes do not go together"),
+        (lambda folder: edit_record(folder, sizes=[3], hashes=[""]), "describes 1 files, expected 2"),
+        (lambda folder: edit_record(folder, sizes=[3, 3]), "the first 3 bytes of .*out.txt.partial are not those"),
+        (lambda folder: edit_record(folder, sizes=3), "cannot be read"),
+        (
+            lambda folder: (folder / "out.txt.partial.json").write_text("[" * 10**5),
+            "partial.json cannot be read .it is nested deeper than 64 levels",
+        ),
+        (
+            lambda folder: (folder / "out.txt.partial").write_bytes(
+                (folder / "out.txt.partial").read_bytes().replace(b"\n", b" ", 1)
+            ),
+            "out.txt.partial are not those that were written; put them back, or remove",
         ),
     ],
 )
