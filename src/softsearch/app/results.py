@@ -12,6 +12,7 @@ from rich.text import Text
 from softsearch.app.console import plain_console, print_rows, say
 from softsearch.evaluation.metrics import Scores
 from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
+from softsearch.text.plain_values import read_json
 
 METRICS = "metrics.json"
 _PERCENT = ("exact_match", "padding_efficiency", "outside_share")
@@ -36,10 +37,10 @@ def write_metrics(folder: Path, metrics: Mapping[str, float], signatures: Mappin
 def read_metrics(folder: Path) -> dict[str, float]:
     """The final metrics of a run; none if it has not ended."""
     try:
-        metrics: dict[str, Any] = json.loads((folder / METRICS).read_text())
+        metrics: Any = read_json(folder / METRICS)
     except (OSError, ValueError):
         return {}
-    return {name: value for name, value in metrics.items() if isinstance(value, int | float)}
+    return {name: v for name, v in metrics.items() if isinstance(v, int | float)} if isinstance(metrics, dict) else {}
 
 
 def write_hypotheses(folder: Path, split: str, hypotheses: Sequence[str]) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
+from softsearch.text.plain_values import read_json
 
 REPORT = "report.json"
 
@@ -132,7 +133,7 @@ def read_report(path: Path) -> Report:
     """
     path = path if path.suffix == ".json" else path / REPORT
     try:
-        report: Report = _parse(json.loads(path.read_text(encoding="utf-8")), Report, "the report")
+        report: Report = _parse(read_json(path), Report, "the report")
         if not report.systems or {len(s.hypotheses) for s in report.systems} != {len(report.references)}:
             raise ValueError("its systems have not as many translations as there are references")
     except (OSError, ValueError) as error:

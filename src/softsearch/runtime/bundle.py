@@ -21,6 +21,7 @@ from softsearch.errors import BundleError, ConfigError, printable
 from softsearch.runtime.folders import new_folder, staging
 from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
 from softsearch.search.shortlist import Shortlist
+from softsearch.text.plain_values import read_json
 
 MANIFEST = "manifest.json"
 MANIFEST_HASH = "manifest.sha256"
@@ -214,7 +215,7 @@ def _check_replaceable(folder: Path) -> None:
 def _listed(manifest: Path) -> set[str]:
     """The names of the files that a manifest lists; none if it is not a bundle's."""
     try:
-        tree = json.loads(manifest.read_bytes())
+        tree = read_json(manifest)
         return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()

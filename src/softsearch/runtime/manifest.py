@@ -1,6 +1,5 @@
 """Manifest of a bundle, checked value by value before anything else is read."""
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -8,6 +7,7 @@ from typing import Any, Literal, TypeVar
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
 from softsearch.runtime.options import read_search
+from softsearch.text.plain_values import read_json
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 FORMAT_VERSION = 1
@@ -170,8 +170,8 @@ def _error(key: str, value: object, expected: str) -> BundleError:
 
 def _load(text: bytes) -> dict[str, Any]:
     try:
-        tree = _printable(json.loads(text))
-    except (ValueError, RecursionError) as error:
+        tree = _printable(read_json(text))
+    except ValueError as error:
         raise BundleError(f"manifest.json is no valid JSON ({error}); copy or export the bundle again") from error
     if not isinstance(tree, dict):
         raise BundleError(f"manifest.json holds a {type(tree).__name__}, expected an object; export the bundle again")

@@ -54,6 +54,7 @@ _ORT_ERRORS = (
     ort_errors.InvalidProtobuf,
     ort_errors.NotImplemented,
     ort_errors.RuntimeException,
+    UnicodeDecodeError,  # a name, or a message that quotes one
 )
 _NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
 _DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
@@ -312,6 +313,7 @@ def _session(model: bytes, what: str, provider: Provider = "cpu") -> Any:
         session = onnxruntime.InferenceSession(
             model, options, providers=[name], disabled_optimizers=["ConstantFolding"]
         )
+        _describe(session)  # reads all names
     except _ORT_ERRORS as error:
         raise BundleError(
             f"{what} cannot be loaded by ONNX Runtime {onnxruntime.__version__}: {printable(str(error))}"

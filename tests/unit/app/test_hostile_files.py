@@ -2,9 +2,11 @@
 
 import json
 import pickle
+import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +22,23 @@ from softsearch.app.config.allowed_classes import (
 )
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.validation import build, plain
+from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned
 from softsearch.app.train.resume import compare
-from softsearch.errors import CheckpointError, ConfigError
+from softsearch.data.corpora.multi30k import UPSTREAM
+from softsearch.data.preparation.cache_folder import damage
+from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError
+from softsearch.evaluation.schema import read_report
 from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.bundle import write_bundle
 from softsearch.training.checkpoints.average import average
-from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, misfit
 from softsearch.training.checkpoints.folder import load_resumable
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config
-from tests.unit.app.opening import Home, make_home
-from tests.unit.runtime.bundles import make_bundle
+from tests.unit.app.opening import Home, composed, make_home
+from tests.unit.runtime.bundles import bundle_parts, make_bundle
 
 CANARY = "CANARY"  # stands for a path that nothing may make
 TOUCH = {"_target_": "pathlib.Path.touch", "self": {"_target_": "pathlib.Path", "_args_": [CANARY]}}
@@ -200,7 +208,7 @@ def test_a_hostile_config_is_refused_by_every_command_and_nothing_runs(name: str
         assert not canary.exists(), command
     # What builds nothing of the config passes it on, or names what differs.
     checkpoint = load_resumable(home.other)
-    compare(home.other, {}, checkpoint["state_dict"])
+    compare(home.other, {}, lambda found: misfit(found["state_dict"], checkpoint["state_dict"]))
     average([home.other])
     assert {path for path in home.folder.rglob("*") if path.is_file()} == before
 
@@ -267,6 +275,95 @@ def test_every_yaml_s_classes_that_files_need_are_in_the_lists(tmp_path: Path) -
         listed = {name_of(cls) for cls in classes}
         assert needed[part] == listed
         assert all(isinstance(cls, type) and name_of(cls).startswith("softsearch.") for cls in classes)
+
+
+def outside(home: Home, data: dict[str, Any], *, of_run: bool) -> Path:
+    """A checkpoint whose config has other data, in its run's folder or elsewhere."""
+    home.save(lambda checkpoint: checkpoint[ORIGIN]["config"]["data"].update(data))
+    if of_run:
+        return home.other
+    elsewhere = home.folder / "downloads" / "step-1.ckpt"
+    elsewhere.parent.mkdir(exist_ok=True)
+    return Path(shutil.copyfile(home.other, elsewhere))
+
+
+def evaluated(home: Home, ckpt: Path, *options: str) -> str:
+    """The report of a checkpoint."""
+    out = home.folder / "report"
+    shutil.rmtree(out, ignore_errors=True)
+    evaluate(composed("evaluate", f"ckpt={ckpt}", f"run_dir={out}", f"cache_dir={home.folder / 'cache'}", *options))
+    return (out / "report.json").read_text()
+
+
+@pytest.mark.parametrize("of_run", [True, False])
+@pytest.mark.parametrize("path", ["/proc/self/environ", "/proc/../proc/self/environ", "/sys/power/state", "LINK"])
+def test_no_checkpoint_makes_a_report_of_the_system_s_files(
+    path: str, of_run: bool, home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("/proc/self/environ")
+    path = path.replace("LINK", str(tmp_path / "link"))
+    ckpt = outside(home, {"test": [path, path]}, of_run=of_run)
+    with pytest.raises(
+        CorpusError, match=r"names .* as its data\.(train|test), which was not read: only a checkpoint in"
+    ):
+        evaluated(home, ckpt)
+
+
+def test_only_the_checkpoint_of_a_run_chooses_files(home: Home) -> None:
+    secret = home.folder / "secret.txt"
+    secret.write_text("a secret\n" * 4)
+    short = ("search=greedy", "search.max_length_factor=1")
+    files = {"test": [str(secret)] * 2}
+    assert "a secret" in evaluated(home, outside(home, files, of_run=True), *short)
+    stranger = outside(home, files | {"train": files["test"]}, of_run=False)
+    with pytest.raises(CorpusError, match="was not read"):
+        evaluated(home, stranger, *short)
+    text = f"test=[{home.folder / 'test.en'},{home.folder / 'test.de'}]"  # what the person names is read
+    report = evaluated(home, stranger, *short, text)
+    assert "a secret" not in report
+    assert "which was not read" in report  # the training text, for overlaps
+
+
+def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
+    target = "softsearch.data.corpora.multi30k.Multi30k"
+    (tmp_path / "config.yaml").touch()
+    for path in (tmp_path / "x.ckpt", tmp_path / "checkpoints" / "x.ckpt"):
+        found = build_from_file(path, "data", {"_target_": target, "mirror": "http://localhost:1/"})
+        assert found.mirror == UPSTREAM
+        inner = {"_target_": "softsearch.data.corpora.multilingual.Multilingual", "src_lang": "en", "tgt_lang": "de"}
+        found = build_from_file(path, "data", inner | {"pairs": {"de": {"_target_": target, "root": "/proc/1"}}})
+        with pytest.raises(CorpusError, match="was not read"):
+            found.files(tmp_path)
+
+
+DEEP = "[" * 10**5
+
+
+@pytest.mark.parametrize("name", ["report.json", "metrics.json", "results.json", "config.yaml", "aliases"])
+def test_compare_reads_no_bombs(name: str, tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text(json.dumps({"test/bleu": 3.0}))
+    levels = "".join(f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in pairwise("abcdefghijklmnop"))
+    text = f"a: &a [x]\n{levels}name: *p\n" if name == "aliases" else DEEP
+    (tmp_path / name.replace("aliases", "config.yaml")).write_text(text)
+    if name == "results.json":
+        (tmp_path / "metrics.json").unlink()
+    (run,) = read_runs([tmp_path], "test")
+    assert "cannot be read: ValueError" in run.missing
+
+
+def test_deep_json_is_an_error_of_its_reader(tmp_path: Path, home: Home) -> None:
+    (tmp_path / "files.json").write_text(DEEP)
+    for read in (read_tuned, read_report):
+        with pytest.raises(ConfigError, match=r"cannot be read .*nested deeper than 64 levels"):
+            read(tmp_path / "files.json")
+    assert damage(tmp_path) == "files.json cannot be read"
+    (tmp_path / "metrics.json").write_text(DEEP)
+    assert read_metrics(tmp_path) == {}
+    (tmp_path / "manifest.json").write_text(DEEP)
+    with pytest.raises(BundleError, match="exists and is not a bundle"):
+        write_bundle(tmp_path, *bundle_parts())
+    with pytest.raises(ConfigError, match="cannot be read"):  # through a command
+        evaluated(home, home.other, f"against={tmp_path / 'files.json'}")
 
 
 def targets(node: Any) -> Iterator[str]:

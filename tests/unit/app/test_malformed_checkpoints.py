@@ -41,6 +41,14 @@ def nested(depth: int) -> list[Any]:
     return inner
 
 
+def shared(times: int) -> list[Any]:
+    """A few lists that stand for 2 ** ``times``."""
+    inner: list[Any] = []
+    for _ in range(times):
+        inner = [inner, inner]
+    return inner
+
+
 def endless() -> dict[str, Any]:
     inner: dict[str, Any] = {}
     inner["again"] = inner
@@ -72,6 +80,7 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "config holds a tensor": (put(f"{CONFIG}/seed", torch.ones(1)), "expected plain values"),
     "config holds bytes": (put(f"{CONFIG}/seed", b"x"), "expected plain values"),
     "config nested": (put(f"{CONFIG}/seed", nested(100)), "expected plain values"),
+    "config of shared parts": (put(f"{CONFIG}/seed", shared(40)), "expected plain values"),
     "config endless": (put(f"{CONFIG}/seed", endless()), "expected plain values"),
     "no model": (put(f"{CONFIG}/model", MISSING), "config.model is missing, expected options"),
     "model text": (put(f"{CONFIG}/model", "rnnsearch"), "config.model is 'rnnsearch', expected options"),
@@ -167,14 +176,14 @@ def test_every_command_answers_in_one_message(name: str, home: Home) -> None:
 def test_resuming_and_averaging_answer_too(name: str, home: Home) -> None:
     change, message = STRUCTURE[name]
     home.save(change)
-    for body in (load_resumable, lambda path: average([path]), lambda path: compare(path, {}, {})):
+    for body in (load_resumable, lambda path: average([path]), lambda path: compare(path, {}, lambda _: None)):
         with pytest.raises(CheckpointError, match=message):
             body(home.other)
 
 
 def test_weights_that_no_model_has_cannot_be_averaged(home: Home) -> None:
     """Those of the loss count too."""
-    good = home.folder / "good" / "last.ckpt"
+    good = home.folder / "good" / "checkpoints" / "last.ckpt"
     for change in (put("state_dict/loss.recent_words", torch.ones(3)), put(WEIGHT, torch.ones(2))):
         home.save(change)
         with pytest.raises(CheckpointError, match=r"step-1\.ckpt has other weights"):

@@ -247,6 +247,15 @@ def test_a_graph_with_more_than_plain_operators_is_refused(tmp_path: Path, name:
         OnnxStepFunction(bundle)
 
 
+@pytest.mark.parametrize("name", [b"src_mask", b"src_tokens"])
+def test_a_name_that_is_not_utf_8_is_refused(tmp_path: Path, name: bytes) -> None:
+    files, manifest = bundle_parts()
+    files["encoder.onnx"] = files["encoder.onnx"].replace(name, name[:-1] + b"\xff")
+    bundle = write_bundle(tmp_path / "b", files, manifest)
+    with pytest.raises(BundleError, match=r"encoder\.onnx"):
+        OnnxStepFunction(bundle)
+
+
 def reachable(message: Any, found: dict[str, Any]) -> dict[str, Any]:
     """The messages of ONNX that a message may hold, at any depth, and itself; by name."""
     found[message.name] = message

@@ -1,7 +1,6 @@
 """Folders of training runs, evaluations and sweeps as rows of a comparison."""
 
 import glob
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -9,13 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from softsearch.app.results import METRICS
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, plain_signature
+from softsearch.text.plain_values import MOST_NESTED, read_json
 
 _SWEEP = "results.json"
 
@@ -101,13 +101,13 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
             yield Run(folder=folder, missing=f"the run has not ended: it has no {METRICS}")
         else:
             yield Run(folder=folder, missing=f"it has neither {REPORT} nor {METRICS}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, YAMLError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, yaml.YAMLError) as error:
         yield Run(folder=folder, missing=f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
 
 
 def _json(path: Path) -> Any:
     """The content of a file; None if there is no such file."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return read_json(path) if path.is_file() else None
 
 
 def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> Run:
@@ -134,8 +134,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
     bleu = float(metrics[f"{split}/bleu"])
     if not math.isfinite(bleu):
         return Run(folder=folder, missing=f"{METRICS}: {split}/bleu is {bleu}")
-    path = folder / "config.yaml"
-    config: Any = OmegaConf.to_container(OmegaConf.load(path)) if path.is_file() else {}
+    config = _config(folder / "config.yaml")
     data = config.get("data", {})
     corpus = [data.get("_target_", "").rpartition(".")[2], *map(data.get, ("test_set", "variant", "test"))]
     parameters = _number(metrics, "model/parameters")
@@ -150,6 +149,18 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
         test_set=" ".join(str(part) for part in [*corpus, split] if part) if any(corpus) else "",
         signature=plain_signature(str(metrics.get("signatures", {}).get(f"{split}/bleu", ""))),
     )
+
+
+def _config(path: Path) -> Any:
+    """The config of a run as text; without aliases, because a few can stand for any number of values."""
+    if not path.is_file():
+        return {}
+    depth = 0
+    for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MOST_NESTED or isinstance(event, yaml.AliasEvent):
+            raise ValueError(f"{path.name} has aliases, or is nested deeper than {MOST_NESTED} levels")
+    return OmegaConf.to_container(OmegaConf.load(path))
 
 
 def _number(metrics: dict[str, Any], key: str) -> float | None:

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError
 from softsearch.search.ensemble import Average
+from softsearch.text.plain_values import read_json
 
 FORMAT = 1
 
@@ -59,7 +60,7 @@ def read_tuned(path: Path) -> Tuned:
         ConfigError: it is missing or not such a file, or one of its values is an interpolation.
     """
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = read_json(path)
     except (OSError, ValueError) as error:
         raise ConfigError(f"weights={path} cannot be read as JSON ({error}); expected a file of src/tune.py") from error
     names = {field.name for field in fields(Tuned)}

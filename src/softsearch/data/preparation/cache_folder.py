@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.errors import CorpusError
+from softsearch.text.plain_values import read_json
 
 INDEX = "files.json"
 OLD = 86_400.0  # seconds without a change after which another host's unfinished folder counts as abandoned
@@ -66,7 +67,7 @@ def damage(folder: Path) -> str | None:
     and file browsers leave behind, are ignored.
     """
     try:
-        expected = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        expected = read_json(folder / INDEX)
         actual = _describe_files(folder)
     except FileNotFoundError:
         return f"it has no {INDEX}"

@@ -16,6 +16,7 @@ from softsearch.runtime.facts import ModelFacts, model_facts
 from softsearch.runtime.folders import new_folder
 from softsearch.runtime.manifest import SINGLE
 from softsearch.text.corpus import read_lines
+from softsearch.text.plain_values import read_json
 
 SITE = "site.json"
 SERVICE_WORKER = "service-worker.js"
@@ -212,7 +213,7 @@ def _check_replaceable(folder: Path) -> None:
 def _listed(site: Path) -> set[str]:
     """The files that a site lists; none if it is no site."""
     try:
-        tree = json.loads(site.read_bytes())
+        tree = read_json(site)
         return set(tree["files"]) if tree["backend"] == "local" else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()

@@ -6,6 +6,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
+from zipfile import ZIP_STORED, ZipFile
 
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
@@ -97,8 +98,16 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     """
     check_hash(path)
     try:
+        with ZipFile(path) as archive:
+            packed = [entry.filename for entry in archive.infolist() if entry.compress_type != ZIP_STORED]
+        if packed:  # a few bytes would stand for any number
+            raise _unreadable(path, f"{packed[0][:80]} in it is compressed")
         loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except CheckpointError:
+        raise
     except Exception as error:  # torch.load fails in many ways
+        if type(error).__name__ == "UnpicklingError":  # whose message advises to switch this protection off
+            raise _unreadable(path, "it holds more than tensors and plain values; nothing of it was run") from error
         raise _unreadable(path, in_short(error)) from error
     if not isinstance(loaded, dict):
         raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")

@@ -1,5 +1,6 @@
 """Checkpoints are whole or absent, and reading one executes nothing."""
 
+import io
 import pickle
 import shutil
 import zipfile
@@ -130,9 +131,22 @@ def test_a_damaged_file_is_an_error_that_names_it(saved: Path, damage: Callable[
 def test_a_payload_is_refused_and_never_runs(tmp_path: Path, weights_only: bool | None) -> None:
     path, canary = tmp_path / "evil.ckpt", tmp_path / "canary"
     AtomicCheckpointIO().save_checkpoint({"state_dict": {}, "extra": Payload(canary)}, path)
-    with pytest.raises(CheckpointError, match=r"evil\.ckpt cannot be read"):
+    with pytest.raises(CheckpointError, match=r"evil\.ckpt cannot be read .*nothing of it was run") as refused:
         AtomicCheckpointIO().load_checkpoint(path, weights_only=weights_only)
+    assert "weights_only" not in str(refused.value)  # PyTorch advises to set it to False
     assert not canary.exists()
+
+
+def test_a_compressed_archive_is_refused_before_it_is_unpacked(saved: Path, tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(saved) as archive, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for entry in archive.infolist():
+            bomb.writestr(entry.filename, archive.read(entry))
+    path = tmp_path / "bomb.ckpt"
+    path.write_bytes(hashed(packed.getvalue()))
+    assert torch.load(path, weights_only=True)["epoch"] == 3
+    with pytest.raises(CheckpointError, match=r"bomb\.ckpt cannot be read .*data\.pkl in it is compressed"):
+        load_checkpoint(path)
 
 
 def test_a_plain_pickle_is_refused_and_never_runs(tmp_path: Path) -> None:
