@@ -91,6 +91,7 @@ def test_the_ensemble_comes_first_and_is_compared_with_its_members(report: dict[
     metrics = json.loads((reported / "metrics.json").read_text())
     assert metrics["test/chrf"] == pytest.approx(ensemble["scores"]["chrf"]["value"])
     assert metrics["test/loss"] == pytest.approx(ensemble["nll"])
+    assert metrics["test/aer"] == ensemble["aer"]
 
 
 def test_every_part_is_filled(report: dict[str, Any]) -> None:

@@ -77,5 +77,6 @@ def with_languages(scores: Scores, hypotheses: Sequence[str], text: HeldOutText,
 def report_metrics(report: SystemReport, text: HeldOutText) -> Scores:
     """The metrics of ``metrics.json`` as an evaluation has measured them."""
     values = {name: report.scores[name].value for name in ("bleu", "chrf", "ter", "exact_match")}
+    values |= {} if report.aer is None else {"aer": report.aer}
     signatures = {name: plain_signature(report.scores[name].signature) for name in ("bleu", "chrf", "ter")}
     return with_languages(Scores(values, signatures), report.hypotheses, text, report.nll)

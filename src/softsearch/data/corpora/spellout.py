@@ -8,11 +8,12 @@ import hashlib
 import json
 import random
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar, get_args
 
@@ -31,28 +32,30 @@ from softsearch.ranges import Count, Range
 Language = Literal["en", "de", "fr", "es"]
 RelativeUnit = Literal["minute", "hour", "day", "week", "year"]
 Option = TypeVar("Option")
-_FORMAT = 1  # other lines need another number
+_FORMAT = 2  # other lines need another number
 _FIRST_DAY, _LAST_DAY = dt.date(1900, 1, 1).toordinal(), dt.date(2049, 12, 31).toordinal()
 _HOURS = [hour for hour in range(24) if hour % 12 != 1]
 _MINUTES = (0, *range(10, 60))
 _SECONDS: dict[RelativeUnit, int] = {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "year": 31_536_000}
 _NUMBER_LIMITS = (100, 100, 1_000, 1_000, 10_000, 10_000, 10_000, 1_000_000)
 _CURRENCIES = ("JPY", "CHF", "SEK", "CAD")
+_ROLE = re.compile(r"_\w+")
 _UNITS = ("kilometer", "centimeter", "kilogram", "gram", "liter", "minute", "percent")
 _CURRENCIES_WITH_CENTS = ("USD", "EUR", "GBP")
-# Neither library has how a date or a time is read aloud.
+# Neither library has how a date or a time is read aloud. Roles are behind the words.
 _DATE = {
-    "en": "{weekday} {month} the {ordinal} {year}",
-    "de": "{weekday} der {ordinal} {month} {year}",
+    "en": "{weekday} {month} the_article {ordinal} {year}",
+    "de": "{weekday} der_article {ordinal} {month} {year}",
     "fr": "{weekday} {cardinal} {month} {year}",
-    "es": "{weekday} {cardinal} de {month} de {year}",
+    "es": "{weekday} {cardinal} de_of {month} de_of {year}",
 }
 _TIME = {
-    "en": "{day} at {hour} {minute} {period}",
-    "de": "{day} um {hour} uhr {minute} {period}",
-    "fr": "{day} à {hour} heures {minute} {period}",
-    "es": "{day} a las {hour} {minute} {period}",
+    "en": "{day} at_at {hour} {minute} {period}",
+    "de": "{day} um_at {hour} uhr_hour {minute} {period}",
+    "fr": "{day} à_at {hour} heures_hour {minute} {period}",
+    "es": "{day} a_at las_at {hour} {minute} {period}",
 }
+_Parts = dict[str, list[list[int]]]  # indices of words by role, a list for each part of a sentence
 _Pairs = Annotated[int, Range(1, 10_000_000)]
 
 
@@ -60,8 +63,9 @@ _Pairs = Annotated[int, Range(1, 10_000_000)]
 class Spellout(ParallelSource):
     """Sentence pairs such as "monday march the twenty-first nineteen eighty-four" and its German reading.
 
-    No source and no target sentence occurs twice, so the splits share none. The same options (and versions of Babel and
-    num2words) give the same bytes. Word order differs as it does between the languages.
+    No source and no target sentence occurs twice, so the splits share none; pairs of single words, which are few, are
+    all in ``train``. The same options (and versions of Babel and num2words) give the same bytes. Word order differs as
+    it does between the languages. Beside the text of a split is ``SPLIT.links``: the source words of each word.
 
     Args:
         val_size: pairs in ``val``; with the same seed they stay the same when ``train_size`` changes, as ``test`` does.
@@ -99,26 +103,41 @@ class Spellout(ParallelSource):
         }
 
     def _write(self, folder: Path) -> None:
-        pairs = _pairs(self.src_lang, self.tgt_lang, self.seed)
+        sentences = zip(*(_sentences(lang, self.seed) for lang in (self.src_lang, self.tgt_lang)), strict=True)
+        seen: set[tuple[int, str]] = set()
         for split, size in (("test", self.test_size), ("val", self.val_size), ("train", self.train_size)):
-            sides = zip(*islice(pairs, size), strict=True)
-            for lang, side in zip((self.src_lang, self.tgt_lang), sides, strict=True):
-                (folder / f"{split}.{lang}").write_bytes("".join(f"{line}\n" for line in side).encode())
+            rows = zip(*islice(_new(sentences, seen, held_out=split != "train"), size), strict=True)
+            for ending, lines in zip((self.src_lang, self.tgt_lang, "links"), rows, strict=True):
+                (folder / f"{split}.{ending}").write_bytes("".join(f"{line}\n" for line in lines).encode())
 
 
-def _pairs(src_lang: Language, tgt_lang: Language, seed: int) -> Iterator[tuple[str, str]]:
-    """Yields endless pairs, no side of which has been yielded before."""
-    seen_src: set[str] = set()
-    seen_tgt: set[str] = set()
-    for src, tgt in zip(_sentences(src_lang, seed), _sentences(tgt_lang, seed), strict=True):
-        if src not in seen_src and tgt not in seen_tgt:
-            seen_src.add(src)
-            seen_tgt.add(tgt)
-            yield src, tgt
+def _new(
+    sentences: Iterator[tuple[str, ...]], seen: set[tuple[int, str]], *, held_out: bool
+) -> Iterator[tuple[str, ...]]:
+    """Yields pairs, no side of which is in ``seen``, with their links; of ``held_out`` pairs none is a single word."""
+    for sides in sentences:
+        pair = [_ROLE.sub("", side) for side in sides]
+        if seen.isdisjoint(enumerate(pair)) and not (held_out and " " not in "".join(pair)):
+            seen.update(enumerate(pair))
+            yield *pair, _links(*map(_parts, sides))
+
+
+def _links(src: _Parts, tgt: _Parts) -> str:
+    """Links the words of the same parts in Pharaoh's format, as sure if a part is one word in both languages."""
+    pairs = [pair for role in tgt for pair in zip(src[role], tgt[role], strict=False)]
+    return " ".join(f"{i}{'-' if len(x) == len(y) == 1 else '?'}{j}" for x, y in pairs for i in x for j in y)
+
+
+def _parts(sentence: str) -> _Parts:
+    """The indices of neighbours with the same role, by role."""
+    parts: _Parts = defaultdict(list)
+    for role, words in groupby(enumerate(sentence.split()), key=lambda word: word[1].partition("_")[2]):
+        parts[role].append([index for index, _ in words])
+    return parts
 
 
 def _sentences(lang: Language, seed: int) -> Iterator[str]:
-    """Yields endless sentences, which mean the same in all languages with the same seed.
+    """Yields endless sentences, which mean the same in all languages with the same seed, with the roles of words.
 
     Nothing is counted in ones: a one agrees with its noun, which num2words does not know.
     """
@@ -139,56 +158,71 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
     def time() -> dt.time:
         return dt.time(choice(_HOURS), choice(_MINUTES))
 
-    def relative_at_time() -> str:
-        count, unit, clock = 2 + below(98), choice([*_SECONDS]), time()
-        return speller.at_time(speller.relative(count if below(2) else -count, unit), clock)
+    def relative() -> str:
+        count, unit = 2 + below(98), choice([*_SECONDS])
+        return speller.relative(count if below(2) else -count, unit)
+
+    def sequence() -> str:
+        numbers = sorted(range(1, 13), key=lambda _: rng.random())[: 2 + below(4)]  # a shuffle of any version of Python
+        return " ".join(speller.cardinal(number, f"number{place}") for place, number in enumerate(numbers))
 
     kinds: list[Callable[[], str]] = [
         *[lambda: speller.date(day())] * 2,
         lambda: speller.at_time(speller.date(day()), time()),
         lambda: speller.at_time(speller.weekday(day()), time()),
-        relative_at_time,
+        lambda: speller.at_time(relative(), time()),
         lambda: speller.joined([speller.cardinal(number()) for _ in range(2)]),
         *[lambda: speller.joined([speller.quantity(number(), choice((*_CURRENCIES, *_UNITS))) for _ in range(2)])] * 2,
         *[lambda: speller.amount(number(), 2 + below(98), choice(_CURRENCIES_WITH_CENTS))] * 2,
         lambda: speller.joined([speller.ordinal(1 + below(choice((99, 999)))) for _ in range(2)], "or"),
+        lambda: speller.cardinal(1 + below(choice((99, 99, 99, 99_999)))),
+        lambda: choice((speller.weekday, speller.month))(day()),
+        *[sequence] * 4,
+        lambda: speller.quantity(number(), choice((*_CURRENCIES, *_CURRENCIES_WITH_CENTS, *_UNITS))),
+        *[relative] * 2,
     ]
     while True:
         yield choice(kinds)()
 
 
 class Speller:
-    """Writes things out in one language, in lower case and without punctuation."""
+    """Writes things out in one language, in lower case and without punctuation, each word with its role behind it.
+
+    So 21 is "twenty-one_number". A role is what a word stands for, the same in all languages; "and" and "or" have none.
+    """
 
     def __init__(self, lang: Language) -> None:
         self.lang = lang
         self._locale = Locale.parse(lang)
 
-    def cardinal(self, number: int) -> str:
+    def cardinal(self, number: int, role: str = "number") -> str:
         """Writes 21 as twenty-one."""
-        return _spell(self.lang, "cardinal", number)
+        return _with_role(_spell(self.lang, "cardinal", number), role)
 
-    def ordinal(self, number: int) -> str:
+    def ordinal(self, number: int, role: str = "number") -> str:
         """Writes 21 as twenty-first."""
-        return _spell(self.lang, "ordinal", number)
+        return _with_role(_spell(self.lang, "ordinal", number), role)
 
     def amount(self, units: int, cents: int, currency: str) -> str:
         """Writes an amount of money, as in twelve dollars fifty-three cents."""
-        return _spell(self.lang, "currency", float(f"{units}.{cents:02d}"), currency=currency)
+        words = _spell(self.lang, "currency", float(f"{units}.{cents:02d}"), currency=currency).split()
+        number, rest = (len(_spell(self.lang, "cardinal", count).split()) for count in (units, cents))
+        name = len(words) - number - rest - 1
+        roles = ["number"] * number + ["unit"] * name + ["number"] * rest + ["unit"]
+        return " ".join(map(_with_role, words, roles))
 
     def quantity(self, number: int, name: str) -> str:
         """Writes a number of a unit or a currency, as in twelve kilometers or twelve swiss francs."""
         if name in _UNITS:
-            return self._with_words(format_unit(number, name, "long", format="0", locale=self._locale))
+            return self._counted(format_unit(number, name, "long", format="0", locale=self._locale), "unit")
         money = format_currency(number, name, "0", format_type="name", currency_digits=False, locale=self._locale)
-        return self._with_words(money)
+        return self._counted(money, "unit")
 
     def relative(self, number: int, unit: RelativeUnit) -> str:
         """Writes -3 and "day" as three days ago, and 3 as in three days."""
         delta = dt.timedelta(seconds=number * _SECONDS[unit])
-        return self._with_words(
-            format_timedelta(delta, granularity=unit, threshold=10**9, add_direction=True, locale=self._locale)
-        )
+        text = format_timedelta(delta, granularity=unit, threshold=10**9, add_direction=True, locale=self._locale)
+        return self._counted(text, "direction")
 
     def joined(self, parts: Sequence[str], style: Literal["standard", "or"] = "standard") -> str:
         """Joins parts as in one and two, or one or two."""
@@ -196,26 +230,37 @@ class Speller:
 
     def weekday(self, day: dt.date) -> str:
         """Writes a date's day of the week."""
-        return _plain(format_date(day, "EEEE", locale=self._locale))
+        return _with_role(_plain(format_date(day, "EEEE", locale=self._locale)), "weekday")
+
+    def month(self, day: dt.date) -> str:
+        """Writes a date's month."""
+        return _with_role(_plain(format_date(day, "MMMM", locale=self._locale)), "month")
 
     def date(self, day: dt.date) -> str:
         """Writes a date as monday march the twenty-first nineteen eighty-four."""
         return _DATE[self.lang].format(
             weekday=self.weekday(day),
-            month=_plain(format_date(day, "MMMM", locale=self._locale)),
-            ordinal=self.ordinal(day.day),
-            cardinal=self.cardinal(day.day),
-            year=_spell(self.lang, "year", day.year),
+            month=self.month(day),
+            ordinal=self.ordinal(day.day, "day"),
+            cardinal=self.cardinal(day.day, "day"),
+            year=_with_role(_spell(self.lang, "year", day.year), "year"),
         )
 
     def at_time(self, day: str, time: dt.time) -> str:
         """Joins a day and a time of the twelve-hour clock as in monday at seven forty-five in the evening."""
-        hour, minute = self.cardinal((time.hour - 1) % 12 + 1), self.cardinal(time.minute) if time.minute else ""
-        period = format_time(time, "BBBB", locale=self._locale)
+        hour = self.cardinal((time.hour - 1) % 12 + 1, "hour")
+        minute = self.cardinal(time.minute, "minute") if time.minute else ""
+        period = _with_role(_plain(format_time(time, "BBBB", locale=self._locale)), "period")
         return _plain(_TIME[self.lang].format(day=day, hour=hour, minute=minute, period=period))
 
-    def _with_words(self, text: str) -> str:
-        return _plain(re.sub(r"\d+", lambda match: self.cardinal(int(match[0])), text))
+    def _counted(self, text: str, role: str) -> str:
+        """Spells the number of a text out; the word behind it is its unit, and ``role`` is that of all others."""
+
+        def spell(match: re.Match[str]) -> str:
+            number, unit, other = match.groups()
+            return _with_role(other, role) if other else f"{self.cardinal(int(number))} {_with_role(unit, 'unit')}"
+
+        return re.sub(r"(\d+) (\S+)|(\S+)", spell, _plain(text))
 
 
 @lru_cache(maxsize=200_000)
@@ -223,6 +268,10 @@ def _spell(lang: str, to: str, number: float, **options: str) -> str:
     return _plain(num2words.num2words(number, lang=lang, to=to, **options))
 
 
+def _with_role(text: str, role: str) -> str:
+    return re.sub(r"\S+", rf"\g<0>_{role}", text)
+
+
 def _plain(text: str) -> str:
-    """Lower case; letters, digits, hyphens and apostrophes stay, all else is a space; single spaces."""
+    """Lower case; letters, digits, hyphens, apostrophes and underlines stay, all else is a space; single spaces."""
     return " ".join(re.sub(r"[^\w'\u2019-]", " ", text.lower()).split())
