@@ -1,6 +1,7 @@
 """The commands of README.md and docs/, and a folder in which they run in seconds."""
 
 import gzip
+import json
 import re
 import shlex
 import subprocess
@@ -52,6 +53,23 @@ def commands(page: str, title: str = "") -> list[str]:
     lines = re.sub(r"\s+# .*", "", blocks.replace("\\\n", " "), flags=re.MULTILINE).splitlines()
     typed = [part.strip() for line in lines for part in line.split(";")]
     return [line for line in typed if line and not line.startswith(NOT_OURS)]
+
+
+def requests(page: str) -> list[tuple[list[str], list[str]]]:
+    """The requests of a page to a server on port 8000, as arguments, and the texts in the comments behind them."""
+    lines = re.findall(r"^(curl .*') *(?:# (.*))?$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return [(shlex.split(command), json.loads(f"[{texts}]")) for command, texts in lines]
+
+
+def ask(server: str, command: list[str]) -> str:
+    """The answer to a request, from a server at another address; fails on an error's status."""
+    argv = [word.replace("localhost:8000", server) for word in command]
+    return subprocess.run([*argv, "--fail-with-body", "-sS"], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def python_blocks(page: str) -> list[str]:
+    """The Python code of a page."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def prepare(folder: Path) -> None:

@@ -1,10 +1,12 @@
 """Every command of the README and of docs/ runs as it is typed."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.integration.documented import ELSEWHERE, PAGES, carry_out, commands, prepare
+from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, prepare, requests
+from tests.serving import BUNDLE, serving
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +21,14 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in ELSEWHERE and commands(page)])
 def test_the_commands_of_a_page_run(page: str, workplace: Path) -> None:
     carry_out(commands(page), workplace)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_requests_of_the_server_page_are_answered() -> None:
+    """Here by any model; test_demo.py compares the answers."""
+    with serving(f"demo={BUNDLE}") as served:
+        for command, _ in requests("docs/server.md"):
+            assert ask(served.url, command)
 
 
 def test_parts_of_a_file_give_its_translation(workplace: Path) -> None:

@@ -47,7 +47,7 @@ def write_pairs(folder: Path) -> list[str]:
 def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path) -> None:
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     common = [f"cache_dir={tmp_path / 'cache'}"]
-    options = ["experiment=demo", "model=rnnsearch", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]
+    options = ["experiment=demo", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         train(compose("train", [*options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags"]))
         config = compose("export", [f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common])

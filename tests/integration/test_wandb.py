@@ -56,7 +56,7 @@ def test_a_killed_run_goes_on_as_the_same_run(trained: Path, tmp_path: Path, env
     assert set(second.config["git"]) == {"commit", "dirty", "diff_stat"}
     assert (second.run.run_group, second.run.job_type) == ("", "train")
     (bundle,) = (artifact for artifact in second.artifacts if artifact.type == "model")
-    assert bundle.name == "rnnsearch-bundle"
+    assert bundle.name == "nematus-bundle"
     assert {entry.path for entry in bundle.manifest.contents} == {
         path.name for path in (tmp_path / "run" / "bundle").iterdir()
     }
@@ -67,11 +67,11 @@ def test_jobs_of_a_sweep_are_a_group_of_runs(trained: Path, tmp_path: Path, envi
                "trainer.val_check_interval=2", f"hydra.sweep.dir={tmp_path / 'seeds'}",
                f"cache_dir={trained.parent / 'cache'}", **environment)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    jobs = [offline_runs(tmp_path / "seeds" / f"{job}_rnnsearch_seed={job + 1}") for job in range(2)]
+    jobs = [offline_runs(tmp_path / "seeds" / f"{job}_nematus_seed={job + 1}") for job in range(2)]
     assert [len(parts) for parts in jobs] == [1, 1]
     runs = [part.run for (part,) in jobs]
     assert [found.run_group for found in runs] == ["seeds", "seeds"]
-    assert [found.display_name for found in runs] == ["rnnsearch_seed=1", "rnnsearch_seed=2"]
+    assert [found.display_name for found in runs] == ["nematus_seed=1", "nematus_seed=2"]
     assert runs[0].run_id != runs[1].run_id
     assert [part.config["seed"] for (part,) in jobs] == [1, 2]
     assert [part.exit_code for (part,) in jobs] == [0, 0]

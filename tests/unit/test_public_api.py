@@ -12,6 +12,7 @@ import pytest
 
 import softsearch
 from softsearch.runtime import translator as translator_module
+from tests.integration.documented import python_blocks
 from tests.unit.runtime.bundles import make_bundle
 
 
@@ -49,10 +50,8 @@ def test_the_examples_run(module: object) -> None:
 
 @pytest.mark.usefixtures("_demo")
 @pytest.mark.parametrize("page", ["README.md", "docs/deployment.md"])
-def test_the_python_of_the_documentation_runs(repo_root: Path, page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = re.findall(
-        r"^```python\n(.*?)^```", (repo_root / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+def test_the_python_of_the_documentation_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = python_blocks(page)
     for block in code:
         exec(block, {})
     assert bool(capsys.readouterr().out) == bool(code)

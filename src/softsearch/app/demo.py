@@ -1,4 +1,4 @@
-"""The demo: train, evaluate, export and translate on the embedded corpus, in 2 minutes."""
+"""The demo: train, evaluate, export and translate on the generated corpus, in 2 minutes."""
 
 import shlex
 import shutil
@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from omegaconf import OmegaConf
+
 from softsearch.app.console import plain_console, print_rows
 from softsearch.app.results import read_metrics
+from softsearch.data.corpora.spellout import Spellout
 
 RUN = Path("logs/demo")
 BUNDLE, SINGLE = Path("exports/demo"), Path("exports/demo-single")
@@ -16,11 +19,14 @@ LINES = (
     "twenty-one years ago at ten fifty-one in the morning",
     "three hundred and forty-five pounds sterling ninety-eight pence",
     "six hundred and forty-ninth or twenty-third",
+    "one two three",
+    "ten",
 )
 RESULTS = {  # key in metrics.json: description and format
     "test/exact_match": ("held-out sentences exactly right", ".1%"),
     "test/bleu": ("BLEU", ".1f"),
     "test/chrf": ("chrF", ".1f"),
+    "test/aer": ("alignment error rate of its attention", ".1%"),
     "train/seconds": ("training time in seconds", ".0f"),
     "train/tokens_per_second": ("training speed in target tokens/s", ",.0f"),
 }
@@ -32,7 +38,9 @@ def demo() -> int:
     shutil.rmtree(RUN, ignore_errors=True)
     checkpoint, examples = RUN / "checkpoints" / "best.ckpt", RUN / "examples.txt"
     _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
-    _run("evaluate", f"ckpt={checkpoint}", "alignments=true", f"hydra.run.dir={RUN / 'evaluate'}")
+    gold = Spellout().files(Path(OmegaConf.load(RUN / "config.yaml").cache_dir))["test"][0].with_suffix(".links")
+    aligned = (f"gold={gold}", "alignments=true")
+    _run("evaluate", f"ckpt={checkpoint}", *aligned, f"hydra.run.dir={RUN / 'evaluate'}")
     _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
     _run("verify", str(BUNDLE))
     _run("export", f"ckpt={checkpoint}", f"out={SINGLE}", "format=single")
@@ -40,16 +48,14 @@ def demo() -> int:
     examples.write_text(text, encoding="utf-8")
     output = _run("translate", str(BUNDLE), text=text)
     print_rows(("source", "translation by the torch-free runtime"), zip(LINES, output.splitlines(), strict=True))
-    metrics = read_metrics(RUN)
+    metrics = read_metrics(RUN) | read_metrics(RUN / "evaluate")
     print_rows(("result", "value"), ((what, format(metrics[key], form)) for key, (what, form) in RESULTS.items()))
     written = {
         checkpoint: "the best model",
-        RUN / "metrics.csv": "all metrics, step by step",
-        RUN / "metrics.json": "the final metrics",
-        RUN / "samples": "translations while it trained",
+        RUN: "metrics, and translations while it trained",
         RUN / "evaluate" / "report.html": "the evaluation, with heatmaps of the attention",
         BUNDLE: "the bundle for deployment",
-        SINGLE: "the same for browsers and other languages",
+        SINGLE: "the same for browsers and other programming languages",
     }
     print_rows(("written", "what"), ((str(path), what) for path, what in written.items()))
     program = "softsearch" if shutil.which("softsearch") else str(Path(sys.executable).with_name("softsearch"))

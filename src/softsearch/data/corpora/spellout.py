@@ -163,7 +163,7 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
         return speller.relative(count if below(2) else -count, unit)
 
     def sequence() -> str:
-        numbers = sorted(range(1, 13), key=lambda _: rng.random())[: 2 + below(4)]  # a shuffle of any version of Python
+        numbers = sorted(range(1, 13), key=lambda _: rng.random())[: 2 + below(3)]  # a shuffle of any version of Python
         return " ".join(speller.cardinal(number, f"number{place}") for place, number in enumerate(numbers))
 
     kinds: list[Callable[[], str]] = [
@@ -177,7 +177,7 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
         lambda: speller.joined([speller.ordinal(1 + below(choice((99, 999)))) for _ in range(2)], "or"),
         lambda: speller.cardinal(1 + below(choice((99, 99, 99, 99_999)))),
         lambda: choice((speller.weekday, speller.month))(day()),
-        *[sequence] * 4,
+        *[sequence] * 2,
         lambda: speller.quantity(number(), choice((*_CURRENCIES, *_CURRENCIES_WITH_CENTS, *_UNITS))),
         *[relative] * 2,
     ]
