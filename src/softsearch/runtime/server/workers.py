@@ -138,7 +138,7 @@ class Worker:
         """Writes to the pipe in a thread, because a process that hangs does not read, and a full pipe blocks."""
 
         def send() -> None:
-            with suppress(OSError):  # it dies: the receiver notices, too
+            with suppress(OSError, TypeError):  # it dies, or its pipe is closed between two parts of a job
                 self._pipe.send(job)
 
         threading.Thread(target=send, daemon=True).start()
