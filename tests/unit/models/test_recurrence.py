@@ -122,7 +122,7 @@ def test_cells_with_options_run_in_both_directions(
 
 
 @pytest.mark.parametrize(("kind", "reset"), KINDS)
-def test_one_mask_drops_the_state_at_all_steps_in_training_alone(
+def test_one_mask_drops_input_and_state_at_all_steps_in_training_alone(
     kind: Any, reset: Reset, x: Tensor, mask: Tensor
 ) -> None:
     layer = make(kind, reset, bidirectional=False, recurrent_dropout=0.5)
@@ -135,12 +135,13 @@ def test_one_mask_drops_the_state_at_all_steps_in_training_alone(
     start = cell.start_from(zeros)
     keep = start[-1]
     assert len(start) == cell.num_states + 1
-    assert keep.shape == (len(LENGTHS), HIDDEN)
+    assert keep.shape == (len(LENGTHS), HIDDEN + INPUT)
     assert set(keep.unique().tolist()) == {0.0, 2.0}
     torch.manual_seed(7)
     found = layer(x, mask)
     for sentence, length in enumerate(LENGTHS):
-        outputs, last = scan(cell, x[sentence, :length], tuple(s[sentence] for s in start))
+        state = tuple(s[sentence] for s in start)
+        outputs, last = scan(cell, x[sentence, :length] * keep[sentence, HIDDEN:], state)
         torch.testing.assert_close(found.states[sentence, :length], outputs)
         assert torch.equal(last[-1], keep[sentence])
     assert len(found.final.forward) == cell.num_states
