@@ -121,20 +121,28 @@ class NoiseContrastive(CrossEntropy):
     counted once more than it was seen. Checkpoints hold the counts.
 
     The noise words are drawn once for all tokens of a batch, so that a large k costs one product; the paper has k = 25
-    and draws them for each token. Smoothing and the log's training perplexity do not apply: the loss is J.
+    and draws them for each token. Training has no smoothing, and the perplexity that it logs is that of J.
 
     Args:
         vocab_size: at least the size of the target vocabulary.
         noise_words: k.
-        per: as in :class:`CrossEntropy`, and so is ``bfloat16``, for the product with the noise words.
+        smoothing: of the cross-entropy in evaluation.
+        per: as in :class:`CrossEntropy`.
+        bfloat16: as there, for the product with the noise words.
     """
 
     counts: Tensor  # [vocab_size] int64
 
     def __init__(
-        self, *, vocab_size: Size, noise_words: Size = 500, per: Per = "token", bfloat16: bool = False
+        self,
+        *,
+        vocab_size: Size,
+        noise_words: Size = 500,
+        smoothing: Rate = 0.0,
+        per: Per = "token",
+        bfloat16: bool = False,
     ) -> None:
-        super().__init__(smoothing=0.0, per=per, bfloat16=bfloat16)
+        super().__init__(smoothing=smoothing, per=per, bfloat16=bfloat16)
         self.noise_words = noise_words
         self.register_buffer("counts", torch.ones(vocab_size, dtype=torch.int64))
 

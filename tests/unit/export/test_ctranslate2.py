@@ -76,7 +76,7 @@ def test_the_folder_holds_what_users_of_ctranslate2_need(
     assert {"src.model", "tgt.model"} < {path.name for path in (tmp_path / "separate").iterdir()}
 
 
-@pytest.mark.parametrize("name", ["rnnsearch", "transformer_ssru", "transformer_rnn"])
+@pytest.mark.parametrize("name", ["rnnsearch", "transformer_ssru", "transformer_rnn", "gao2020"])
 def test_what_ctranslate2_lacks_is_refused(name: str, joint: Tokenizers, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="format=bundle"):
         export(make_model(joint, name=name), joint, tmp_path / "ct2")
