@@ -143,8 +143,11 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
     """Facts about training for the bundle, without paths of the training machine."""
     groups = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     config = {name: saved.config[name] for name in groups if name in saved.config}
-    data = {k: v for k, v in saved.config["data"].items() if k not in ("root", "train", "val", "test", "pairs")}
-    config["data"] = data | {"text_form": source.text_form}
+    data = {
+        k: v for k, v in saved.config["data"].items() if k not in ("root", "train", "val", "test", "pairs", "sources")
+    }
+    languages = {"src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
+    config["data"] = data | {"text_form": source.text_form, **languages}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     return {
         "model": saved.config["name"],

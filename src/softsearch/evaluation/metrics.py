@@ -1,5 +1,6 @@
 """Corpus scores by sacreBLEU, with signatures that say how they were computed."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,11 @@ from softsearch.evaluation.schema import SystemReport, plain_signature
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
-_TOKENIZE = {"zh": "zh", "ja": "char"}  # languages without spaces between words; sacreBLEU's ja-mecab needs MeCab
+# Languages without spaces between words, by ISO 639; sacreBLEU's ja-mecab needs MeCab.
+_TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
+    ("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"
+)
+_UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
 
 
 class Scores(NamedTuple):
@@ -29,14 +34,30 @@ class Scores(NamedTuple):
 def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
     """BLEU, chrF and TER as in :func:`corpus_scores`; a metric has no signature before it has scored something."""
     metrics = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
-    split = text_form == "plain" and tgt_lang in _TOKENIZE  # tercom does so only where it also normalises
+    split = text_form == "plain" and _primary(tgt_lang) in _TOKENIZE  # tercom does so only where it also normalises
     return metrics | ({"ter": TER(normalized=split, asian_support=split)} if ter else {})
 
 
 def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False, effective_order: bool = False) -> BLEU:
     """BLEU as in :func:`corpus_scores`; older papers score lower-cased text, and single sentences need the latter."""
-    tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(tgt_lang, "13a")
+    tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(_primary(tgt_lang), "13a")
     return BLEU(lowercase=lowercase, tokenize=tokenize, force=True, effective_order=effective_order)
+
+
+def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str) -> str | None:
+    """The problem of text without spaces whose language is not one of those: BLEU takes a sentence for a word."""
+    text = "".join(references)
+    words = sum(len(line.split()) for line in references)
+    if text_form == "lc_tok" or _primary(tgt_lang) in _TOKENIZE or len(text) < 5 * words:
+        return None
+    if 2 * len(_UNSPACED.findall(text)) <= len(text):
+        return None
+    return f"the target language is {tgt_lang!r} and its text has no spaces, so that BLEU takes a sentence for a word"
+
+
+def _primary(lang: str) -> str:
+    """The language of a code with a region or a script: ``zh`` of ``zh-Hans``."""
+    return re.split("[-_]", lang)[0]
 
 
 def corpus_scores(

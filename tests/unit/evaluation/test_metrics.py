@@ -4,7 +4,7 @@ import pytest
 import sacrebleu
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.metrics import corpus_scores
+from softsearch.evaluation.metrics import corpus_scores, unsegmented
 
 HYPOTHESES = ["A dog runs, quickly!", "two cats sit on the red mat .", "the house"]
 REFERENCES = ["A dog runs quickly!", "two cats sit on the mat .", "the house"]
@@ -30,8 +30,9 @@ def test_tokenised_text_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("lang", "form", "tokenizer", "ter"),
     [
-        ("zh", "plain", "zh", 100 / 6),  # one of six characters
+        ("zh-Hans", "plain", "zh", 100 / 6),  # one of six characters
         ("ja", "plain", "char", 100 / 6),
+        ("tha", "plain", "char", 100 / 6),
         ("fr", "plain", "13a", 100),  # one word
         ("zh", "lc_tok", "none", 100),
     ],
@@ -41,6 +42,23 @@ def test_languages_without_spaces_are_split(lang: str, form: TextForm, tokenizer
     assert f"tok:{tokenizer}" in scores.signatures["bleu"]
     assert scores.values["ter"] == pytest.approx(ter)
     assert f"asian:{'yes' if ter < 100 else 'no'}" in scores.signatures["ter"]
+
+
+@pytest.mark.parametrize(
+    ("line", "lang", "form", "problem"),
+    [
+        ("我有一只猫。", "", "plain", "the target language is '' and its text has no spaces"),
+        ("แมวนั่งอยู่บนเสื่อ", "xx", "plain", "the target language is 'xx' and"),
+        ("我有一只猫。", "zh_TW", "plain", None),
+        ("我有一只猫。", "", "lc_tok", None),
+        ("我 有 一 只 猫 。", "", "plain", None),
+        ("Donaudampfschifffahrtsgesellschaft", "", "plain", None),
+        ("", "", "plain", None),
+    ],
+)
+def test_text_without_spaces_in_an_unknown_language(line: str, lang: str, form: TextForm, problem: str | None) -> None:
+    found = unsegmented([line] * 3, text_form=form, tgt_lang=lang)
+    assert found is None if problem is None else str(found).startswith(problem)
 
 
 def test_bounds() -> None:

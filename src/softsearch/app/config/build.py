@@ -24,9 +24,20 @@ log = logging.getLogger(__name__)
 
 
 def build_data(options: Train) -> ParallelDataModule:
-    """Builds the datamodule of ``data``, ``tokenizer`` and ``batching``."""
+    """Builds the datamodule of ``data``, ``tokenizer`` and ``batching``.
+
+    Raises:
+        ConfigError: an option is wrong, or a language is neither given nor in the names of the files.
+    """
+    source: ParallelSource = build(options.data)
+    for key in ("src_lang", "tgt_lang"):
+        if not getattr(source, key):
+            raise ConfigError(
+                f"data.{key} is empty, and the name of the training file has no language, as in text.en; set "
+                f"data.{key}=CODE"
+            )
     return ParallelDataModule(
-        source=build(options.data),
+        source=source,
         tokenizer=build(options.tokenizer),
         batching=build(options.batching),
         cache_dir=Path(options.cache_dir),

@@ -23,7 +23,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.baselines import compare_signatures, read_earlier
 from softsearch.evaluation.bootstrap import compare
 from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import corpus_metrics, report_metrics
+from softsearch.evaluation.metrics import corpus_metrics, report_metrics, unsegmented
 from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
@@ -65,6 +65,8 @@ def evaluate(config: DictConfig) -> None:
         for system in members
         if system.text_form != text.text_form
     ]
+    if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
+        warnings.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
     reports, alignments = [], {}
     for system in systems:
         strategy = build_search(options.search, system.tokenizers)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from softsearch.app.config.options import Systems
 from softsearch.app.config.validation import build
-from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.base import ParallelSource, language_of
 from softsearch.data.lexicon import shortlist_tables
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.evaluation.test_set import HeldOutText
@@ -24,10 +24,13 @@ from softsearch.text.vocabulary import SOURCE_SEPARATOR
 def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Sequence[System]) -> HeldOutText:
     """Reads ``files`` (sources, references), or else a split of the options' data or the first checkpoint's.
 
+    The languages are those in the names of ``files``, or else those of the data or of the first system.
+
     Raises:
         ConfigError: neither the options nor a checkpoint name a text.
         CorpusError: the text cannot be read, or the data has no such split.
     """
+    named = ("", "") if files is None else tuple(map(language_of, files))
     source: ParallelSource | None = build(options.data)
     source = source or next((system.source for system in systems if system.source), None)
     if files is None:
@@ -56,7 +59,7 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
         corpus = read_parallel(*files, keep_empty=True)
         sources, references, features = corpus.src, corpus.tgt, None
     described = source or systems[0]
-    languages = described.src_lang, described.tgt_lang
+    languages = named[0] or described.src_lang, named[1] or described.tgt_lang
     name = ", ".join(path.name for path in files)
     text = HeldOutText(name, sources, references, described.text_form, *languages, features)
     return text if source is None else replace(text, draw=source.picture)

@@ -31,7 +31,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
-from softsearch.evaluation.metrics import bleu_metric
+from softsearch.evaluation.metrics import bleu_metric, unsegmented
 from softsearch.evaluation.sentence_scores import SentenceBLEU
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import CountedDecoder, Seq2Seq
@@ -79,8 +79,11 @@ def train(config: DictConfig) -> None:
     lightning.seed_everything(options.seed, verbose=False)
 
     data = build_data(options)
+    resolved["data"] |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in resolved["data"]}
     data.prepare_data()
     data.check(trainer.world_size)
+    if problem := unsegmented(data.lines("val")[1], text_form=data.source.text_form, tgt_lang=data.source.tgt_lang):
+        log.warning("%s; set data.tgt_lang=CODE", problem)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))

@@ -1,8 +1,9 @@
 """The interface of all sources of parallel text."""
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -19,6 +20,8 @@ TextForm = Literal["plain", "lc_tok"]
 Direction = Literal["l2r", "r2l"]
 FilePair = tuple[Path, Path]
 Picture = NDArray[np.uint8]  # [height, width, 3]
+_LANGUAGE = re.compile(r"[a-z]{2,3}([-_]([A-Z]{2}|[A-Z][a-z]{3}))?")  # as en, hsb, pt_BR and zh-Hans
+_NO_LANGUAGES = {"bpe", "hyp", "lc", "npy", "out", "raw", "ref", "spm", "src", "tgt", "tok", "trg"}  # of suffixes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,14 +29,21 @@ class ParallelSource(ABC):
     """Parallel text in files, by split.
 
     Args:
+        src_lang: the source language's code, as ``en``; a source of text that varies finds it by itself where it is "".
+        tgt_lang: the target language's, likewise.
         reverse_source: read the source from its end to its start (Sutskever et al. 2014, section 3.3).
         target_direction: ``r2l`` writes the target from its end to its start.
     """
 
-    src_lang: str
-    tgt_lang: str
+    src_lang: str = ""
+    tgt_lang: str = ""
     reverse_source: bool = False
     target_direction: Direction = "l2r"
+
+    def _fill_in_languages(self, src: Iterable[str], tgt: Iterable[str]) -> None:
+        """Sets the languages that are not given; several are joined, as ``de+fr``."""
+        for key, found in (("src_lang", src), ("tgt_lang", tgt)):
+            object.__setattr__(self, key, getattr(self, key) or "+".join(filter(None, dict.fromkeys(found))))
 
     @property
     def reversed_sides(self) -> tuple[bool, bool]:
@@ -113,6 +123,13 @@ def refuse_unread(key: str, path: str | Path) -> None:
             "(RUN/checkpoints beside RUN/config.yaml) may choose files, and none below /proc, /sys or /dev; set "
             "data=..., or test='[x.en,x.de]'"
         )
+
+
+def language_of(path: str | Path) -> str:
+    """The language at the end of a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.txt``, or ""."""
+    suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".txt")]
+    is_language = bool(suffixes) and _LANGUAGE.fullmatch(suffixes[-1]) and suffixes[-1] not in _NO_LANGUAGES
+    return suffixes[-1] if is_language else ""
 
 
 def text_sha256(path: Path) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of
 from softsearch.data.corpora.multilingual import digest_of
 from softsearch.data.corpora.parallel import existing, is_pair
 from softsearch.data.preparation.cache_folder import make_folder
@@ -46,6 +46,7 @@ class FeatureFiles(FeatureSources):
 
     Args:
         train: the features and the text to train on; features are float16 or float32.
+        tgt_lang: the language of the text; by default by the name of the training file (``captions.en`` is ``en``).
         text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
 
     Raises:
@@ -56,7 +57,6 @@ class FeatureFiles(FeatureSources):
     val: Sequence[str | Path]
     test: Sequence[str | Path] | None = None
     src_lang: str = "features"
-    tgt_lang: str = "en"
     text_form: TextForm = "plain"
 
     def __post_init__(self) -> None:
@@ -68,6 +68,7 @@ class FeatureFiles(FeatureSources):
                     f"data.{split} is {pair!r}, expected a file of features and one of text; write "
                     f"data.{split}='[{split}.npy,{split}.en]'"
                 )
+        self._fill_in_languages([], [language_of(self.train[1])])
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
         """See ParallelSource."""

@@ -23,7 +23,7 @@ class MultiSource(ParallelSource):
     """Several sources with the same target, a line of each side by side: ``a man <and> un homme``.
 
     The tag is one piece of the vocabulary, and lines to translate have the same form (arXiv:1601.00710). The first
-    source may be feature vectors. ``src_lang`` and ``tgt_lang`` name all languages, for tables.
+    source may be feature vectors. ``src_lang`` names all their languages, as ``en+fr``.
 
     Raises:
         ConfigError: there are fewer than two sources, or they do not go together.
@@ -46,6 +46,8 @@ class MultiSource(ParallelSource):
             )
         if self.has_features and self.reverse_source:
             raise ConfigError("data.reverse_source is for text, and a source is feature vectors; set it to false")
+        sources = self.sources.values()
+        self._fill_in_languages((part.src_lang for part in sources), (part.tgt_lang for part in sources))
 
     @property
     def text_form(self) -> TextForm:

@@ -24,7 +24,7 @@ class Multilingual(ParallelSource):
     """Several corpora, whose source lines begin with the tag of their target language: ``<2de> a man``.
 
     A tag is one piece of the vocabulary, and lines to translate begin with one too (arXiv:1611.04558, section 3).
-    ``src_lang`` and ``tgt_lang`` name all languages, for tables.
+    ``src_lang`` and ``tgt_lang`` name all languages, as ``de+fr``.
 
     Raises:
         ConfigError: there is no corpus, or the corpora do not go together.
@@ -37,6 +37,8 @@ class Multilingual(ParallelSource):
         if not self.pairs:
             raise ConfigError("data.pairs is empty, expected sources by name, as in configs/data/multilingual.yaml")
         check_parts("data.pairs", self.pairs)
+        pairs = self.pairs.values()
+        self._fill_in_languages((pair.src_lang for pair in pairs), (pair.tgt_lang for pair in pairs))
 
     @property
     def text_form(self) -> TextForm:

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of, refuse_unread
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import Positive, Range
 from softsearch.text.filters import NO_FILTERS, Filters
 
-_PACKED = (".gz", ".xz")
 _log = logging.getLogger(__name__)
 
 
@@ -21,7 +20,7 @@ class Parallel(ParallelSource):
 
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
-        src_lang: the source language; by default the suffix of the source training file (``news.en.gz`` is ``en``).
+        src_lang: the source language; by default by the name of the source training file (``news.en.gz`` is ``en``).
         tgt_lang: the target language, likewise.
         text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
         weights: how often the pairs of each corpus are seen in an epoch: with 2.5 half of them twice and the others
@@ -31,14 +30,12 @@ class Parallel(ParallelSource):
             repeats small corpora more often, 1 does not repeat them.
 
     Raises:
-        ConfigError: a value does not name two files, the weights do not fit, or a language is not given.
+        ConfigError: a value does not name two files, or the weights do not fit.
     """
 
     train: Sequence[str | Path] | Sequence[Sequence[str | Path]]
     val: Sequence[str | Path]
     test: Sequence[str | Path] | None = None
-    src_lang: str = ""
-    tgt_lang: str = ""
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
     weights: Sequence[Positive] | None = None
@@ -51,17 +48,11 @@ class Parallel(ParallelSource):
                 raise ConfigError(
                     f"data.{split} is {pair!r}, expected two file names; write data.{split}='[text.en,text.de]'"
                 )
-        for key, path in zip(("src_lang", "tgt_lang"), self.corpora()[0], strict=True):
-            language = getattr(self, key) or _language_suffix(path)
-            if not language:
-                raise ConfigError(
-                    f"data.{key} is {getattr(self, key)!r} and the training file has no suffix for it; "
-                    f"set data.{key}=CODE"
-                )
-            object.__setattr__(self, key, language)
+        src, tgt = map(language_of, self.corpora()[0])
+        self._fill_in_languages([src], [tgt])
         for split, pair in self._named():
-            suffixes = [_language_suffix(path) for path in pair]
-            if suffixes == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
+            found = [language_of(path) for path in pair]
+            if found == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
                 _log.warning("data.%s is %s for %s to %s; swapped?", split, list(pair), self.src_lang, self.tgt_lang)
         corpora = len(self.corpora())
         if self.weights is not None and self.temperature is not None:
@@ -126,8 +117,3 @@ def existing(split: str, pair: Sequence[str | Path]) -> FilePair:
 def is_pair(value: object) -> bool:
     """Returns whether a value of the config names two files."""
     return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(path, str | Path) for path in value)
-
-
-def _language_suffix(path: str | Path) -> str:
-    name = Path(path)
-    return (name.with_suffix("") if name.suffix in _PACKED else name).suffix.removeprefix(".")

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.build import build_model, check_attention, load_vectors
+from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors
 from softsearch.app.config.options import Vectors
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
@@ -49,6 +49,14 @@ def test_two_vocabularies_of_one_size_do_not_share_a_matrix() -> None:
         build_model(model_config("rnnsearch"), (src, tgt))
     for tie in ("output", "none"):
         build_model(model_config("rnnsearch", f"model.embeddings.tie={tie}"), (src, tgt))
+
+
+@pytest.mark.parametrize(("train", "key"), [("[x.src.txt,x.de]", "src_lang"), ("[x.en,x]", "tgt_lang")])
+def test_data_of_a_language_that_nothing_names(train: str, key: str) -> None:
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", ["data=parallel", f"data.train={train}", "data.val=[y,z]", "run_dir=x", "name=x"])
+        with pytest.raises(ConfigError, match=f"data.{key} is empty, and the name .*; set data.{key}=CODE"):
+            build_data(config)
 
 
 def test_one_vocabulary_is_shared_whichever_way_its_ids_run() -> None:

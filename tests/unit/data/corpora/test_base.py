@@ -8,7 +8,9 @@ import pytest
 
 from softsearch.app.config.validation import check
 from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.features import FeatureFiles
 from softsearch.data.corpora.multi30k import Multi30k
+from softsearch.data.corpora.multi_source import MultiSource
 from softsearch.data.corpora.multilingual import Multilingual
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
@@ -27,6 +29,19 @@ OPTIONS: list[tuple[type[ParallelSource], dict[str, Any]]] = [
 def test_every_source_has_directions(kind: type[ParallelSource], options: dict[str, Any]) -> None:
     assert kind(**options).reversed_sides == (False, False)
     assert kind(**options, reverse_source=True, target_direction="r2l").reversed_sides == (True, True)
+
+
+LANGUAGES: list[tuple[ParallelSource, str, str]] = [
+    (FeatureFiles(train=["a.npy", "a.ja.txt"], val=["b.npy", "b.ja"]), "features", "ja"),
+    (Multilingual(pairs={"de": Spellout(), "x": Parallel(train=["a.hsb", "a.fr"], val=PAIR)}), "en+hsb", "de+fr"),
+    (MultiSource(sources={"en": Spellout(), "fr": Spellout(src_lang="fr")}), "en+fr", "de"),
+    (Multilingual(src_lang="any", pairs={"de": Spellout()}), "any", "de"),
+]
+
+
+@pytest.mark.parametrize(("source", "src", "tgt"), LANGUAGES)
+def test_languages_of_files_and_of_joined_sources(source: ParallelSource, src: str, tgt: str) -> None:
+    assert (source.src_lang, source.tgt_lang) == (src, tgt)
 
 
 WRONG = [

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.data.corpora.base import language_of
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
 
@@ -24,6 +25,16 @@ def test_files_and_languages_from_suffixes(tmp_path: Path) -> None:
         "train": (tmp_path / "t.en.gz", tmp_path / "t.de.xz"),
         "val": (tmp_path / "v.en", tmp_path / "v.de"),
     }
+
+
+NAMES = {"x.en": "en", "x.tok.hsb.gz": "hsb", "x.pt_BR.txt": "pt_BR", "x.zh-Hans": "zh-Hans", "x.de-en.de": "de"} | (
+    dict.fromkeys(("x", "x.src.txt", "x.tgt", "x.txt.xz", "x.de-en.txt", "en.d/x", "x.v2", "x.npy"), "")
+)
+
+
+@pytest.mark.parametrize(("name", "language"), NAMES.items())
+def test_the_language_of_a_file_is_at_the_end_of_its_name(name: str, language: str) -> None:
+    assert language_of(name) == language_of(Path("folder.fr", name)) == language
 
 
 def test_test_files_and_given_languages(tmp_path: Path) -> None:
@@ -48,10 +59,6 @@ BAD_OPTIONS = [
     ({"test": ["a.en", "a.de", "a.fr"]}, "data.test is "),
     ({"test": ["a.en", 7]}, "data.test is "),
     ({"train": {"en": "a", "de": "b"}}, "data.train is "),
-    (
-        {"train": ["src", "a.de"]},
-        "data.src_lang is '' and the training file has no suffix .*; set data.src_lang=CODE",
-    ),
     ({"train": [PAIR, ["b.en"]]}, r"data.train is \['b.en'\], expected two file names"),
     ({"train": []}, r"data.train is \[\], expected two file names"),
     ({"weights": [1, 2]}, r"data.weights is \[1, 2\], expected a positive number for each .* data.train has 1"),
