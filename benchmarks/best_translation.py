@@ -74,8 +74,8 @@ class Lab:
                 bundles.append(run / "bundle")
                 if not bundles[-1].exists():
                     _run(run, "export", f"ckpt={checkpoint}", f"out={bundles[-1]}", f"hydra.run.dir={run}/export")
-            command = [sys.executable, "-m", "softsearch", "translate", *map(str, bundles), "--resume", *options]
-            subprocess.run([*command, "--input", str(source), "--output", str(target)], check=True, cwd=ROOT)
+            command = [sys.executable, "-m", "softsearch", "translate", *map(str, bundles), "--tokenized", "--resume"]
+            subprocess.run([*command, *options, "--input", str(source), "--output", str(target)], check=True, cwd=ROOT)
         return target
 
     def evaluate(self, name: str, *overrides: str) -> list[float]:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from softsearch.runtime.translator import Translator
 from softsearch.runtime.web.site import write_site
 from tests.browser import complaints, serve, start
 from tests.integration.commands import ROOT
+from tests.unit.runtime.bundles import edit_manifest
 
 pytestmark = pytest.mark.slow
 GOLDEN = ROOT / "tests" / "golden"
@@ -56,7 +58,9 @@ READY = "navigator.serviceWorker.ready.then(() => arguments[0](true))"
 @pytest.fixture
 def site(page: Path, tmp_path: Path) -> Path:
     del page
-    write_site([GOLDEN / "single"] * 2, tmp_path / "pages" / "site")
+    shutil.copytree(GOLDEN / "single", tmp_path / "lower")
+    edit_manifest(tmp_path / "lower", lambda tree: tree["training"]["config"]["data"].update(text_form="lc_tok"))
+    write_site([*[GOLDEN / "single"] * 2, tmp_path / "lower"], tmp_path / "pages" / "site")
     return tmp_path / "pages" / "site"
 
 
@@ -107,6 +111,14 @@ def test_it_translates_as_the_runtime_does(shown: Chrome) -> None:
             assert theirs["truncated"] == other.truncated
             np.testing.assert_allclose(theirs["alignments"], other.alignments, atol=TOLERANCE)
     assert complaints(shown, shown.current_url) == []
+
+
+def test_plain_text_is_tokenised_for_a_model_of_tokenised_text(shown: Chrome) -> None:
+    (plain,), (tokenised,) = (
+        translate(shown, text, model=name) for text, name in (("One, TWO.", "lower"), ("one , two .", "single"))
+    )
+    assert plain[-1]["n_best"][0]["src_pieces"] == tokenised[-1]["n_best"][0]["src_pieces"]
+    assert plain[-1]["n_best"][0]["log_prob"] == tokenised[-1]["n_best"][0]["log_prob"]
 
 
 def test_partial_results_grow_and_fewer_are_returned_than_searched(shown: Chrome) -> None:

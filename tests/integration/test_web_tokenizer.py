@@ -4,12 +4,15 @@ import json
 import random
 import shutil
 import subprocess
+import unicodedata
+from typing import Any
 
 import pytest
 
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.corpus import read_lines
+from softsearch.text.moses import detokenize, tokenize
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import with_eos
 from tests.integration.commands import ROOT
@@ -22,6 +25,12 @@ ODD = (
     "\ufeff", "\u200d", "\u202e", "\u4e2d\u6587", "\u0e33", "\ufb01", "\U0001f469\u200d\U0001f680", "\U0010fffd", "'s",
     "n't", " .", " ,", "...", "\\", '"', "$&", "$1",
 )  # fmt: skip
+MOSES = f"""
+import {{ readFileSync }} from 'node:fs';
+import {{ detokenize, tokenize }} from {json.dumps((WEB / "worker" / "moses.js").as_uri())};
+const lines = JSON.parse(readFileSync(0, 'utf8'));
+process.stdout.write(JSON.stringify(lines.map(([line, lang]) => [tokenize(line, lang), detokenize(line)])));
+"""
 SCRIPT = f"""
 import {{ readFileSync }} from 'node:fs';
 import {{ TextTokenizer }} from {json.dumps((WEB / "worker" / "tokenizer.js").as_uri())};
@@ -53,16 +62,31 @@ def lines(corpus: list[str]) -> list[str]:
 
 def in_javascript(tokenizer: SentencePieceTokenizer, lines: list[str]) -> list[tuple[list[int], list[str], str]]:
     """The ids, pieces and text of each line."""
+    content = tokenizer_files((tokenizer, tokenizer))["tokenizer.json"]
+    return run_script(SCRIPT, {"tokenizer": json.loads(content), "lines": lines})
+
+
+def run_script(script: str, given: object) -> list[Any]:
+    """What a script writes for its input, both as JSON, with tuples for the lists of a list."""
     if not shutil.which("node") or not (WEB / "node_modules").is_dir():
         pytest.skip("the page's packages are not installed; install Node.js 20 and run `make web`")
-    content = tokenizer_files((tokenizer, tokenizer))["tokenizer.json"]
-    command = ["node", "--input-type=module", "--eval", SCRIPT]
-    given = json.dumps({"tokenizer": json.loads(content), "lines": lines})
+    command = ["node", "--input-type=module", "--eval", script]
     done = subprocess.run(
-        command, input=given, cwd=WEB, capture_output=True, encoding="utf-8", timeout=240, check=False
+        command, input=json.dumps(given), cwd=WEB, capture_output=True, encoding="utf-8", timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
     return [tuple(result) for result in json.loads(done.stdout)]
+
+
+def test_plain_text_has_the_same_tokens_as_in_the_runtime(lines: list[str]) -> None:
+    known = [line for line in lines if all(unicodedata.category(character) != "Cn" for character in line)]
+    marked = [
+        *known,
+        "A man's dog, won't 3,5 km at 5 p.m. (\u201eHalt\u201c)\u2026",
+        "&apos; s <2de> ca. 10. l'a U.S. x",
+    ]
+    pairs = [(line, ("en", "de", "fr", "")[number % 4]) for number, line in enumerate(marked)]
+    assert run_script(MOSES, pairs) == [(tokenize(line, lang), detokenize(line)) for line, lang in pairs]
 
 
 @pytest.mark.parametrize("kind", ["word", "char", "bpe", "unigram"])

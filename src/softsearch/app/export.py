@@ -143,9 +143,8 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
     """Facts about training for the bundle, without paths of the training machine."""
     groups = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
     config = {name: saved.config[name] for name in groups if name in saved.config}
-    data = {
-        k: v for k, v in saved.config["data"].items() if k not in ("root", "train", "val", "test", "pairs", "sources")
-    }
+    paths = ("root", "train", "val", "test", "pairs", "sources")
+    data = {key: value for key, value in saved.config["data"].items() if key not in paths}
     languages = {"src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
     config["data"] = data | {"text_form": source.text_form, **languages}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
@@ -154,7 +153,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
         "parameters": f"{parameters:,}",
         "data": type(source).__name__,
         "languages": f"{source.src_lang} to {source.tgt_lang}",
-        "text": "lower-cased and tokenised" if source.text_form == "lc_tok" else "as it is written",
+        "text": "lower-cased and tokenised as Moses does" if source.text_form == "lc_tok" else "as it is written",
         "tokenizer": f"{saved.config['tokenizer'].get('kind')}, {src:,} pieces"
         + (f" and {tgt:,}" if tgt != src else ""),
         "steps": saved.step,

@@ -48,6 +48,10 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             "read the feature vectors in this .npy file, instead of text or beside that of --input",
         ),
         "--output": (_FILE, "write this file (default: standard output)"),
+        "--tokenized": (
+            {"action": "store_const", "const": True},
+            "for models of lower-cased, tokenised text: the lines are so already, and translations stay so",
+        ),
         "--resume": (
             {"action": "store_true"},
             "continue an --output that was cut off: it grows as FILE.partial until all is done",

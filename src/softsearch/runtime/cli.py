@@ -84,6 +84,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         shortlist=arguments.shortlist,
         batch_tokens=arguments.batch_tokens,
         threads=arguments.threads,
+        tokenized=bool(arguments.tokenized),
         provider=arguments.provider or "cpu",
     )
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
@@ -114,7 +115,7 @@ def _score(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.scoring import score_files
     from softsearch.runtime.translator import Translator
 
-    translator = Translator(arguments.bundle)
+    translator = Translator(arguments.bundle, tokenized=bool(arguments.tokenized))
     summary = score_files(translator, arguments.src, arguments.tgt, output=arguments.output, tokens=arguments.tokens)
     print(summary, file=sys.stderr)
 
@@ -189,6 +190,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
     score.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
     score.add_argument("--tokens", action="store_true", help="write the log probability of each token too")
+    add_options(score, "--tokenized")
     score.set_defaults(run=_score)
 
     verify = commands.add_parser(

@@ -14,6 +14,7 @@ from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Hypothesis
 from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
+from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import FIRST_TAG, SOURCE_SEPARATOR, with_eos
@@ -100,6 +101,23 @@ def feature_parts(
                 f"{limit}; export the model with a greater max_src_tokens"
             )
         yield [Part(line, ids)]
+
+
+def encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:
+    """The token ids of a text that is not split; ``limit`` tokens are too many, EOS counted.
+
+    Raises:
+        InputError: it is blank or has too many tokens; ``where`` is in the message.
+    """
+    if is_blank(line):
+        raise InputError(f"{where} is blank; expected a sentence, so remove the pair from both sides")
+    ids = encode(line)
+    if len(ids) >= limit:
+        raise InputError(
+            f"{where} has {len(ids) + 1} tokens, EOS counted; expected at most {limit}, so put one sentence on each "
+            "line or remove the pair from both sides"
+        )
+    return ids
 
 
 class Candidate(NamedTuple):

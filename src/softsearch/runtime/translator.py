@@ -1,7 +1,7 @@
 """Translator: lines of text in, translations out, over verified bundles."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,7 @@ from softsearch.runtime.system import (
     translation_texts,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join, split_text
+from softsearch.runtime.translation import Candidate, Part, Translation, encode_whole, feature_parts, join, split_text
 from softsearch.search.batching import cores, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
@@ -35,6 +35,7 @@ from softsearch.search.interface import Hypothesis
 from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features
+from softsearch.text.moses import detokenize, tokenize
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
@@ -68,6 +69,7 @@ class Translator:
         batch_tokens: the maximum of source tokens in a batch, padding included; by default 2,560 divided by the
             hypotheses of a sentence.
         threads: batches translated in parallel; by default one for each core that this process may use.
+        tokenized: of a model of ``lc_tok`` text: lines and translations are so; else they are plain text.
         provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
 
     Raises:
@@ -88,6 +90,7 @@ class Translator:
         shortlist: int | None = None,
         batch_tokens: int | None = None,
         threads: int | None = None,
+        tokenized: bool = False,
         provider: Provider = "cpu",
     ) -> None:
         bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
@@ -109,6 +112,7 @@ class Translator:
         scorers = [open_bundle(path, provider) for path in rescore]
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
         self._max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
+        self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model does not read itself
         self._batch_tokens = batch_tokens
         self._threads = cores() if threads is None else threads
 
@@ -216,11 +220,11 @@ class Translator:
         search = self.manifest.search
         longest = int(search["max_length_factor"] * self._max_src_tokens) + search["max_length_offset"]
         sides = zip(self.system.tokenizers, (src_lines, tgt_lines), names, (self._max_src_tokens, longest), strict=True)
-        ids = []
-        for tokenizer, lines, name, limit in sides:
+        ids, languages = [], (self.system.src_lang, self.system.tgt_lang)
+        for lang, (tokenizer, lines, name, limit) in zip(languages, sides, strict=True):
             _refuse_string(str(name), lines)
-            numbered = enumerate(lines, first_line)
-            ids.append([_encode_whole(tokenizer.encode, line, f"{name}:{i}", limit) for i, line in numbered])
+            numbered = enumerate((self._form(line, lang) for line in lines), first_line)
+            ids.append([encode_whole(tokenizer.encode, line, f"{name}:{i}", limit) for i, line in numbered])
         return self._without_alignments.score(*ids)
 
     def _strategy(self, search: str | Search | None, options: Mapping[str, Any]) -> Search:
@@ -246,8 +250,8 @@ class Translator:
         """The parts of each line, or of each example of features."""
         _refuse_string("lines", lines)
         if features is not None:
-            texts = None if lines is None else [_LINE_ENDS.sub(" ", line) for line in lines]
-            encode = self.system.tokenizers[0].encode
+            lang, encode = self.system.src_lang, self.system.tokenizers[0].encode
+            texts = None if lines is None else [self._form(_LINE_ENDS.sub(" ", line), lang) for line in lines]
             return list(feature_parts(features, texts, encode, self._max_src_tokens, first_line))
         if lines is None:
             raise InputError("expected lines of text, or features for a model that reads them")
@@ -255,7 +259,7 @@ class Translator:
 
     def _encode(self, line: str, number: int) -> list[Part]:
         """The parts of a line; none if the line is blank."""
-        text = _LINE_ENDS.sub(" ", line)
+        text = self._form(_LINE_ENDS.sub(" ", line), self.system.src_lang)
         if is_blank(text):
             return []
         limit, encode = self._max_src_tokens, self.system.tokenizers[0].encode
@@ -279,6 +283,10 @@ class Translator:
         texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
         return [Part(part, encode(part)) for part in texts]
 
+    def _form(self, text: str, lang: str) -> str:
+        """A text in the form of the model's."""
+        return tokenize(text, lang) if self._is_plain else text
+
     def _tag(self, text: str) -> str:
         """The language tag at the start of a text, if the model knows it: every part needs it."""
         tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
@@ -296,7 +304,7 @@ class Translator:
             raise InputError(f"{len(prefixes)} prefixes for {len(lines)} lines, expected one for each")
         all_ids: list[list[int]] = []
         for number, (line, prefix) in enumerate(zip(lines, prefixes, strict=True), first_line):
-            ids = tokenizer.encode(prefix)
+            ids = tokenizer.encode(self._form(prefix, self.system.tgt_lang))
             if UNK in ids:
                 raise InputError(
                     f"line {number}: the model's vocabulary lacks a part of the prefix {prefix!r}; change it"
@@ -316,7 +324,7 @@ class Translator:
         sources, src = [part.text for part in repeated], [part.ids for part in repeated]
         hypotheses = [hypothesis for n_best in n_best_lists for hypothesis in n_best]
         texts = translation_texts(self.system, sources, src, hypotheses, dictionary)
-        candidates = map(Candidate, repeated, hypotheses, texts)
+        candidates = map(Candidate, repeated, hypotheses, map(detokenize, texts) if self._is_plain else texts)
         return [list(islice(candidates, len(n_best))) for n_best in n_best_lists]
 
     def _translation(self, search: Search, parts: Sequence[Sequence[Candidate]]) -> Translation:
@@ -330,15 +338,3 @@ class Translator:
 def _refuse_string(name: str, lines: object) -> None:
     if isinstance(lines, str):
         raise InputError(f"{name} is one string, expected a list of lines; put it into a list, as in translate([text])")
-
-
-def _encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:
-    if is_blank(line):
-        raise InputError(f"{where} is blank; expected a sentence, so remove the pair from both sides")
-    ids = encode(line)
-    if len(ids) >= limit:
-        raise InputError(
-            f"{where} has {len(ids) + 1} tokens, EOS counted; expected at most {limit}, so put one sentence on each "
-            "line or remove the pair from both sides"
-        )
-    return ids

@@ -44,12 +44,7 @@ export class Card {
     ].filter(Boolean);
     const lowerCased =
       text_form === 'lc_tok' &&
-      element(
-        'p',
-        { class: 'note' },
-        'Reads lower-cased, tokenised text, such as ',
-        element('q', { lang: 'en' }, 'a man sleeps .'),
-      );
+      element('p', { class: 'note' }, 'Learned from lower-cased text: capitals make no difference, and it writes none.');
     const attention = this.heatmap
       ? element(
           'details',

@@ -31,7 +31,9 @@ export class Model {
     const tokenizer = (content) => new TextTokenizer(JSON.parse(new TextDecoder().decode(content)));
     const session = await ort.InferenceSession.create(graph, { executionProviders: ['wasm'] });
     const model = new Model();
-    return Object.assign(model, { name, manifest, session, src: tokenizer(src), tgt: tokenizer(tgt) });
+    const { variant, text_form, src_lang } = manifest.training.config?.data ?? {};
+    const text = { srcLang: String(src_lang ?? ''), readsTokens: [variant, text_form].includes('lc_tok') };
+    return Object.assign(model, { name, manifest, session, src: tokenizer(src), tgt: tokenizer(tgt), ...text });
   }
 
   /**

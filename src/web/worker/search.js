@@ -1,6 +1,7 @@
 // Translates a text, as softsearch translate does with the same bundle.
 
 import { UserError } from './errors.js';
+import { detokenize, tokenize } from './moses.js';
 
 const EOS = 3;
 const FIRST_LIMIT = 4;
@@ -16,7 +17,8 @@ const LINE_END = /\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]/;
  * @param {number} beam
  */
 export async function* translate(model, text, beam) {
-  const line = text.replace(/[\r\n]+/g, ' ');
+  const given = text.replace(/[\r\n]+/g, ' ');
+  const line = model.readsTokens ? tokenize(given, model.srcLang) : given;
   if (SURROGATE.test(line)) throw new UserError('The text holds half of a character (a lone surrogate); remove it.');
   if (BLANK.test(line)) {
     const empty = {
@@ -51,7 +53,7 @@ export async function* translate(model, text, beam) {
 function shown(model, ids, { tokens, score, logProb, alignments }) {
   const lines = model.tgt.decode(tokens).split(LINE_END);
   return {
-    text: lines.join(' '),
+    text: model.readsTokens ? detokenize(lines.join(' ')) : lines.join(' '),
     score,
     log_prob: logProb,
     truncated: tokens.at(-1) !== EOS,

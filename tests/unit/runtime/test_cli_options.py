@@ -13,6 +13,7 @@ from softsearch.runtime.session import OnnxStepFunction
 from softsearch.runtime.translator import Translator
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.rerank import Rerank, RescoringModel
+from softsearch.text.moses import detokenize
 from tests.unit.runtime.bundles import SRC_LINES, bundle_parts, make_bundle, search, tokenizers
 
 LINES = list(dict.fromkeys(SRC_LINES))
@@ -107,6 +108,28 @@ def test_other_bundles_rerank_what_the_beam_found(bundle_dir: Path, text: Path, 
     n_best = translate(text, tmp_path / "out", bundle_dir, *options, "--n-best", 2)
     assert [line.split(" ||| ")[1] for line in n_best[::2]] == both
     assert len(n_best) == 2 * len(LINES)
+
+
+def test_plain_lines_for_a_model_of_tokenised_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    facts = {"config": {"data": {"text_form": "lc_tok", "src_lang": "en", "tgt_lang": "de"}}}
+    bundle = make_bundle(tmp_path / "bundle", training=facts)
+    forms = {"plain": "A cat sat, and SO did we.\nTen\n", "tokens": "a cat sat , and so did we .\nten\n"}
+    for name, lines in forms.items():
+        (tmp_path / name).write_text(lines)
+    begin = ["--alignments", tmp_path / "weights", "--prefix", tmp_path / "begin"]
+    (tmp_path / "begin").write_text("Eine,\n\n")
+    plain = translate(tmp_path / "plain", tmp_path / "out", bundle.path, *begin)
+    pieces = (tmp_path / "weights").read_text()
+    assert translate(tmp_path / "tokens", tmp_path / "out", bundle.path, *begin) == plain
+    (tmp_path / "begin").write_text("eine ,\n\n")
+    tokens = translate(tmp_path / "tokens", tmp_path / "out", bundle.path, *begin, "--tokenized")
+    assert (tmp_path / "weights").read_text() == pieces
+    assert plain == list(map(detokenize, tokens)) != tokens
+    scores = []
+    for name, options in (("plain", []), ("tokens", []), ("tokens", ["--tokenized"]), ("plain", ["--tokenized"])):
+        assert main(["score", str(bundle.path), *[str(tmp_path / name)] * 2, *options]) == 0
+        scores.append(capfd.readouterr().out)
+    assert scores[0] == scores[1] == scores[2] != scores[3]
 
 
 def test_bans_prefixes_and_shortlists(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
