@@ -48,7 +48,9 @@ def train(folder: Path, overrides: list[str], root: Path, seed: int) -> Run:
             sys.exit(f"speedrun: {folder} is a run with other options; remove it or give another --out")
     else:
         command = [sys.executable, str(ROOT / "src/train.py"), "data=multi30k", f"data.root={root}", f"seed={seed}"]
-        subprocess.run([*command, f"hydra.run.dir={folder}", "logger=csv", *overrides], check=True, cwd=ROOT)
+        subprocess.run(
+            [*command, f"hydra.run.dir={folder}", "overwrite=true", "logger=csv", *overrides], check=True, cwd=ROOT
+        )
         options.write_text(json.dumps(overrides), encoding="utf-8")
     metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     curve, minutes = [], 0.0

@@ -68,7 +68,7 @@ def run_lab(
     command = [
         sys.executable, "src/train.py", f"model={model}", "data=multi30k", f"data.root={root}",
         "data.variant=lc_tok", "tokenizer.vocab_size=10000", f"trainer.max_steps={steps}",
-        "trainer.val_check_interval=1000000", f"hydra.run.dir={folder}",
+        "trainer.val_check_interval=1000000", f"hydra.run.dir={folder}", "overwrite=true",
         # The test at the end is not measured: one token a sentence is enough of it.
         "search=greedy", "search.max_length_factor=0", "search.max_length_offset=1",
         *batching, *together, *PRECISIONS[precision], *CONFIGURATIONS[model][2], *overrides,

@@ -133,6 +133,25 @@ def test_the_notebook_runs(bundle: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(trained, tmp_path / "run")
+    (folder / "notes.txt").write_text("mine")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    options = [*SMALL, f"hydra.run.dir={folder}", f"cache_dir={trained.parent / 'cache'}", "seed=2"]
+    done = run("train.py", *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        f"error: {folder} has a run already (checkpoints/best.ckpt); set hydra.run.dir=FOLDER"
+    )
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    done = run("train.py", *options, "overwrite=true", "trainer.max_steps=2", "trainer.val_check_interval=2")
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt", "step-2.ckpt"}
+    assert [path.name for path in (folder / "samples").iterdir()] == ["step-2.txt"]
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.slow
 def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path: Path) -> None:
     done = run("train.py", *SMALL, "logger=many", f"hydra.run.dir={tmp_path}", f"cache_dir={trained.parent / 'cache'}",
                WANDB_API_KEY="", WANDB_SILENT="true", WANDB_DIR=str(tmp_path))  # fmt: skip

@@ -46,11 +46,9 @@ def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False, 
 
 def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str) -> str | None:
     """The problem of text without spaces whose language is not one of those: BLEU takes a sentence for a word."""
-    text = "".join(references)
-    words = sum(len(line.split()) for line in references)
-    if text_form == "lc_tok" or _primary(tgt_lang) in _TOKENIZE or len(text) < 5 * words:
-        return None
-    if 2 * len(_UNSPACED.findall(text)) <= len(text):
+    text, words = "".join(references), sum(len(line.split()) for line in references)
+    is_known = text_form == "lc_tok" or _primary(tgt_lang) in _TOKENIZE
+    if is_known or len(text) < 5 * words or 2 * len(_UNSPACED.findall(text)) <= len(text):
         return None
     return f"the target language is {tgt_lang!r} and its text has no spaces, so that BLEU takes a sentence for a word"
 

@@ -40,7 +40,7 @@ elif kind == "bad":
 elif kind == "diverging":
     validated(1.0, "nan")
     time.sleep(60)
-elif kind == "endless" and options["resume"] == "null":
+elif kind == "endless" and "overwrite" in options:
     validated(1.0)
     time.sleep(60)
 else:

@@ -47,6 +47,7 @@ class Train:
     seed: Seed
     compile: bool
     resume: Literal["auto"] | Path | None
+    overwrite: bool
     init: Path | None
     vectors: Vectors
     run_dir: Path

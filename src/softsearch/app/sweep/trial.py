@@ -73,7 +73,7 @@ def override(key: str, value: Any) -> str:
 def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> list[str]:
     """The command of a run in ``folder`` that ends when this process does."""
     path = str(folder.absolute()).replace("'", "\\'")
-    options = [*overrides, f"hydra.run.dir='{path}'", f"resume={'auto' if resume else 'null'}"]
+    options = [*overrides, f"hydra.run.dir='{path}'", "resume=auto" if resume else "overwrite=true"]
     return [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, *TRAIN, *options]
 
 

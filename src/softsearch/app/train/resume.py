@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from lightning.pytorch.trainer.connectors import checkpoint_connector
 
+from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
+from softsearch.app.results import METRICS
 from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -17,7 +19,42 @@ from softsearch.training.checkpoints.folder import load_resumable, newest_resuma
 
 log = logging.getLogger(__name__)
 _RESTORES = checkpoint_connector.__file__
-_PATHS = ("resume", "init", "run_dir", "cache_dir", "callbacks", "logger")  # locations, which do not change training
+# Locations, which do not change training.
+_PATHS = ("resume", "init", "overwrite", "run_dir", "cache_dir", "callbacks", "logger")
+_RESULTS = "config.yaml metrics.csv metrics.json *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
+_CHECKPOINTS = "checkpoints/*.ckpt"
+
+
+def check_folder(options: Train) -> None:
+    """Refuses the folder of another run, which this one neither continues nor is told to replace.
+
+    Raises:
+        ConfigError: there is such a run, or the options to continue and to replace it contradict each other.
+    """
+    folder = options.run_dir
+    if options.overwrite and options.resume is not None:
+        raise ConfigError(
+            f"overwrite=true removes the run that resume={options.resume} continues; leave one of them out"
+        )
+    needed = [path for path in (options.resume, options.init) if isinstance(path, Path)]
+    is_inside = any(folder.resolve() in path.resolve().parents for path in needed)
+    if options.overwrite and is_inside:
+        raise ConfigError(f"init={options.init} is in the run that overwrite=true removes; set another hydra.run.dir")
+    continues = options.resume == "auto" or (options.resume is not None and is_inside)
+    left = [path for pattern in (_CHECKPOINTS, METRICS) for path in sorted(folder.glob(pattern))]
+    if left and not options.overwrite and not continues:
+        raise ConfigError(
+            f"{folder} has a run already ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
+            "resume=auto to continue that run, or overwrite=true to remove it"
+        )
+
+
+def remove_run(folder: Path) -> None:
+    """Removes what an earlier run has written, and nothing else."""
+    for path in (
+        path for pattern in (_CHECKPOINTS, *_RESULTS.split()) for path in folder.glob(pattern) if path.is_file()
+    ):
+        path.unlink()
 
 
 def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *, is_counted: bool) -> Path | None:

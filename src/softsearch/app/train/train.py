@@ -26,7 +26,7 @@ from softsearch.app.export import export, recommended_search
 from softsearch.app.results import read_metrics, report
 from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.init import read_init, start_from
-from softsearch.app.train.resume import checkpoint_to_resume, compare, restoring
+from softsearch.app.train.resume import check_folder, checkpoint_to_resume, compare, remove_run, restoring
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
@@ -66,6 +66,7 @@ def train(config: DictConfig) -> None:
     """
     _quieten_lightning()
     options, resolved = read_options(config, Train), plain(config)
+    check_folder(options)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
     described = describe_model(options)
@@ -93,7 +94,9 @@ def train(config: DictConfig) -> None:
         forget_id(options.run_dir)
     trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
     if trainer.is_global_zero:
-        _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
+        if checkpoint is None:
+            remove_run(options.run_dir)
+        _describe(options.run_dir, loggers, resolved)
     parameters = sum(w.numel() for w in model.weights())
     log.info("%s with %s parameters", options.name, f"{parameters:,}")
     if checkpoint is not None:
@@ -215,12 +218,10 @@ def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Train
     return trainer
 
 
-def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, new: bool) -> None:
+def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any]) -> None:
     """Writes the config and the state of the code to the run's folder, the loggers and the log."""
     run_dir.mkdir(parents=True, exist_ok=True)
     OmegaConf.save(OmegaConf.create(config), run_dir / "config.yaml")
-    if new:  # in an old folder, whose metrics are not continued
-        (run_dir / "metrics.csv").unlink(missing_ok=True)
     git = git_state(CONFIGS.parent)
     if git["commit"]:
         log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])

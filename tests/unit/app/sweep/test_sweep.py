@@ -72,7 +72,7 @@ def test_trials_are_runs_with_folders_of_their_own(tmp_path: Path) -> None:
             "trainer": "cpu",
             "kind": trial.params["kind"],
             "hydra.run.dir": f"'{tmp_path}/trials/{number:04d}'",
-            "resume": "null",
+            "overwrite": "true",
         }
 
 

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+from hydra import compose, initialize_config_dir
 from lightning.pytorch.callbacks import EarlyStopping
 from torch import optim
 
-from softsearch.app.train.resume import compare, restoring
+from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.options import Train
+from softsearch.app.config.validation import read_options
+from softsearch.app.train.resume import check_folder, compare, restoring
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
@@ -204,3 +208,39 @@ def test_a_good_one_is_restored_and_other_errors_are_not_the_file_s(run: Path, t
     for error in (KeyError("x"), ConfigError("y")):
         with pytest.raises(type(error)), restoring(path):
             raise error
+
+
+@pytest.mark.parametrize(
+    ("left", "options", "problem"),
+    [
+        (
+            "checkpoints/step-4.ckpt",
+            "",
+            r"has a run already \(checkpoints/step-4.ckpt\); .*resume=auto .* overwrite=true",
+        ),
+        ("metrics.json", "resume=OTHER/last.ckpt", r"has a run already \(metrics.json\)"),
+        ("metrics.csv", "", None),  # a run that was killed before it had a checkpoint
+        ("evaluate/report.json", "", None),
+        ("metrics.json", "resume=auto", None),
+        ("metrics.json", "resume=RUN/checkpoints/last.ckpt", None),
+        ("metrics.json", "overwrite=true", None),
+        ("metrics.json", "overwrite=true resume=auto", "overwrite=true removes the run that resume=auto continues"),
+        (
+            "metrics.json",
+            "overwrite=true init=RUN/checkpoints/best.ckpt",
+            "init=.*best.ckpt is in the run that overwrite",
+        ),
+        ("metrics.json", "overwrite=true init=OTHER/best.ckpt", None),
+    ],
+)
+def test_folders_of_other_runs(left: str, options: str, problem: str | None, tmp_path: Path) -> None:
+    (tmp_path / "run" / left).parent.mkdir(parents=True)
+    (tmp_path / "run" / left).touch()
+    typed = options.replace("RUN", str(tmp_path / "run")).replace("OTHER", str(tmp_path / "other")).split()
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = compose("train", [*typed, f"run_dir={tmp_path / 'run'}", "name=x"])
+        if problem is None:
+            check_folder(read_options(config, Train))
+        else:
+            with pytest.raises(ConfigError, match=problem):
+                check_folder(read_options(config, Train))
