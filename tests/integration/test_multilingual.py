@@ -52,19 +52,21 @@ def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path
         train(compose("train", [*options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags"]))
         config = compose("export", [f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common])
         export(read_options(config, Export))
-        test = f"test=[{tmp_path}/tagged.en,{tmp_path}/test.aa.aa]"
         lines = (tmp_path / "test.aa.en").read_text().splitlines()
         (tmp_path / "tagged.en").write_text("".join(f"<2aa> {line}\n" for line in lines))
-        evaluate(
-            compose("evaluate", [f"bundle={bundle}", test, "overlap=false", f"run_dir={tmp_path}/report", *common])
-        )
+        (tmp_path / "capitals.en").write_text((tmp_path / "tagged.en").read_text().replace("w", "W"))
+        for name in ("tagged", "capitals"):
+            files = [f"test=[{tmp_path}/{name}.en,{tmp_path}/test.aa.aa]", f"run_dir={tmp_path}/{name}"]
+            evaluate(compose("evaluate", [f"bundle={bundle}", *files, "overlap=false", *common]))
     metrics = json.loads((run / "metrics.json").read_text())
     assert min(metrics[f"test/{lang}/bleu"] for lang in LANGUAGES) > 60
-    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    (warning,) = json.loads((tmp_path / "capitals" / "report.json").read_text())["warnings"]
+    assert warning.startswith("capitals.en, test.aa.aa has capitals, but the model's text is lower-cased")
+    report = json.loads((tmp_path / "tagged" / "report.json").read_text())
     assert report["warnings"] == []  # the bundle knows that its text was lower-cased and tokenised
     assert report["systems"][0]["scores"]["bleu"]["value"] == pytest.approx(metrics["test/aa/bleu"])
     for lang in LANGUAGES:
-        (tmp_path / "in").write_text(f"<2{lang}> w1 w2\n")
+        (tmp_path / "in").write_text(f"<2{lang}> W1 w2\n")  # the tag stays, the text is lower-cased
         files = ["--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
         assert main(["translate", str(bundle), *files]) == 0
         assert (tmp_path / "out").read_text() == f"{lang}1 {lang}2\n"

@@ -67,6 +67,8 @@ def evaluate(config: DictConfig) -> None:
     ]
     if problem := unsegmented(text.references, text_form=text.text_form, tgt_lang=text.tgt_lang):
         warnings.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
+    if text.text_form == "lc_tok" and 2 * sum(line != line.lower() for line in text.sources) > len(text.sources):
+        warnings.append(f"{text.name} has capitals, but the model's text is lower-cased and tokenised; use such text")
     reports, alignments = [], {}
     for system in systems:
         strategy = build_search(options.search, system.tokenizers)
