@@ -78,13 +78,10 @@ def train(config: DictConfig) -> None:
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
-
     data = build_data(options)
-    resolved["data"] |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in resolved["data"]}
     data.prepare_data()
     data.check(trainer.world_size)
-    if problem := unsegmented(data.lines("val")[1], text_form=data.source.text_form, tgt_lang=data.source.tgt_lang):
-        log.warning("%s; set data.tgt_lang=CODE", problem)
+    _note_languages(resolved["data"], data)
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
@@ -94,9 +91,7 @@ def train(config: DictConfig) -> None:
         forget_id(options.run_dir)
     trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
     if trainer.is_global_zero:
-        if checkpoint is None:
-            remove_run(options.run_dir)
-        _describe(options.run_dir, loggers, resolved)
+        _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
     parameters = sum(w.numel() for w in model.weights())
     log.info("%s with %s parameters", options.name, f"{parameters:,}")
     if checkpoint is not None:
@@ -218,15 +213,24 @@ def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Train
     return trainer
 
 
-def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any]) -> None:
+def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, new: bool) -> None:
     """Writes the config and the state of the code to the run's folder, the loggers and the log."""
     run_dir.mkdir(parents=True, exist_ok=True)
+    if new:
+        remove_run(run_dir)
     OmegaConf.save(OmegaConf.create(config), run_dir / "config.yaml")
     git = git_state(CONFIGS.parent)
     if git["commit"]:
         log.info("commit %s%s", git["commit"], ", with changes" * git["dirty"])
     for logger in loggers:
         logger.log_hyperparams({**config, "git": git})
+
+
+def _note_languages(node: dict[str, Any], data: ParallelDataModule) -> None:
+    """Writes the languages that the data has found into its config, and warns where BLEU needs another."""
+    node |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in node}
+    if problem := unsegmented(data.lines("val")[1], text_form=data.source.text_form, tgt_lang=data.source.tgt_lang):
+        log.warning("%s; set data.tgt_lang=CODE", problem)
 
 
 def _new_model(
