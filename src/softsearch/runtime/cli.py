@@ -170,7 +170,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="softsearch", description="Translate with an exported bundle.", epilog=_LAB)
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
     translate = commands.add_parser(
         "translate",
         help="translate lines",

@@ -78,10 +78,8 @@ def train(config: DictConfig) -> None:
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
-    data = build_data(options)
-    data.prepare_data()
-    data.check(trainer.world_size)
-    _note_languages(resolved["data"], data)
+
+    data = _prepare_data(options, trainer.world_size, resolved["data"])
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
@@ -226,11 +224,15 @@ def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, n
         logger.log_hyperparams({**config, "git": git})
 
 
-def _note_languages(node: dict[str, Any], data: ParallelDataModule) -> None:
-    """Writes the languages that the data has found into its config, and warns where BLEU needs another."""
+def _prepare_data(options: Train, world_size: int, node: dict[str, Any]) -> ParallelDataModule:
+    """The prepared data; writes the languages that it found into its config, and warns where BLEU needs another."""
+    data = build_data(options)
+    data.prepare_data()
+    data.check(world_size)
     node |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in node}
     if problem := unsegmented(data.lines("val")[1], text_form=data.source.text_form, tgt_lang=data.source.tgt_lang):
         log.warning("%s; set data.tgt_lang=CODE", problem)
+    return data
 
 
 def _new_model(
