@@ -1,10 +1,13 @@
 """Fixtures for every tier of tests."""
 
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -34,6 +37,27 @@ def pytest_collection_finish() -> None:
 def repo_root() -> Path:
     """The repository, for tests that run its commands or read its files."""
     return ROOT
+
+
+@pytest.fixture
+def popen() -> Iterator[Callable[..., subprocess.Popen[Any]]]:
+    """Starts processes as ``subprocess.Popen`` does, and kills those that still run when the test ends or fails."""
+    with ExitStack() as stack:
+
+        def start(*arguments: Any, **options: Any) -> subprocess.Popen[Any]:
+            process = stack.enter_context(subprocess.Popen(*arguments, **options))
+            stack.callback(process.kill)
+            return process
+
+        yield start
+
+
+@pytest.fixture
+def sigint() -> Iterator[None]:
+    """Ctrl-C interrupts this process and those that it starts, also where the shell ignores it (``&``, nohup)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="module")

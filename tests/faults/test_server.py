@@ -263,6 +263,7 @@ def test_without_file_handles_the_log_stays_short_and_clients_come_back() -> Non
         _check_that_it_works(client)
 
 
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_stop_lets_requests_in_flight_finish(number: signal.Signals, code: int) -> None:
     with serving(f"golden={BUNDLE}", "--workers", 1) as served:

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import runpy
+import signal
 import sys
 import threading
 import traceback
@@ -62,6 +63,7 @@ def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, en
         os.environ.clear()
         os.environ.update(env)
         faulthandler.dump_traceback_later(timeout, exit=True)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run where a shell ignores it
         random.seed()
         np.random.seed()  # noqa: NPY002 because no two processes begin in the same state
         sys.argv = argv

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from importlib.metadata import distribution, distributions, requires
 from pathlib import Path
 from zipfile import ZipFile
@@ -173,7 +174,9 @@ def test_another_wheel_of_onnx_runtime_takes_the_place_of_the_cpus(wheel: Path, 
     assert wheels == {"": [], "cpu": ["onnxruntime"], "gpu": ["onnxruntime-gpu"]}
 
 
-def test_with_the_extras_of_the_image_it_serves(wheel: Path, bundle: Path, tmp_path: Path) -> None:
+def test_with_the_extras_of_the_image_it_serves(
+    wheel: Path, bundle: Path, tmp_path: Path, popen: Callable[..., subprocess.Popen[str]]
+) -> None:
     """As docs/deploy/Dockerfile installs and checks it."""
     packages = install(wheel, tmp_path / "environment")
     for extra in ("cpu", "serve"):
@@ -181,24 +184,19 @@ def test_with_the_extras_of_the_image_it_serves(wheel: Path, bundle: Path, tmp_p
     assert not (packages / "torch").exists()
     command = ("serve", "--host", "127.0.0.1", "--port", "0", "--workers", "1", f"demo={bundle}")
     environment = {"PATH": os.defpath, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [tmp_path / "environment" / "bin" / "softsearch", *command],
-        cwd=tmp_path,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as server:
-        assert server.stderr is not None
-        events = []
-        for line in server.stderr:
-            events.append(json.loads(line))
-            if events[-1]["event"] == "ready":
-                break
-        port = str(events[0]["port"])
-        dockerfile = (ROOT / "docs" / "deploy" / "Dockerfile").read_text(encoding="utf-8")
-        (check,) = re.findall(r"^ +CMD (\[.*\])$", dockerfile, flags=re.MULTILINE)
-        python = tmp_path / "environment" / "bin" / "python"
-        healthy = subprocess.run([python, "-c", json.loads(check)[2].replace("8000", port)], check=False, timeout=60)
-        server.terminate()
-        server.communicate()
+    started = [tmp_path / "environment" / "bin" / "softsearch", *command]
+    server = popen(started, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    assert server.stderr is not None
+    events = []
+    for line in server.stderr:
+        events.append(json.loads(line))
+        if events[-1]["event"] == "ready":
+            break
+    port = str(events[0]["port"])
+    dockerfile = (ROOT / "docs" / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    (check,) = re.findall(r"^ +CMD (\[.*\])$", dockerfile, flags=re.MULTILINE)
+    python = tmp_path / "environment" / "bin" / "python"
+    healthy = subprocess.run([python, "-c", json.loads(check)[2].replace("8000", port)], check=False, timeout=60)
+    server.terminate()
+    server.communicate()
     assert (healthy.returncode, server.returncode) == (0, 143)

@@ -184,6 +184,7 @@ def test_a_run_on_a_full_disk_says_so(tmp_path: Path) -> None:
     assert not lab
 
 
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(("module", "number"), [("omegaconf", "SIGINT"), ("torch", "SIGINT"), ("torch", "SIGTERM")])
 def test_a_signal_while_imports_run_leaves_no_traceback(module: str, number: str, tmp_path: Path) -> None:
     with subprocess.Popen(
@@ -192,7 +193,6 @@ def test_a_signal_while_imports_run_leaves_no_traceback(module: str, number: str
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(tmp_path / "cache")},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - may be ignored
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:  # a line for each module that has been imported, those within it first

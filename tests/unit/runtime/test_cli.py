@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import softsearch
 from softsearch.runtime.translator import Translator
 
+Start = Callable[..., subprocess.Popen[bytes]]
 BLOCKED = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "hydra", "omegaconf", "onnx", "onnxscript")
 # Blocks the lab's packages as a host without them would, then runs the command line.
 WITHOUT_LAB = f"""
@@ -132,8 +134,8 @@ print([name for name in {BLOCKED!r} if name in sys.modules])
     assert float(seconds) < 1.0  # 0.2 on an idle machine; processor time, but caches are shared
 
 
-def test_a_reader_that_leaves_early_is_no_error(bundle_dir: Path) -> None:
-    process = subprocess.Popen(
+def test_a_reader_that_leaves_early_is_no_error(bundle_dir: Path, popen: Start) -> None:
+    process = popen(
         command("translate", bundle_dir), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None
@@ -200,6 +202,7 @@ def test_help_may_be_cut_off(bundle_dir: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_imports_run_ends_without_a_traceback(bundle_dir: Path, number: int, code: int) -> None:
     script = f"""
@@ -218,14 +221,12 @@ sys.exit(main())
         capture_output=True,
         timeout=60,
         check=False,
-        restore_signals=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
-def test_sigterm_exits_with_143_and_leaves_no_file(bundle_dir: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(
+def test_sigterm_exits_with_143_and_leaves_no_file(bundle_dir: Path, tmp_path: Path, popen: Start) -> None:
+    process = popen(
         command("translate", bundle_dir, "--alignments", tmp_path / "looks"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -243,19 +244,13 @@ def test_sigterm_exits_with_143_and_leaves_no_file(bundle_dir: Path, tmp_path: P
 
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit")
-def test_memory_stays_bounded_on_an_endless_line(bundle_dir: Path) -> None:
+def test_memory_stays_bounded_on_an_endless_line(bundle_dir: Path, popen: Start) -> None:
     limited = ["prlimit", f"--as={4 << 30}", *command("translate", bundle_dir, "--threads", 1)]
-    source = subprocess.Popen(
+    source = popen(
         [sys.executable, "-c", "while True: print('a' * 65536, end='')"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    try:
-        done = subprocess.run(
-            limited, stdin=source.stdout, capture_output=True, timeout=60, check=False, env=os.environ
-        )
-    finally:
-        source.kill()
-        source.communicate()
+    done = subprocess.run(limited, stdin=source.stdout, capture_output=True, timeout=60, check=False, env=os.environ)
     assert done.returncode == 1
     assert b"standard input:1 is longer than" in done.stderr

@@ -112,13 +112,13 @@ def test_what_was_reported_last_is_not_missed(tmp_path: Path) -> None:
     assert [(t.state, t.intermediate_values) for t in trials] == [(TrialState.COMPLETE, {10: 1.0, 20: 5.0, 30: 3.0})]
 
 
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_goes_on_with_its_trial(number: int, tmp_path: Path) -> None:
     def exit_as_commands_do(*_: Any) -> None:
         raise SystemExit(143)
 
-    handlers = {signal.SIGTERM: exit_as_commands_do, signal.SIGINT: signal.default_int_handler}  # "&" ignores it
-    before = {which: signal.signal(which, handler) for which, handler in handlers.items()}
+    before = signal.signal(signal.SIGTERM, exit_as_commands_do)
     begun = tmp_path / "trials" / "0000" / "metrics.csv"
     try:
         killer = soon(begun.exists, lambda: os.kill(os.getpid(), number))
@@ -126,8 +126,7 @@ def test_an_interrupted_sweep_goes_on_with_its_trial(number: int, tmp_path: Path
             work(plan(tmp_path, "endless", trials=2))
         killer.join()
     finally:
-        for which, handler in before.items():
-            signal.signal(which, handler)
+        signal.signal(signal.SIGTERM, before)
     with open_study(plan(tmp_path, "endless", trials=2)) as study:
         assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.WAITING]
     trials = work(plan(tmp_path, "endless", trials=1))

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part is Linux's")
-def test_a_run_ends_when_its_sweep_is_killed(tmp_path: Path) -> None:
+def test_a_run_ends_when_its_sweep_is_killed(tmp_path: Path, popen: Callable[..., subprocess.Popen[bytes]]) -> None:
     script = tmp_path / "train.py"
     script.write_text(WITH_A_CHILD)
     sweep = f"""
@@ -130,10 +131,11 @@ import os, subprocess, sys, time
 subprocess.Popen([sys.executable, {die_with_parent.__file__!r}, str(os.getpid()), sys.executable, {str(script)!r}])
 time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", sweep], env=os.environ | {"POLITE": "yes"}) as process:
-        run, child = map(int, wait_for(tmp_path / "pids").split())
-        assert alive(run)
-        process.kill()
+    process = popen([sys.executable, "-c", sweep], env=os.environ | {"POLITE": "yes"})
+    run, child = map(int, wait_for(tmp_path / "pids").split())
+    assert alive(run)
+    process.kill()
+    process.wait()
     until = time.monotonic() + 30
     while alive(run) and time.monotonic() < until:
         time.sleep(0.02)

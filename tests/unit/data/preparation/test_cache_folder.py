@@ -17,6 +17,7 @@ from softsearch.data.preparation import cache_folder
 from softsearch.data.preparation.cache_folder import INDEX, damage, make_folder
 from softsearch.errors import CorpusError
 
+Start = Callable[[Path], subprocess.Popen[str]]
 # A process that makes a folder, says so, and ends when it is told to; what it writes says who it is.
 PROCESS = """
 import os, sys
@@ -35,12 +36,17 @@ print("done", flush=True)
 """
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROCESS, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert says(process) == "started"
-    return process
+@pytest.fixture
+def start(popen: Callable[..., subprocess.Popen[str]]) -> Start:
+    """Starts a process that makes a folder."""
+
+    def started(folder: Path) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROCESS, folder]
+        process = popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert says(process) == "started"
+        return process
+
+    return started
 
 
 def says(process: subprocess.Popen[str]) -> str:
@@ -174,7 +180,7 @@ def test_a_full_disk_is_an_error_with_advice(folder: Path) -> None:
     assert visible(folder.parent) == []
 
 
-def test_one_process_writes_and_the_others_wait(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_process_writes_and_the_others_wait(folder: Path, start: Start, caplog: pytest.LogCaptureFixture) -> None:
     first = start(folder)
     assert says(first) == "writing"
     others = [start(folder) for _ in range(2)]
@@ -187,7 +193,7 @@ def test_one_process_writes_and_the_others_wait(folder: Path, caplog: pytest.Log
     assert visible(folder.parent) == [folder]
 
 
-def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path) -> None:
+def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path, start: Start) -> None:
     killed = start(folder)
     assert says(killed) == "writing"
     waiting = start(folder)
@@ -201,7 +207,9 @@ def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path
 
 
 @pytest.mark.parametrize("locks", [True, False])
-def test_what_another_process_is_writing_stays(folder: Path, locks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_process_is_writing_stays(
+    folder: Path, start: Start, locks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One that makes another folder, and one that makes the same where the file system has no locks."""
     running = start(folder)
     assert says(running) == "writing"
@@ -248,7 +256,7 @@ def test_the_index_names_each_file(folder: Path) -> None:
     }
 
 
-def test_waiting_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_is_told(folder: Path, start: Start, caplog: pytest.LogCaptureFixture) -> None:
     running = start(folder)
     assert says(running) == "writing"
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -388,6 +389,7 @@ def _runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(
     ("work", "end", "last_words"),
     [
@@ -399,22 +401,22 @@ def _runs(pid: int) -> bool:
     ],
 )
 def test_no_worker_outlives_the_main_process(
-    work: str, end: str, last_words: str, bundle_dir: Path, tmp_path: Path
+    work: str, end: str, last_words: str, bundle_dir: Path, tmp_path: Path, popen: Callable[..., subprocess.Popen[str]]
 ) -> None:
     script = tmp_path / "server.py"
     script.write_text(textwrap.dedent(SERVER))
     command = [sys.executable, str(script), str(bundle_dir), work]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        workers = [int(pid) for pid in process.stdout.readline().split()]
-        assert len(workers) == 2
-        if end == "interrupt":
-            for pid in (process.pid, *workers):  # as a terminal does
-                with suppress(ProcessLookupError):  # a worker that has ended with the main process
-                    os.kill(pid, signal.SIGINT)
-        elif end == "kill":
-            process.kill()
-        _, errors = process.communicate(timeout=60)
+    process = popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    workers = [int(pid) for pid in process.stdout.readline().split()]
+    assert len(workers) == 2
+    if end == "interrupt":
+        for pid in (process.pid, *workers):  # as a terminal does
+            with suppress(ProcessLookupError):  # a worker that has ended with the main process
+                os.kill(pid, signal.SIGINT)
+    elif end == "kill":
+        process.kill()
+    _, errors = process.communicate(timeout=60)
     asyncio.run(asyncio.wait_for(until(lambda: not any(map(_runs, workers))), 60))
     assert (errors.splitlines() or [""])[-1] == last_words
     assert "leaked" not in errors
