@@ -13,7 +13,9 @@ def printable(text: str, keep: str = "") -> str:
 
 
 class SoftsearchError(Exception):
-    """An error whose message is meant for the user: commands print it without a traceback and exit with 1."""
+    """An error whose message is meant for the user: commands print it without a traceback and exit with its code."""
+
+    exit_code = 1
 
     def __str__(self) -> str:
         """The message, made printable because it quotes files and libraries."""
@@ -25,7 +27,9 @@ class CorpusError(SoftsearchError):
 
 
 class ConfigError(SoftsearchError):
-    """A configuration key or value is wrong."""
+    """A configuration key or value, or an option of a command, is wrong."""
+
+    exit_code = 2  # wrong usage, as argparse has it
 
 
 class CheckpointError(SoftsearchError):

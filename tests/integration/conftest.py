@@ -21,7 +21,10 @@ def bundle(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundle of that run."""
     folder = tmp_path_factory.mktemp("exports") / "small"
     done = run(
-        "export.py", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", f"out={folder}", f"hydra.run.dir={folder.parent}"
+        "export.py",
+        f"ckpt={trained}",
+        f"out={folder}",
+        f"hydra.run.dir={folder.parent}",  # the run's best
     )
     assert done.returncode == 0, done.stderr
     return folder

@@ -39,5 +39,5 @@ def test_the_report_counts_what_was_dropped_and_mistakes_are_answered(tmp_path: 
     (corpus,) = report["corpora"]["train"]
     assert (corpus["lines"], corpus["kept"], corpus["untranslated"]) == (32, 30, 2)
     wrong = run("prepare.py", *options, "proceses=1")
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "there is no config key 'proceses'; did you mean 'processes'?" in wrong.stderr

@@ -21,6 +21,8 @@ from softsearch.app.start import COMMANDS
         ("score ./a=b c.en d.de", "the runtime's"),
         ("score", "the runtime's"),
         ("translate exports/a", "the runtime's"),
+        ("help train", ("train", ["--help"])),
+        ("help translate", "the runtime's"),
         ("", "the runtime's"),
     ],
 )
@@ -33,8 +35,11 @@ def test_who_runs_a_command(typed: str, started: object, monkeypatch: pytest.Mon
     assert calls == [started]
 
 
-def test_help_names_every_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["softsearch", "--help"])
+@pytest.mark.parametrize("typed", ["--help", "help"])
+def test_help_names_every_command(
+    typed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["softsearch", typed])
     with pytest.raises(SystemExit, match="0"):
         __main__.main()
     words = set(re.findall(r"\w+", capsys.readouterr().out))

@@ -6,6 +6,7 @@ from softsearch.errors import ConfigError
 from softsearch.training.checkpoints.average import average as average_checkpoints
 from softsearch.training.checkpoints.average import newest_steps
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
+from softsearch.training.checkpoints.folder import checkpoint_file
 
 
 def average(options: Average) -> None:
@@ -21,7 +22,7 @@ def average(options: Average) -> None:
         paths = newest_steps(run / "checkpoints", options.last)
         out = out or run / "checkpoints" / "average.ckpt"
     else:
-        paths = ckpt or []
+        paths = [checkpoint_file(path) for path in ckpt or []]
     if out is None:
         raise ConfigError("out is null, expected out=PATH beside ckpt='[a.ckpt,b.ckpt]'; set out")
     AtomicCheckpointIO().save_checkpoint(average_checkpoints(paths), out)

@@ -1,6 +1,6 @@
 """Export of a checkpoint as a bundle, as one ONNX graph for other languages, or as a CTranslate2 model."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from softsearch.runtime.bundle import Bundle, check_writable
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
+from softsearch.training.checkpoints.folder import checkpoint_file
 
 if TYPE_CHECKING:
     from softsearch.export.parity import Parity
@@ -34,6 +35,7 @@ def export(options: Export) -> None:
         SoftsearchError: an option is wrong, the checkpoint cannot be read, the graphs differ from the model, or ``out``
             is something else or not writable.
     """
+    options = replace(options, ckpt=checkpoint_file(options.ckpt))
     if options.format == "ctranslate2":
         _export_ctranslate2(options)
     elif options.format == "single":

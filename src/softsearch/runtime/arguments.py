@@ -2,12 +2,13 @@
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.options import KINDS, Length, check_options, kinds_with, read_length
+from softsearch.runtime.options import KINDS, Length, check_options, kinds_with, option_of, read_length
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
 from softsearch.search.options import LENGTH_NORMS
@@ -127,6 +128,21 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses an unknown option with the nearest one that it has."""
+
+    def parse_known_args(  # type: ignore[override]  # a namespace of argparse's alone
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parses the arguments, all of which must be known, also those of a command."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
+        if flags:
+            near = get_close_matches(flags[0], self._option_string_actions, n=1)
+            self.error(f"there is no option {flags[0]}; " + (f"did you mean {near[0]}?" if near else "see --help"))
+        return parsed, unknown
+
+
 def add_translate_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options to the parser of the command."""
     parser.add_argument("bundles", nargs="+", **_BUNDLE, help="folder of an exported bundle; several are an ensemble")
@@ -179,6 +195,11 @@ def describe_options(arguments: argparse.Namespace, opened: Mapping[str, object]
     values = {name: value for name, value in vars(arguments).items() if name not in apart and value not in (None, [])}
     values |= {name: opened[name] for name in opened if name in values}
     return {"BUNDLE" if name == "bundles" else _flag(name): str(value) for name, value in values.items()}
+
+
+def with_flags(message: str) -> str:
+    """A message of a search's error, with its options as they are typed: ``--n-best`` for ``search.n_best``."""
+    return re.sub(r"\bsearch\.(\w+)|(?<=; change )(\w+)$", lambda name: _flag(option_of(name[1] or name[2])), message)
 
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Bundle:
                 listed in the manifest, or not a regular file.
         """
         folder = Path(path)
+        if not (folder / MANIFEST).is_file() and (inner := sorted(p.parent.name for p in folder.glob(f"*/{MANIFEST}"))):
+            raise BundleError(f"{folder} is a folder of bundles; name one of them: {printable(', '.join(inner))}")
         names = _regular_files(folder)
         if MANIFEST not in names:
             raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")

@@ -9,27 +9,45 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import softsearch
-from softsearch.errors import SoftsearchError
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.runtime.arguments import (
+    Parser,
     add_options,
     add_translate_options,
     check_translate_options,
     describe_options,
     search_keywords,
+    with_flags,
 )
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.manifest import SINGLE
-from softsearch.runtime.options import expand_names
+from softsearch.runtime.options import expand_names, nearest
 from softsearch.runtime.server.command import add_serve_options, serve
 
-_LAB = (
-    "The lab's commands (pip install 'softsearch[lab]') take key=value options: train, prepare, evaluate, score, "
-    "average, export, dictionary, tune, sweep, compare; and demo. Try: softsearch train --help"
+_LAB = ("train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "demo")
+_ABOUT_LAB = (
+    f"The lab's commands (pip install 'softsearch[lab]') take key=value options: {', '.join(_LAB)}. "
+    "Try: softsearch train --help"
 )
+_COMPLETION = """\
+_softsearch() {
+    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=
+    case $command in
+@CASES        @LAB)
+            # Hydra's, for key=value
+            words=$(COMP_LINE="softsearch ${COMP_LINE#*"$command" }" "$1" "$command" -sc query=bash 2> /dev/null) ;;
+    esac
+    ((COMP_CWORD > 1)) || words='@COMMANDS'
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    [[ ${COMPREPLY[0]} != *[=.] ]] || compopt -o nospace
+}
+COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
+complete -o default -F _softsearch softsearch
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,20 +59,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         try:
-            arguments = _parser().parse_args(argv)
+            arguments = _parse(list(sys.argv[1:] if argv is None else argv))
             arguments.run(arguments)
         finally:
             _flush_output()  # before Python does, which would report an error with a traceback
     except SoftsearchError as error:
-        message = str(error)
+        message, code = str(error), error.exit_code
+        if isinstance(error, ConfigError):
+            message = with_flags(message)
     except BrokenPipeError:
         return 0  # the reader needs no more
     except OSError as error:
-        message = f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file"
+        message, code = f"{error.filename or 'standard output'}: {error.strerror}; make room or choose another file", 1
     else:
         return 0
     print(f"softsearch: error: {message}", file=sys.stderr)
-    return 1
+    return code
 
 
 def _translate(arguments: argparse.Namespace) -> None:
@@ -166,8 +186,23 @@ def _web(arguments: argparse.Namespace) -> None:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="softsearch", description="Translate with an exported bundle.", epilog=_LAB)
+def _completion(arguments: argparse.Namespace) -> None:
+    script = _COMPLETION.replace("@COMMANDS", " ".join([*arguments.options, *_LAB])).replace("@LAB", "|".join(_LAB))
+    cases = (f"        {name}) words='{' '.join(flags)}' ;;\n" for name, flags in arguments.options.items())
+    print(script.replace("@CASES", "".join(cases)), end="")
+
+
+def _parse(argv: list[str]) -> argparse.Namespace:
+    parser, commands = _parser()
+    names = [*commands, *_LAB]
+    if argv and not argv[0].startswith("-") and argv[0] not in names:
+        parser.error(f"there is no command {argv[0]!r}{nearest(argv[0], names)}")
+    return parser.parse_args(argv)
+
+
+def _parser() -> tuple[Parser, Iterable[str]]:
+    """The parser and the names of its commands."""
+    parser = Parser(prog="softsearch", description="Translate with an exported bundle.", epilog=_ABOUT_LAB)
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     translate = commands.add_parser(
@@ -225,7 +260,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_serve_options(server)
     server.set_defaults(run=serve)
-    return parser
+
+    completion = commands.add_parser(
+        "completion",
+        help="print a script for bash that completes commands and options with TAB",
+        description='Print a script that completes commands and options with TAB: eval "$(softsearch completion)".',
+    )
+    options = {name: sorted(command._option_string_actions) for name, command in commands.choices.items()}
+    completion.set_defaults(run=_completion, options=options)
+    return parser, commands.choices
 
 
 def _flush_output() -> None:

@@ -54,13 +54,18 @@ _MAX = {  # exceptions
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
 
 
+def option_of(parameter: str) -> str:
+    """The option that sets a parameter of a search: ``diverse_groups`` for ``groups``."""
+    names = {name: option for option, name in _PARAMETERS.items()}
+    return names.get(parameter, parameter)
+
+
 def _option_kinds() -> dict[str, list[str]]:
-    names = {parameter: option for option, parameter in _PARAMETERS.items()}
     kinds: dict[str, list[str]] = {}
     for kind, parameters in {**_SIGNATURES, "rerank": _SIGNATURES["beam"]}.items():
         for name in parameters:
             if not name.endswith("_factor"):  # of a length, which is one option
-                kinds.setdefault(names.get(name, name), []).append(kind)
+                kinds.setdefault(option_of(name), []).append(kind)
     kinds["prefix"] = [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]
     return kinds | {name: ["rerank"] for name in ("rescore", "rescore_weights", "rescore_length_penalty")}
 
@@ -103,11 +108,11 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
         ConfigError: the search or an option is unknown, an option belongs to another search or needs another option.
     """
     if kind not in KINDS:
-        raise ConfigError(f"{spell('search')} is {kind!r}, expected one of {', '.join(KINDS)}{_nearest(kind, KINDS)}")
+        raise ConfigError(f"{spell('search')} is {kind!r}, expected one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
     for option in given:
         kinds = kinds_with(option)
         if not kinds:
-            raise ConfigError(f"{spell(option)} is not a search option{_nearest(option, _SUGGESTIONS)}")
+            raise ConfigError(f"{spell(option)} is not a search option{nearest(option, _SUGGESTIONS)}")
         if kind not in kinds:
             names = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
             raise ConfigError(
@@ -283,6 +288,7 @@ def _error(name: str, value: object, expected: str) -> ConfigError:
     return ConfigError(f"search.{name} is {shown}, expected {expected}; change {name}")
 
 
-def _nearest(name: str, names: Collection[str]) -> str:
+def nearest(name: str, names: Collection[str]) -> str:
+    """The end of a message: the name that is most like this one, or all of them."""
     near = get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"

@@ -17,7 +17,7 @@ class ScoreWriter:
 
     A line holds log p(tgt, EOS | src), natural log, and the number of target tokens, EOS included; with ``tokens`` also
     the log probability of each token, in the order of the text, EOS last. Columns are separated by tabs, tokens by
-    spaces.
+    spaces. The line of a pair with a blank side is empty, and the pair is not counted.
     """
 
     def __init__(self, output: IO[bytes] | Output, *, tokens: bool) -> None:
@@ -27,6 +27,9 @@ class ScoreWriter:
     def write(self, scores: Sequence[PairScore]) -> None:
         """Writes scores and flushes."""
         for score in scores:
+            if not score.token_log_probs:
+                self._output.write(b"\n")
+                continue
             self.pairs += 1
             self.tokens += len(score.token_log_probs)
             self.log_prob += score.log_prob
@@ -38,7 +41,7 @@ class ScoreWriter:
 
     def summary(self) -> str:
         """The totals of all pairs, in one line."""
-        nll = -self.log_prob / self.tokens
+        nll = -self.log_prob / max(1, self.tokens)
         perplexity = math.exp(nll) if nll < 700 else math.inf
         return (
             f"{self.pairs:,} pairs, {self.tokens:,} target tokens, log probability {self.log_prob:,.3f}, "
@@ -53,8 +56,8 @@ def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | 
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.
-        InputError: a line is blank or has more tokens than the bundle takes; the chunks before it are written. Or the
-            output cannot be written.
+        InputError: a line has more tokens than the bundle takes; the chunks before it are written. Or the output
+            cannot be written.
     """
     clean = Cleaner(src=src, tgt=tgt, keep_empty=True)
     with open_output(output) as stream:

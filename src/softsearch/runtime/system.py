@@ -19,6 +19,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, check_
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 
+_SAME = 1e-4  # nats by which the score of a target may differ for rounding
 BATCH_TOKENS = 1024  # the maximum of source tokens in a batch, padding included
 
 
@@ -115,10 +116,12 @@ def combine(
     restricts every member.
 
     Raises:
-        ConfigError: the target vocabularies differ or run in different directions, or a weight is wrong.
+        ConfigError: the target vocabularies differ or run in different directions, a weight is wrong, or the language
+            model translates.
     """
     first, *others = systems
     if language_model is not None:
+        _check_reads_no_source(language_model)
         others.append(language_model)
     for other in others:
         check_writes_alike(first.tokenizers[1], other.tokenizers[1], (first.origin, other.origin))
@@ -143,6 +146,17 @@ def combine(
         described="; ".join(system.described for system in everything),
         max_src_tokens=min((s.max_src_tokens for s in systems if s.max_src_tokens is not None), default=None),
     )
+
+
+def _check_reads_no_source(language_model: System) -> None:
+    """Scores the same target after two sources."""
+    token = language_model.tokenizers[0].vocab_size - 1
+    one, other = language_model.score([[UNK], [token]], [[UNK], [UNK]])
+    if abs(one.log_prob - other.log_prob) > _SAME:
+        raise ConfigError(
+            f"{language_model.origin} translates; expected a language model, which reads no source; "
+            "name another one, or make it a member of the ensemble"
+        )
 
 
 def shortlisted(step_fn: StepFunction, shortlist: Shortlist) -> StepFunction:

@@ -104,14 +104,12 @@ def feature_parts(
 
 
 def encode_whole(encode: Callable[[str], list[int]], line: str, where: str, limit: int) -> list[int]:
-    """The token ids of a text that is not split; ``limit`` tokens are too many, EOS counted.
+    """The token ids of a text that is not split, none of a blank one; ``limit`` tokens are too many, EOS counted.
 
     Raises:
-        InputError: it is blank or has too many tokens; ``where`` is in the message.
+        InputError: it has too many tokens; ``where`` is in the message.
     """
-    if is_blank(line):
-        raise InputError(f"{where} is blank; expected a sentence, so remove the pair from both sides")
-    ids = encode(line)
+    ids = [] if is_blank(line) else encode(line)
     if len(ids) >= limit:
         raise InputError(
             f"{where} has {len(ids) + 1} tokens, EOS counted; expected at most {limit}, so put one sentence on each "

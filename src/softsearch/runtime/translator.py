@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
@@ -210,11 +210,12 @@ class Translator:
             first_line: the number of the first line, for messages.
 
         Returns:
-            For each pair log p(tgt, EOS | src), natural log, and that of each token in the order of the text, EOS last.
+            For each pair log p(tgt, EOS | src), natural log, and that of each token in the order of the text, EOS last;
+            0 and no tokens for a pair with a blank line, which the model does not see.
 
         Raises:
-            InputError: an argument is one string, a line is blank or has more tokens than the model takes, or the
-                numbers of lines differ.
+            InputError: an argument is one string, a line has more tokens than the model takes, or the numbers of lines
+                differ.
         """
         # The limit of the target is the length that a translation may reach.
         search = self.manifest.search
@@ -225,7 +226,13 @@ class Translator:
             _refuse_string(str(name), lines)
             numbered = enumerate((self._form(line, lang) for line in lines), first_line)
             ids.append([encode_whole(tokenizer.encode, line, f"{name}:{i}", limit) for i, line in numbered])
-        return self._without_alignments.score(*ids)
+        if len(src_lines) != len(tgt_lines):
+            raise InputError(
+                f"{len(src_lines)} sources and {len(tgt_lines)} translations to score; expected equally many"
+            )
+        whole = [not (is_blank(src) or is_blank(tgt)) for src, tgt in zip(src_lines, tgt_lines, strict=True)]
+        scores = iter(self._without_alignments.score(*(list(compress(side, whole)) for side in ids)))
+        return [next(scores) if scored else PairScore(0.0, ()) for scored in whole]
 
     def _strategy(self, search: str | Search | None, options: Mapping[str, Any]) -> Search:
         given = {name: value for name, value in options.items() if value is not None}

@@ -48,8 +48,8 @@ def _model(nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], c
     return content
 
 
-def encoder_graph(vocab: int, seed: int = 0) -> bytes:
-    """Embeddings as memory; their masked mean as the first recurrent cache; an empty growing cache."""
+def encoder_graph(vocab: int, seed: int = 0, *, reads: bool = True) -> bytes:
+    """Embeddings, or zeros, as memory; their masked mean as the first recurrent cache; an empty growing cache."""
     rng = np.random.default_rng([seed, 1])
     node = helper.make_node
     nodes = [
@@ -72,7 +72,7 @@ def encoder_graph(vocab: int, seed: int = 0) -> bytes:
             _port("cache.1", TensorProto.FLOAT, "n", 1, 0, WIDTH),
         ],
         {
-            "embeddings": rng.normal(size=(vocab, WIDTH)).astype(np.float32),
+            "embeddings": reads * rng.normal(size=(vocab, WIDTH)).astype(np.float32),
             "last": np.array([-1]),
             "zero": np.array([0]),
             "one": np.array([1]),
@@ -158,11 +158,13 @@ def word_tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
     )
 
 
-def bundle_parts(seed: int = 0, scale: float = 0.5, *, words: bool = False) -> tuple[dict[str, bytes], dict[str, Any]]:
+def bundle_parts(
+    seed: int = 0, scale: float = 0.5, *, words: bool = False, reads: bool = True
+) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The files of the bundle, and its manifest as an exporter gives it."""
     src, tgt = word_tokenizers() if words else tokenizers()
     files = {
-        "encoder.onnx": encoder_graph(src.vocab_size, seed),
+        "encoder.onnx": encoder_graph(src.vocab_size, seed, reads=reads),
         "decoder_step.onnx": decoder_step_graph(tgt.vocab_size, seed, scale),
         "src.model": src.model,
         "tgt.model": tgt.model,
@@ -187,9 +189,11 @@ def search(bundle: Path, kind: str | None = None, **options: Any) -> Strategy:
     return STRATEGIES[kind](**{n: v for n, v in manifest.search.items() if n in parameters(kind)} | options)
 
 
-def make_bundle(path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = False, **changes: Any) -> Bundle:
-    """Writes the bundle, with these top-level manifest keys changed."""
-    files, manifest = bundle_parts(seed, scale, words=words)
+def make_bundle(
+    path: Path, *, seed: int = 0, scale: float = 0.5, words: bool = False, reads: bool = True, **changes: Any
+) -> Bundle:
+    """Writes the bundle, or a language model (``reads=False``), with these top-level manifest keys changed."""
+    files, manifest = bundle_parts(seed, scale, words=words, reads=reads)
     return write_bundle(path, files, manifest | changes)
 
 

@@ -92,25 +92,62 @@ def test_input_that_cannot_be_translated_is_one_line_of_error(bundle_dir: Path, 
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "message"),
     [
-        [],
-        ["translate"],
-        ["transalte", "x"],
-        ["translate", "x", "--beam", "0"],
-        ["translate", "x", "--beam", "many"],
-        ["translate", "x", "--threads", "-1"],
-        ["translate", "x", "--max-length", "\u00b2"],
-        ["verify", "x", "--beam", "3"],
+        ([], "arguments are required: COMMAND"),
+        (["translate"], "arguments are required: BUNDLE"),
+        (["transalte", "x"], "there is no command 'transalte'; did you mean 'translate'?"),
+        (["trian"], "there is no command 'trian'; did you mean 'train'?"),
+        (["zzz"], "there is no command 'zzz'; expected one of translate, "),
+        (["translate", "x", "--beam", "0"], "'0' is not a whole number of at least 1"),
+        (["translate", "x", "--beam", "many"], "'many' is not"),
+        (["translate", "x", "--threads", "-1"], "'-1' is not"),
+        (["translate", "x", "--max-length", "\u00b2"], "is not a length"),
+        (["translate", "x", "--beams", "3"], "there is no option --beams; did you mean --beam?"),
+        (["translate", "x", "--zzz=3"], "there is no option --zzz; see --help"),
+        (["verify", "x", "--beam", "3"], "there is no option --beam; see --help"),
+        (["verify", "x", "y"], "unrecognized arguments: y"),
     ],
 )
-def test_wrong_usage_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_exits_with_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     from softsearch.runtime.cli import main
 
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert "usage: softsearch" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from softsearch.runtime.cli import main
+
+    assert main(["completion"]) == 0
+    lab = tmp_path / "lab"  # in place of the lab's command, which answers as Hydra does
+    lab.write_text("#!/bin/sh\necho $COMP_LINE $* >&2\necho model=rnn model=gru\n")
+    lab.chmod(0o755)
+    script = (
+        capsys.readouterr().out
+        + """
+try() {
+    COMP_LINE="$*" COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _softsearch "$1" && echo "${COMPREPLY[*]}"
+}
+try softsearch tr; try softsearch translate x --n; try "$1" train model=r
+"""
+    )
+    done = subprocess.run(["bash", "-c", script, "bash", lab], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["translate train", "--n-best --no-repeat-ngram --nodes", "model=rnn"]
+
+
+def test_a_folder_of_bundles_is_answered_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from softsearch.runtime.cli import main
+
+    for name in ("en-de", "de-en"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").touch()
+    assert main(["translate", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.endswith(" is a folder of bundles; name one of them: de-en, en-de\n")
 
 
 def test_version_is_printed_without_loading_anything_heavy() -> None:

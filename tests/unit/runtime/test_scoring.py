@@ -79,8 +79,6 @@ def test_the_summary_counts_all_that_was_written() -> None:
     [
         (b"one\ntwo\n", b"eins\n", "x.en has 2 lines, "),
         (b"one\ntwo\n", b"eins\n", "x.de has 1; line 2 is in one of them only"),
-        (b"one\n  \n", b"eins\nzwei\n", "x.en:2 is blank; expected a sentence"),
-        (b"one\ntwo\n", b"eins\n\n", "x.de:2 is blank; expected a sentence"),
         (b"one\n" + b"ten " * 40, b"a\nb\n", "x.en:2 has "),
         (b"one\n" + b"ten " * 40, b"a\nb\n", f"expected at most {MAX_SRC_TOKENS}, so put"),
         (b"one\n", b"ein " * 300, "expected at most 46, so put"),
@@ -101,6 +99,22 @@ def test_files_that_cannot_be_scored_are_one_line_of_error(
     assert message in printed.err
     assert printed.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("tokens", [[], ["--tokens"]])
+def test_a_pair_with_a_blank_line_is_an_empty_line(
+    bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], tokens: list[str]
+) -> None:
+    def scored(src: str, tgt: str) -> tuple[list[str], str]:
+        (tmp_path / "src").write_text(src)
+        (tmp_path / "tgt").write_text(tgt)
+        assert main(["score", str(bundle_dir), str(tmp_path / "src"), str(tmp_path / "tgt"), *tokens]) == 0
+        printed = capsys.readouterr()
+        return printed.out.splitlines(), printed.err
+
+    (one, two), summary = scored("one\ntwo\n", "eins\nzwei\n")
+    assert scored("one\n\n \ntwo\n", "eins\n\nx\nzwei\n") == ([one, "", "", two], summary)
+    assert scored("\n", "x\n")[0] == [""]
 
 
 def test_the_longest_pair_that_a_bundle_takes_is_scored(tmp_path: Path) -> None:

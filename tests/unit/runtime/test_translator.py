@@ -214,8 +214,12 @@ def test_scores_are_those_of_the_search(translator: Translator) -> None:
     for (_, best), score, pieces in zip(pairs, scores, again, strict=True):
         if (*pieces, "</s>") == best.tgt_pieces:
             assert score.log_prob == pytest.approx(best.log_prob, abs=1e-4)
-    with pytest.raises(InputError, match="tgt_lines:8 is blank"):
-        translator.score(["one", "two"], ["eins", " "], first_line=7)
+    one, blank = translator.score(["one", "two"], ["eins", " "])
+    assert (len(one.token_log_probs) > 1, blank) == (True, (0.0, ()))
+    with pytest.raises(InputError, match="tgt_lines:8 has "):
+        translator.score(["one", "two"], ["eins", "ein " * 300], first_line=7)
+    with pytest.raises(InputError, match="2 sources and 1 translations to score"):
+        translator.score(["one", "two"], ["eins"])
 
 
 def test_a_tokenizer_that_does_not_fit_is_refused(tmp_path: Path) -> None:

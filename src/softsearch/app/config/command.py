@@ -52,7 +52,7 @@ if not CONFIGS.is_dir():
 
 
 def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
-    """Runs a command; an error meant for users is printed and ends the process with exit code 1.
+    """Runs a command; an error meant for users is printed and ends the process, with exit code 2 for wrong usage.
 
     Args:
         command: the name of its config.
@@ -74,11 +74,12 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         except ModuleNotFoundError as error:
             _fail(missing_package(command, error))
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
-            message = explain(error, command)
+            message, code = explain(error, command), _exit_code(error)
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 log.error("error: %s", message)
-                raise ConfigError(message) from error  # Hydra runs the other jobs and then raises it again
-            _fail(message)
+                kind = ConfigError if code == ConfigError.exit_code else SoftsearchError
+                raise kind(message) from error  # Hydra runs the other jobs and then raises it again
+            _fail(message, code)
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing them
     end_on_signals()
@@ -88,9 +89,9 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         _check_arguments(sys.argv[1:], command)
         hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=command)(job)()
     except SoftsearchError as error:
-        _fail(f"a job of the sweep failed: {error}")
+        _fail(f"a job of the sweep failed: {error}", error.exit_code)
     except (HydraException, OmegaConfBaseException) as error:
-        _fail(explain(error, command))
+        _fail(explain(error, command), _exit_code(error))
     except OSError as error:
         _fail(f"the run's folder cannot be written: {explain(error, command)}; set hydra.run.dir=FOLDER")
     except KeyboardInterrupt:
@@ -166,9 +167,9 @@ def _check_arguments(arguments: list[str], command: str) -> None:
     for override in OverridesParser.create().parse_overrides(typed.overrides):
         key, value = override.key_or_group, override.value()
         if not key:
-            _fail(f"{override.input_line!r} names no key; write key=value")
+            _fail(f"{override.input_line!r} names no key; write key=value", 2)
         if (CONFIGS / key).is_dir() and not override.is_delete() and not isinstance(value, str | list | Sweep):
-            _fail(_no_choice(key, value))
+            _fail(_no_choice(key, value), 2)
 
 
 def _no_flags(flag: str, arguments: list[str], keys: list[str]) -> str:
@@ -211,7 +212,7 @@ def _check_writable(folder: Path) -> None:
         with TemporaryFile(dir=existing) as file:
             file.write(b"\0")
     except OSError as error:
-        raise ConfigError(
+        raise SoftsearchError(
             f"run_dir is {str(folder)!r}, which cannot be written ({error.strerror}); set run_dir or hydra.run.dir to "
             "another folder, or make room"
         ) from error
@@ -228,6 +229,13 @@ def _choices_of(group: str) -> list[str]:
 def _fail(message: str, code: int = 1) -> NoReturn:
     print(f"error: {message}", file=sys.stderr, flush=True)
     sys.exit(code)
+
+
+def _exit_code(error: Exception) -> int:
+    """1 for what the machine refuses and for files, 2 for wrong usage, which all of Hydra's errors are."""
+    if isinstance(error, SoftsearchError):
+        return error.exit_code
+    return 1 if isinstance(error, OSError) and not isinstance(error, HydraException) else 2
 
 
 def explain(error: Exception, command: str) -> str:

@@ -9,8 +9,10 @@ import torch
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.errors import ConfigError
 from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.system import System, open_bundle
 from softsearch.training.checkpoints.average import read_weights
+from softsearch.training.checkpoints.folder import checkpoint_file
 
 Paths = str | Path | list[str] | list[Path] | None
 
@@ -25,13 +27,15 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
     """
     systems = [_open_checkpoint(path, average) for path in path_list(ckpt)] + list(map(open_bundle, path_list(bundle)))
     if not systems:
-        raise ConfigError("no system is named; expected ckpt=RUN/checkpoints/best.ckpt or bundle=FOLDER, or lists")
+        raise ConfigError("no system is named; expected ckpt=RUN or bundle=FOLDER, or lists")
     return _with_unique_names(systems)
 
 
 def open_any(paths: Sequence[str]) -> list[System]:
-    """Opens folders as bundles and files as checkpoints; raises as :func:`open_systems`."""
-    return _with_unique_names([open_bundle(p) if Path(p).is_dir() else _open_checkpoint(p, None) for p in paths])
+    """Opens bundles by their manifest, and all else as checkpoints; raises as :func:`open_systems`."""
+    are_bundles = [(Path(path) / MANIFEST).is_file() for path in paths]
+    opened = zip(paths, are_bundles, strict=True)
+    return _with_unique_names([open_bundle(p) if is_bundle else _open_checkpoint(p, None) for p, is_bundle in opened])
 
 
 def path_list(paths: Paths) -> list[str]:
@@ -57,6 +61,7 @@ def _longer_name(system: System) -> str:
 
 
 def _open_checkpoint(path: str, average: int | None) -> System:
+    path = str(checkpoint_file(Path(path)))
     contents = read_weights(path, average)
     model = rebuild_model(contents).to("cuda" if torch.cuda.is_available() else "cpu")
     source = rebuild_source(contents)

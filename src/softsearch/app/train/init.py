@@ -14,6 +14,7 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
+from softsearch.training.checkpoints.folder import checkpoint_file
 
 log = logging.getLogger(__name__)
 _TRAINING_ONLY = ("init", "dropout", "sparse")  # options of a model, or parts of their names, that weights do not need
@@ -43,7 +44,7 @@ def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False
             raise ConfigError(
                 f"init={options.init} has embeddings, but vectors.{side}={vectors} would replace them; leave one out"
             )
-    return None if resumes else read_contents(options.init)
+    return None if resumes else read_contents(checkpoint_file(options.init))
 
 
 def start_from(init: CheckpointContents, model: Seq2Seq, node: Mapping[str, Any], tokenizers: Tokenizers) -> None:

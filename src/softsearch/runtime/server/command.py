@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, SoftsearchError
 
 _EXTRA = ("fastapi", "uvicorn", "prometheus_client")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -85,7 +85,7 @@ def serve(arguments: argparse.Namespace) -> None:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            raise ConfigError(f"softsearch serve needs {name}; run: pip install 'softsearch[serve]'") from error
+            raise SoftsearchError(f"softsearch serve needs {name}; run: pip install 'softsearch[serve]'") from error
     bundles = _named(arguments.bundles)
     if arguments.max_sentences > arguments.queue:
         raise ConfigError(
@@ -146,6 +146,6 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        raise ConfigError(
+        raise SoftsearchError(
             f"cannot listen on {host} port {port}: {error.strerror}; choose another --port or --host"
         ) from error

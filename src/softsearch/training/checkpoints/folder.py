@@ -24,6 +24,24 @@ def step_checkpoints(folder: Path) -> dict[int, Path]:
     return dict(sorted((int(match[1]), path) for match, path in named if match))
 
 
+def checkpoint_file(path: Path) -> Path:
+    """The file that a path names: itself, or of a run's folder, or of its ``checkpoints``, the best, else the last.
+
+    Raises:
+        CheckpointError: the folder has neither.
+    """
+    if not path.is_dir():
+        return path
+    files = [path / folder / name for name in (BEST, LAST) for folder in ("checkpoints", "")]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None:
+        raise CheckpointError(
+            f"{path} is a folder without checkpoints/{BEST} and {LAST}; expected a checkpoint, or the folder of a run "
+            "(a bundle is named with bundle=FOLDER)"
+        )
+    return found
+
+
 def keep_steps(folder: Path, steps: Sequence[int]) -> None:
     """Links ``last.ckpt`` as ``step-N.ckpt`` and removes those of other steps.
 

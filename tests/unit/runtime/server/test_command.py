@@ -19,21 +19,21 @@ sys.exit(main())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("code", "arguments", "complaint"),
     [
-        ([str(BUNDLE), str(BUNDLE)], "are both named bundle; give one another name: NAME="),
-        ([f"a b={BUNDLE}"], "'a b' cannot be a model's name"),
-        ([f"../a={BUNDLE}"], "'../a' cannot be a model's name"),
-        ([str(BUNDLE), "--queue", "64"], "--max-sentences is 128, expected at most --queue (64)"),
-        ([str(BUNDLE), "--host", "203.0.113.1", "--port", "0"], "cannot listen on 203.0.113.1 port 0: "),
-        ([str(BUNDLE), "--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid port 8000: "),
-        ([str(BUNDLE), "--api-keys", "no/such/file"], "no/such/file cannot be read"),
+        (2, [str(BUNDLE), str(BUNDLE)], "are both named bundle; give one another name: NAME="),
+        (2, [f"a b={BUNDLE}"], "'a b' cannot be a model's name"),
+        (2, [f"../a={BUNDLE}"], "'../a' cannot be a model's name"),
+        (2, [str(BUNDLE), "--queue", "64"], "--max-sentences is 128, expected at most --queue (64)"),
+        (1, [str(BUNDLE), "--host", "203.0.113.1", "--port", "0"], "cannot listen on 203.0.113.1 port 0: "),
+        (1, [str(BUNDLE), "--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid port 8000: "),
+        (2, [str(BUNDLE), "--api-keys", "no/such/file"], "no/such/file cannot be read"),
     ],
 )
 def test_what_cannot_be_served_is_an_error(
-    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+    code: int, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["serve", *arguments]) == 1
+    assert cli.main(["serve", *arguments]) == code
     error = capsys.readouterr().err
     assert error.startswith("softsearch: error: ")
     assert complaint in error

@@ -179,12 +179,13 @@ def test_a_bad_request_fails_alone(
 def test_a_bad_pair_is_named(serve: Open) -> None:
     async def main() -> None:
         async with serve() as dispatcher:
-            with pytest.raises(LineError, match="target:2 is blank") as caught:
-                await dispatcher.score("small", ["one", "two", "six"], ["eins", " ", "sechs"])
+            with pytest.raises(LineError, match="target:2 has ") as caught:
+                await dispatcher.score("small", ["one", "two", "six"], ["eins", "ein " * 300, "sechs"])
             assert caught.value.index == 1
             with pytest.raises(InputError, match="2 src and 1 tgt"):
                 await dispatcher.score("small", ["one", "two"], ["eins"])
             assert await dispatcher.score("small", [], []) == []
+            assert await dispatcher.score("small", ["one"], [" "]) == [(0.0, ())]
 
     asyncio.run(main())
 

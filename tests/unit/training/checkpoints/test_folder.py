@@ -11,7 +11,13 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
-from softsearch.training.checkpoints.folder import keep_steps, load_resumable, newest_resumable, step_checkpoints
+from softsearch.training.checkpoints.folder import (
+    checkpoint_file,
+    keep_steps,
+    load_resumable,
+    newest_resumable,
+    step_checkpoints,
+)
 from tests.unit.training.checkpoints.written import by_hand, save_unchecked
 
 
@@ -56,6 +62,17 @@ def spoil(path: Path, damage: Damage) -> None:
 def test_last_is_the_newest(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert newest_resumable(folder) == folder / "last.ckpt"
     assert not caplog.records
+
+
+@pytest.mark.parametrize("inside", ["", "checkpoints"])
+def test_a_folder_stands_for_its_best_checkpoint(inside: str, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"is a folder without checkpoints/best\.ckpt and last\.ckpt; expected"):
+        checkpoint_file(tmp_path)
+    (tmp_path / inside).mkdir(exist_ok=True)
+    for name in ("last.ckpt", "best.ckpt"):
+        (tmp_path / inside / name).touch()
+        assert checkpoint_file(tmp_path) == tmp_path / inside / name
+    assert checkpoint_file(tmp_path / "other.ckpt") == tmp_path / "other.ckpt"
 
 
 def test_an_empty_folder_has_none(tmp_path: Path) -> None:
