@@ -1,17 +1,39 @@
-"""Console output of commands: text, tables and a progress bar."""
+"""Console output of commands: text, tables, a progress bar and the log.
 
+What is written there may come from files of others, so that it is made printable (:func:`softsearch.errors.printable`).
+"""
+
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
+
+from softsearch.errors import printable
+
+
+class _Printable(Console):
+    def render_str(self, text: str, **options: Any) -> Text:
+        """All text passes here, that of tables too."""
+        return super().render_str(printable(text, keep="\n\t"), **options)
+
+
+class PrintableFormatter(logging.Formatter):
+    """Formats records of the log, which configs/hydra/job_logging names."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as printable text."""
+        return printable(super().format(record), keep="\n\t")
 
 
 def plain_console(*, stderr: bool = False, width: int | None = None) -> Console:
     """Prints text as it is, in tables too: a folder named ``[red]`` or ``:ok:`` is neither markup nor an emoji."""
-    return Console(stderr=stderr, width=width, markup=False, emoji=False)
+    return _Printable(stderr=stderr, width=width, markup=False, emoji=False)
 
 
 def say(text: str) -> None:
@@ -38,5 +60,5 @@ def progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
     """Shows a progress bar on a terminal; yields a function that advances it."""
     console = plain_console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(escape(name), total=total)
+        task = bar.add_task(escape(printable(name)), total=total)
         yield lambda done: bar.advance(task, done)

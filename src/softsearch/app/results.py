@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from softsearch.app.console import plain_console, print_rows, say
+from softsearch.errors import printable
 from softsearch.evaluation.metrics import Scores
 from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
 from softsearch.text.plain_values import read_json
@@ -87,7 +88,7 @@ def show_report(report: Report, folder: Path) -> None:
     for name, score in report.systems[0].scores.items():
         say(f"{name}: {score.signature}")
     for warning in report.warnings:
-        console.print(Text.assemble(("warning:", "yellow"), f" {warning}"), soft_wrap=True)
+        console.print(Text.assemble(("warning:", "yellow"), f" {printable(warning)}"), soft_wrap=True)
     say(f"page: {folder / 'report.html'}\nreport: {folder / REPORT}\nmetrics: {folder / METRICS}")
 
 

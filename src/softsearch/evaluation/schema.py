@@ -136,7 +136,7 @@ def read_report(path: Path) -> Report:
         report: Report = _parse(read_json(path), Report, "the report")
         if not report.systems or {len(s.hypotheses) for s in report.systems} != {len(report.references)}:
             raise ValueError("its systems have not as many translations as there are references")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ArithmeticError, RecursionError) as error:
         raise ConfigError(
             f"{path} cannot be read ({type(error).__name__}: {error}); name the folder of a report of "
             "src/evaluate.py, or write it again"
@@ -164,6 +164,8 @@ def _parse(value: Any, hint: Any, name: str) -> Any:
         return hint(**{key: _parse(item, hints[key], key) for key, item in value.items()})  # type: ignore[operator]
     if hint is float and type(value) in (int, float) and math.isfinite(value):
         return value
+    if hint is int and type(value) is int and not abs(value) < 2**63:
+        raise ValueError(f"{name} is out of range")
     if hint in (int, str) and type(value) is hint:
         return value
     raise ValueError(f"{name} is {str(value)[:60]!r}, expected {getattr(hint, '__name__', hint)}")

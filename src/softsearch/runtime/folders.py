@@ -44,9 +44,11 @@ def staging(folder: Path, kind: str) -> Iterator[Path]:
         place = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         yield place
     except OSError as error:
+        reason = error.strerror or error
+        if isinstance(error, shutil.Error):  # of copies, which names each file
+            reason = error.args[0][0][2]
         raise BundleError(
-            f"{folder} cannot be written ({error.strerror or error}); an older {kind} is unchanged, make room or "
-            "choose another folder"
+            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, make room or choose another folder"
         ) from error
     finally:
         if place is not None and (folder.exists() or not (place / "old").exists()):  # never the only copy

@@ -1,12 +1,16 @@
-"""Names of folders, runs and studies are printed as they are, whatever Rich would read in them."""
+"""Names of folders, runs and studies are printed as they are, whatever Rich or a terminal would read in them."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.compare.compare import compare
+from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Compare
 from softsearch.app.results import report, show_report
 from softsearch.app.sweep.results import report as report_sweep
@@ -14,6 +18,7 @@ from softsearch.app.sweep.study import open_study
 from softsearch.app.sweep.sweep import Worker
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare
+from softsearch.errors import printable
 from softsearch.evaluation.metrics import Scores
 from softsearch.text.tokenizer import TokenizerTrainer
 from tests.unit.app.compare.test_run_folders import trained
@@ -21,7 +26,8 @@ from tests.unit.app.stand_in import install, plan
 from tests.unit.data.pairs import write_pair
 from tests.unit.report.page.pages import whole_report
 
-NAME = r"[red]a[/b]:ok:\[i]"
+NAME = "[red]a[/b]:ok:\\[i]\x1b[2J"  # and a sequence that clears the screen
+SHOWN = printable(NAME)
 
 
 @pytest.fixture(autouse=True)
@@ -41,17 +47,17 @@ def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [trained(folder / "x"), trained(folder.parent / "z"), folder / "y"]
     compare(Compare(runs=runs, split="test", run_dir=folder / "out"))
     printed = capsys.readouterr().out
-    assert f" {NAME.partition('/')[2]}/x " in printed
-    assert f"written to {folder}/out" in printed
-    assert f"no scores: {NAME.partition('/')[2]}/y" in printed
+    assert f" {SHOWN.partition('/')[2]}/x " in printed
+    assert f"written to {printable(str(folder))}/out" in printed
+    assert f"no scores: {SHOWN.partition('/')[2]}/y" in printed
 
 
 def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report(folder, "test", [], Scores({NAME: 1.0}, {"bleu": NAME}), {})
     printed = capsys.readouterr().out
-    assert f" test/{NAME} " in printed
-    assert f"bleu: {NAME}" in printed
-    assert f"metrics: {folder}/metrics.json" in printed
+    assert f" test/{SHOWN} " in printed
+    assert f"bleu: {SHOWN}" in printed
+    assert f"metrics: {printable(str(folder))}/metrics.json" in printed
 
 
 def test_evaluation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,11 +66,11 @@ def test_evaluation(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     comparison = replace(whole.comparisons[0], system=NAME)
     show_report(replace(whole, systems=named, comparisons=[comparison], warnings=[NAME]), folder)
     printed = capsys.readouterr().out
-    assert f" {NAME}rnn " in printed
-    assert f"searches with {NAME}" in printed
-    assert f" {NAME} " in printed
-    assert f"warning: {NAME}" in printed
-    assert f"page: {folder}/report.html" in printed
+    assert f" {SHOWN}rnn " in printed
+    assert f"searches with {SHOWN}" in printed
+    assert f" {SHOWN} " in printed
+    assert f"warning: {SHOWN}" in printed
+    assert f"page: {printable(str(folder))}/report.html" in printed
 
 
 def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +79,7 @@ def test_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     with open_study(tried) as study:
         Worker(study, tried).work()
         report_sweep(study, tried)
-    assert f"{NAME}: 1 trials" in capsys.readouterr().out
+    assert f"{SHOWN}: 1 trials" in capsys.readouterr().out
 
 
 def test_prepare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,5 +88,12 @@ def test_prepare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepared = prepare(source, TokenizerTrainer(kind="char", vocab_size=60), folder / "cache")
     prepare_command._show(prepared)
     printed = capsys.readouterr().out
-    assert f" [i]{name}.en | [i]{name}.de " in printed
-    assert f"prepared: {prepared.folder}" in printed
+    assert f" [i]{printable(name)}.en | [i]{printable(name)}.de " in printed
+    assert f"prepared: {printable(str(prepared.folder))}" in printed
+
+
+def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    (settings,) = OmegaConf.load(CONFIGS / "hydra" / "job_logging" / "plain.yaml").formatters.values()
+    formatter = instantiate({"_target_": settings["()"], "fmt": settings["fmt"]})
+    logging.getLogger("some").warning("read %s\nand on", NAME)
+    assert formatter.format(caplog.records[0]).endswith(f" read {SHOWN}\nand on")

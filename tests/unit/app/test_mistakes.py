@@ -108,6 +108,14 @@ BEFORE_THE_LAB = [
     (2, "train --model=rnnsearch seed=1", "write model=rnnsearch"),
     (2, "train --run-dir seed=1", "write run_dir=VALUE"),
     (2, "train --epochs 5", "did you mean 'trainer.max_epochs'?"),
+    (2, "train lr=0.1", "there is no config key 'lr'; did you mean 'optimizer.lr'?"),
+    (2, "train learning_rate=0.1", "did you mean 'optimizer.lr'?"),
+    (2, "train epochs=3", "did you mean 'trainer.max_epochs'?"),
+    (2, "train batch_size=32", "did you mean 'batching.tokens'?"),
+    (2, "train gpus=2", "did you mean 'trainer.devices'?"),
+    (2, "train trainer.max_steps=lots", "error: trainer.max_steps is 'lots', expected a whole number; change it"),
+    (2, "train model=[rnn,gru]", "model is ['rnn', 'gru'], expected one of chorowski2015, "),
+    (2, "train -m model=[rnn,gru]", "set model=NAME, or -m model=NAME,NAME for a run of each"),
     (2, "train --cfg nope", "argument --cfg/-c: invalid choice: 'nope'"),
     (2, "train -m --cfg job", "only one of --run, --multirun"),
     (2, "evaluate model=lstm",
@@ -127,6 +135,8 @@ BEFORE_THE_LAB = [
     (2, "prepare processes=0", "processes is 0 (int), expected a whole number of at least 1 or null"),
 ]  # fmt: skip
 BEFORE_THE_DATA = [
+    (2, "train data=parallel data.train=a.tsv data.val=[a,b]", "data.train is 'a.tsv' (str), expected two files, as "),
+    (2, "train data=parallel data.train=[a,b] data.val=a", "data.val is 'a' (str), expected two files, as in '[val.en"),
     (2, "train trainer.val_check_interval=0", "trainer.val_check_interval is 0 (int), expected a whole number of at"),
     (2, "train trainer.accumulate_grad_batches=0", "trainer.accumulate_grad_batches is 0 (int), expected a whole "),
     (2, "train trainer.log_every_n_steps=0", "trainer.log_every_n_steps is 0 (int), expected a whole number of at le"),

@@ -18,7 +18,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert read_report(tmp_path) == read_report(path) == report
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", "null", "\xff"])
+@pytest.mark.parametrize("text", [None, "{", "[]", "null", "\xff", "[" * 100_000])
 def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "report.json").write_bytes(text.encode("latin-1"))
@@ -37,6 +37,8 @@ def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None
         (lambda system: system["scores"].update(bleu=38.2), "scores.bleu is '38.2', expected Score"),
         (lambda system: system.update(name=None), "name is 'None', expected str"),
         (lambda system: system.update(parameters=True), "parameters is 'True', expected int"),
+        (lambda system: system.update(parameters=10**400), "parameters is out of range"),
+        (lambda system: system.update(length_ratio=10**400), "OverflowError"),
         (lambda system: system.update(aer="low"), "aer is 'low', expected float"),
         (lambda system: system.update(by_length={}), "by_length is '{}', expected list"),
         (lambda system: system["sentence_chrf"].append(None), "sentence_chrf is 'None', expected float"),

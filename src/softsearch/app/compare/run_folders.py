@@ -17,7 +17,12 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, plain_signature
 from softsearch.text.plain_values import MOST_NESTED, read_json
 
+_MAX_NUMBER = 1e18
 _SWEEP = "results.json"
+_UNREADABLE = (  # what parsing a file of somebody else raises
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError,
+    OmegaConfBaseException, yaml.YAMLError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +106,7 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
             yield Run(folder=folder, missing=f"the run has not ended: it has no {METRICS}")
         else:
             yield Run(folder=folder, missing=f"it has neither {REPORT} nor {METRICS}")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OmegaConfBaseException, yaml.YAMLError) as error:
+    except _UNREADABLE as error:
         yield Run(folder=folder, missing=f"its files cannot be read: {type(error).__name__}: {error}".splitlines()[0])
 
 
@@ -111,7 +116,7 @@ def _json(path: Path) -> Any:
 
 
 def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> Run:
-    scores = {key: float(score["value"]) for key, score in system["scores"].items()}
+    scores = {key: _finite(score["value"]) for key, score in system["scores"].items()}
     return Run(
         name=str(system["name"]),
         folder=folder,
@@ -119,9 +124,9 @@ def _evaluated(folder: Path, report: dict[str, Any], system: dict[str, Any]) -> 
         bleu=scores["bleu"],
         chrf=scores.get("chrf"),
         ter=scores.get("ter"),
-        translating=float(system["tokens_per_second"]),
-        parameters=int(system["parameters"]),
-        size_bytes=int(system["size_bytes"]),
+        translating=_finite(system["tokens_per_second"]),
+        parameters=int(_finite(system["parameters"])),
+        size_bytes=int(_finite(system["size_bytes"])),
         test_set=str(report["test_set"]),
         signature=plain_signature(str(system["scores"]["bleu"].get("signature", ""))),
     )
@@ -134,6 +139,7 @@ def _trained(folder: Path, metrics: dict[str, Any], split: str) -> Run:
     bleu = float(metrics[f"{split}/bleu"])
     if not math.isfinite(bleu):
         return Run(folder=folder, missing=f"{METRICS}: {split}/bleu is {bleu}")
+    bleu = _finite(bleu)
     config = _config(folder / "config.yaml")
     data = config.get("data", {})
     corpus = [data.get("_target_", "").rpartition(".")[2], *map(data.get, ("test_set", "variant", "test"))]
@@ -163,9 +169,21 @@ def _config(path: Path) -> Any:
     return OmegaConf.to_container(OmegaConf.load(path))
 
 
+def _finite(value: Any) -> float:
+    """A number that can be drawn.
+
+    Raises:
+        ValueError, OverflowError: it is infinite, or too large.
+    """
+    number = float(value)
+    if not abs(number) < _MAX_NUMBER:
+        raise ValueError(f"{number:g} is out of range")
+    return number
+
+
 def _number(metrics: dict[str, Any], key: str) -> float | None:
     value = float(metrics.get(key, math.nan))
-    return value if math.isfinite(value) else None
+    return _finite(value) if math.isfinite(value) else None
 
 
 def _swept(folder: Path, trials: list[dict[str, Any]], split: str) -> Iterator[Run]:

@@ -31,7 +31,7 @@ from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import flatten, nearest, read_options
 from softsearch.app.cpu import tune_cpu
 from softsearch.app.start import end_on_signals, missing_package, raise_on_signals
-from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.errors import ConfigError, SoftsearchError, printable
 
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # Lightning's warnings about intended behaviour
@@ -46,9 +46,11 @@ _PLUGINS = {
     "submitit_slurm": "pip install 'softsearch[sweep]'",
     "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
+_ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
-    CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
+    _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
+CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
 
 
 def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
@@ -124,7 +126,13 @@ def precision(accelerator: str) -> str:
 
 
 def share(part: float, steps: int) -> int:
-    """Returns a share of the steps of a run, at least one, so that a schedule follows ``trainer.max_steps``."""
+    """Returns a share of the steps of a run, at least one, so that a schedule follows ``trainer.max_steps``.
+
+    Raises:
+        ConfigError: they are not a number.
+    """
+    if not isinstance(steps, int):
+        raise ConfigError(f"trainer.max_steps is {steps!r}, expected a whole number; change it")
     return max(1, round(part * steps))
 
 
@@ -168,7 +176,8 @@ def _check_arguments(arguments: list[str], command: str) -> None:
         key, value = override.key_or_group, override.value()
         if not key:
             _fail(f"{override.input_line!r} names no key; write key=value", 2)
-        if (CONFIGS / key).is_dir() and not override.is_delete() and not isinstance(value, str | list | Sweep):
+        several = isinstance(value, list) and key not in _ONE_CHOICE
+        if (CONFIGS / key).is_dir() and not override.is_delete() and not (several or isinstance(value, str | Sweep)):
             _fail(_no_choice(key, value), 2)
 
 
@@ -182,7 +191,8 @@ def _no_flags(flag: str, arguments: list[str], keys: list[str]) -> str:
 
 def _no_choice(group: str, value: object) -> str:
     typed = "null" if value is None else repr(value)
-    return f"{group} is {typed}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME"
+    sweep = f", or -m {group}=NAME,NAME for a run of each" if isinstance(value, list) else ""
+    return f"{group} is {typed}, expected one of {', '.join(_choices_of(group))}; set {group}=NAME{sweep}"
 
 
 def _read_options(config: DictConfig, command: str) -> Any:
@@ -227,7 +237,7 @@ def _choices_of(group: str) -> list[str]:
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    print(f"error: {printable(message, keep=chr(10))}", file=sys.stderr, flush=True)
     sys.exit(code)
 
 

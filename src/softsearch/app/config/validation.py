@@ -24,6 +24,13 @@ from softsearch.ranges import Range
 
 _MAPPINGS = (dict, Mapping)
 _LISTS = (list, tuple, Collection, Iterable, Sequence)
+_SYNONYMS = {
+    "learning_rate": "lr",
+    "epochs": "max_epochs",
+    "steps": "max_steps",
+    "batch_size": "tokens",
+    "gpus": "devices",
+}
 _Options = TypeVar("_Options")
 
 
@@ -41,6 +48,8 @@ def plain(config: DictConfig, unresolved: Collection[str] = ()) -> dict[str, Any
             for key, value in config.items()
         }
     except OmegaConfBaseException as error:
+        if own := str(error).partition("ConfigError raised while resolving interpolation: ")[2]:  # a resolver's of ours
+            raise ConfigError(own.splitlines()[0]) from error
         why = "it is missing" if isinstance(error, MissingMandatoryValue) else str(error).splitlines()[0]
         raise ConfigError(f"{error.full_key or 'the config'}: {why}; set it") from error
 
@@ -119,9 +128,14 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """Suggests the name that is most like ``word``, or else the first parts of all names; for the end of a message."""
+    """Suggests the name that is most like ``word``, or else the first parts of all names; for the end of a message.
+
+    ``lr`` is the only name that ends with ``.lr``; other words that toolkits have for an option are in ``_SYNONYMS``.
+    """
     names = sorted(names)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    close = [name for name in names if name.endswith(f".{_SYNONYMS.get(word, word)}")]
+    if len(close) != 1:
+        close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
 
@@ -246,6 +260,8 @@ def _in_words(hint: Any, value: Any = None) -> str:
     """An annotation in words; ``value`` is what did not fit it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
+        if words := [text for text in hint.__metadata__ if isinstance(text, str)]:
+            return str(words[0])
         return " ".join([_in_words(arguments[0]), *(str(x) for x in hint.__metadata__ if isinstance(x, Range))])
     if origin is Literal:
         return "one of " * (len(arguments) > 1) + ", ".join(map(repr, arguments))

@@ -120,6 +120,7 @@ def _quieten_lightning() -> None:
     """Silences what our own log says better, and all logs but the first process's."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)  # what trainer.profiler measured
     if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
         logging.getLogger("softsearch").setLevel(logging.WARNING)
 

@@ -11,6 +11,7 @@ from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import Positive, Range
 from softsearch.text.filters import NO_FILTERS, Filters
 
+_Pair = Sequence[str | Path]
 _log = logging.getLogger(__name__)
 
 
@@ -33,9 +34,9 @@ class Parallel(ParallelSource):
         ConfigError: a value does not name two files, or the weights do not fit.
     """
 
-    train: Sequence[str | Path] | Sequence[Sequence[str | Path]]
-    val: Sequence[str | Path]
-    test: Sequence[str | Path] | None = None
+    train: Annotated[_Pair | Sequence[_Pair], "two files, as in '[train.en,train.de]', or a list of such pairs"]
+    val: Annotated[_Pair, "two files, as in '[val.en,val.de]'"]
+    test: Annotated[_Pair | None, "two files, as in '[test.en,test.de]', or null"] = None
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
     weights: Sequence[Positive] | None = None

@@ -91,6 +91,13 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
         ({"metrics.json": '{"test/bleu": NaN}'}, "metrics.json: test/bleu is nan"),
         ({"metrics.json": '{"test/bleu": 1}', "config.yaml": "a: ["}, "its files cannot be read: "),
         ({"metrics.json": '{"test/bleu": 1}', "config.yaml": "- a"}, "its files cannot be read: AttributeError"),
+        ({"metrics.json": f'{{"test/bleu": {"9" * 400}}}'}, "its files cannot be read: OverflowError"),
+        ({"metrics.json": '{"test/bleu": 1e300}'}, "its files cannot be read: ValueError: 1e+300 is out of range"),
+        (
+            {"metrics.json": f'{{"test/bleu": 1, "model/parameters": {"9" * 400}}}'},
+            "its files cannot be read: Overflow",
+        ),
+        ({"metrics.json": "[" * 100_000}, "its files cannot be read: "),
         ({"report.json": '{"systems": [{}]}'}, "its files cannot be read: KeyError: 'scores'"),
         ({"results.json": '[{"trial": 1}]'}, "its files cannot be read: KeyError: 'folder'"),
         ({"results.json": "[]"}, "it lists neither systems nor trials"),

@@ -1,6 +1,8 @@
 """Sites: whole folders of a page, verified models and their description, or an error that says what to do."""
 
 import json
+import re
+import resource
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -141,6 +143,21 @@ def test_an_error_leaves_the_older_site(single: Path, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"model\.onnx has sha256"):
         write_site([SINGLE, single], tmp_path / "site")
     assert {path: path.read_bytes() for path in (tmp_path / "site").rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.usefixtures("built")
+def test_a_full_disk_is_one_line_of_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # no file can grow
+    try:
+        code = main(["web", str(SINGLE), "--out", str(tmp_path / "site")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    error = capsys.readouterr().err
+    assert (code, error.count("\n")) == (1, 1)
+    assert re.search(r"site cannot be written \(.*File too large.*\); an older site is unchanged, make room", error)
+    assert "[(" not in error
+    assert not (tmp_path / "site").exists()
 
 
 @pytest.mark.usefixtures("built")
