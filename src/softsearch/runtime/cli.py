@@ -118,9 +118,15 @@ def _translate(arguments: argparse.Namespace) -> None:
             "replace_unknown": _short_hash(repr(options.get("replace_unknown"))),
         }
         resume = describe_options(arguments, contents)
-    unproven = translate_stream(translator, files, options, resume=resume)
-    if unproven:
-        print(f"softsearch: {unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
+    doubts = translate_stream(translator, files, options, resume=resume)
+    if doubts.unproven:
+        print(f"softsearch: {doubts.unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
+    if doubts.fewer_sentences:
+        print(
+            f"softsearch: {doubts.fewer_sentences} translations have fewer sentences than their lines, the first in "
+            f"line {doubts.first}; put one sentence on each line",
+            file=sys.stderr,
+        )
 
 
 def _hashes(*bundles: Bundle) -> str:

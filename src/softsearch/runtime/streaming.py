@@ -23,6 +23,15 @@ from softsearch.text.features import Features, read_features
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 
 
+@dataclass
+class Doubts:
+    """Lines of output that a person should look at."""
+
+    unproven: int = 0  # exact search could not prove that they are the best
+    fewer_sentences: int = 0  # than the line of input
+    first: int = 0  # number of the first of these
+
+
 @dataclass(frozen=True)
 class Files:
     """Input and output files of a translation; None is standard input or output."""
@@ -40,15 +49,12 @@ def translate_stream(
     options: Mapping[str, Any] | None = None,
     *,
     resume: Mapping[str, str] | None = None,
-) -> int:
+) -> Doubts:
     """Translates line by line, in order: one line of output for each line of input, or its n best.
 
     Output files are written atomically. With ``resume``, which describes the translator and the options, they grow as
     ``NAME.partial``, and a second run continues those of one that was cut off. With the option ``n_best`` all
     translations of a line are written, as `line ||| text ||| score`, with lines counted from 0 as in Moses.
-
-    Returns:
-        The number of lines whose translation exact search could not prove to be the best.
 
     Raises:
         InputError: the input is missing or not UTF-8, a line cannot be translated, or there is not one prefix for
@@ -66,7 +72,7 @@ def translate_stream(
         prefixes: Iterator[str] | None = None
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
-        number = unproven = 0
+        number, doubts = 0, Doubts()
         for count, lines, features in _sources(source, files):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
@@ -82,7 +88,10 @@ def translate_stream(
             ):
                 output.write(_format(translation, number, n_best=n_best).encode())
                 number += 1
-                unproven += translation.optimal is False
+                doubts.unproven += translation.optimal is False
+                if translation.fewer_sentences:
+                    doubts.fewer_sentences += 1
+                    doubts.first = doubts.first or number
                 if alignments:
                     alignments.write(_format_alignments(translation, number).encode())
             output.flush()
@@ -92,7 +101,7 @@ def translate_stream(
             raise InputError(
                 f"{files.prefixes} has more lines than the input's {number}; expected one prefix for each line"
             )
-    return unproven
+    return doubts
 
 
 def _open_outputs(

@@ -24,6 +24,12 @@ _BREAKS = tuple(
     re.compile(pattern)
     for pattern in (r"(?<=[.!?\u2026])\s+|(?<=[\u3002\uff01\uff1f])", r"(?<=[,;:])\s+|(?<=[\u3001\uff0c])", r"\s+", r"")
 )
+# The end of a sentence inside a text: a mark that stands alone, ! or ?, or a full stop after a word that is hardly an
+# abbreviation (four letters, or three lower-case ones). src/web/worker/sentences.js has the same.
+_SENTENCE_END = re.compile(
+    r"(?:(?:\s|[^\W\d_]{4}|\b[a-z]{3})\.|[!?\u2026])[.!?\u2026]*[\"'\u201c\u201d\u2019\u00bb)\]]*\s+(?=([^\s\d&]))"
+    r"|[\u3002\uff01\uff1f]+[\u201d\u300d\u300f\uff09]*\s*(?=([^\s\d&]))"
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Translation:
         src_pieces: the source in the model's units, in the order of the text, with the final ``</s>``.
         tgt_pieces: the translation likewise, with the final ``</s>`` unless truncated.
         alignments: the weights of attention, ``[len(tgt_pieces), len(src_pieces)]``, if asked for.
+        fewer_sentences: the source line has more sentences, so that some may be missing; expected one on each line.
         optimal: of exact search, whether this is proven to be the model's best translation.
         alternatives: with ``n_best`` above 1, the next best ones, best first.
     """
@@ -49,6 +56,7 @@ class Translation:
     src_pieces: tuple[str, ...]
     tgt_pieces: tuple[str, ...]
     alignments: NDArray[np.float32] | None
+    fewer_sentences: bool = False
     optimal: bool | None = None
     alternatives: tuple["Translation", ...] = ()
 
@@ -148,15 +156,27 @@ def _break_near_middle(text: str) -> int:
     return len(text) // 2
 
 
+def count_sentences(text: str) -> int:
+    """The sentences in a text, by a rule that rather misses an end than takes an abbreviation for one.
+
+    No sentence begins with a digit or &quot;, and none with a lower-case letter unless the text has no other letters.
+    """
+    text = text.strip()
+    begins = (match[1] or match[2] for match in _SENTENCE_END.finditer(text))
+    return 1 + sum(text.islower() or not begin.islower() for begin in begins)
+
+
 def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]) -> Translation:
     """Joins translations of the parts of a line, one of each, in the order of the text."""
     src_tokenizer, tgt_tokenizer = tokenizers
     hypotheses = [candidate.hypothesis for candidate in candidates]
     sources = [with_eos(candidate.part.ids) for candidate in candidates]
     scores = [hypothesis.score for hypothesis in hypotheses]
+    # A translation is one line, whatever the reader takes for a line end.
+    text = " ".join(" ".join(candidate.text for candidate in candidates).splitlines())
     return Translation(
-        # A translation is one line, whatever the reader takes for a line end.
-        text=" ".join(" ".join(candidate.text for candidate in candidates).splitlines()),
+        text=text,
+        fewer_sentences=count_sentences(text) < count_sentences(" ".join(c.part.text for c in candidates)),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),

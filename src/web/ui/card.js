@@ -8,6 +8,8 @@ import { describe, joinPieces, wordWeights } from './words.js';
 const WIDE = '(min-width: 800px)';
 const EMPTY = 'The translation appears here as you type.';
 const HINT = 'Point at a word, or use Tab and the arrow keys, to see its attention.';
+const CUT = 'The translation is cut off: it reached the model\u2019s length limit.';
+const FEWER = 'A sentence may be missing: the model translates one at a time. Write a single sentence.';
 let cards = 0;
 
 /** A model: its translation as words, its n best translations and its attention. */
@@ -142,8 +144,8 @@ export class Card {
     this.target.element.classList.toggle('unfinished', !final || candidate.truncated);
     this.heatmap?.show(tgt, src, weights ?? [], this.langs);
     this.point('tgt', this.shown?.rows[this.target.focused()] ?? null);
-    const cut = final && candidate.truncated;
-    this.problem.replaceChildren(cut ? 'The translation is cut off: it reached the model\u2019s length limit.' : '');
+    const problem = candidate.truncated ? CUT : candidate.fewer_sentences ? FEWER : '';
+    this.problem.replaceChildren(final ? problem : '');
   }
 
   /** Marks what a word is connected to. @param index of a word of `shown`, or null */

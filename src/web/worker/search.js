@@ -2,6 +2,7 @@
 
 import { UserError } from './errors.js';
 import { detokenize, tokenize } from './moses.js';
+import { countSentences } from './sentences.js';
 
 const EOS = 3;
 const FIRST_LIMIT = 4;
@@ -26,6 +27,7 @@ export async function* translate(model, text, beam) {
       score: 0,
       log_prob: 0,
       truncated: false,
+      fewer_sentences: false,
       src_pieces: [],
       tgt_pieces: [],
       alignments: null,
@@ -34,6 +36,7 @@ export async function* translate(model, text, beam) {
     return;
   }
   const ids = model.src.encode(line);
+  const sentences = countSentences(line);
   const { limits, search } = model.manifest;
   if (ids.length > limits.max_src_tokens) {
     throw new UserError(
@@ -43,20 +46,21 @@ export async function* translate(model, text, beam) {
   const most = Math.trunc((ids.length - 1) * search.max_length_factor) + search.max_length_offset;
   for (let limit = FIRST_LIMIT; ; limit *= 2) {
     const found = await model.search(ids, beam, Math.min(limit, most));
-    const n_best = found.map((hypothesis) => shown(model, ids, hypothesis));
+    const n_best = found.map((hypothesis) => shown(model, ids, hypothesis, sentences));
     const final = limit >= most || !n_best.some(({ truncated }) => truncated);
     yield { final, n_best };
     if (final) return;
   }
 }
 
-function shown(model, ids, { tokens, score, logProb, alignments }) {
-  const lines = model.tgt.decode(tokens).split(LINE_END);
+function shown(model, ids, { tokens, score, logProb, alignments }, sentences) {
+  const text = model.tgt.decode(tokens).split(LINE_END).join(' ');
   return {
-    text: model.readsTokens ? detokenize(lines.join(' ')) : lines.join(' '),
+    text: model.readsTokens ? detokenize(text) : text,
     score,
     log_prob: logProb,
     truncated: tokens.at(-1) !== EOS,
+    fewer_sentences: countSentences(text) < sentences,
     src_pieces: model.src.pieces(ids),
     tgt_pieces: model.tgt.pieces(tokens),
     alignments: alignments ?? null,

@@ -65,21 +65,21 @@ class Options(_Request):
 class TranslateRequest(Options):
     """One sentence or many."""
 
-    text: TextOrTexts
+    text: TextOrTexts = Field(description="one sentence, or a list with one sentence in each")
     prefix: TextOrTexts | None = Field(None, description="with which each translation must begin; as many as of text")
 
 
 class StreamRequest(Options):
     """One sentence."""
 
-    text: Text = Field(examples=["one two three"])
+    text: Text = Field(examples=["one two three"], description="one sentence")
     prefix: Text | None = None
 
 
 class LibreRequest(_Request):
     """LibreTranslate's request."""
 
-    q: TextOrTexts
+    q: TextOrTexts = Field(description="one sentence on each line, or a list of such texts")
     source: Text = Field(description='a code of GET /languages, or "auto" where there is one')
     target: Text
     format: Literal["text"] | None = None
@@ -109,6 +109,7 @@ class Hypothesis(BaseModel):
     score: float = Field(description="log_prob after the length penalty; higher is better")
     log_prob: float = Field(description="natural log")
     truncated: bool = Field(description="the length limit was reached before the model ended the sentence")
+    fewer_sentences: bool = Field(description="fewer than in the source: send one sentence at a time")
     src_pieces: list[str]
     tgt_pieces: list[str]
     alignments: list[list[float]] | None
@@ -199,6 +200,7 @@ def _hypothesis(translation: Translation) -> dict[str, Any]:
         "score": translation.score,
         "log_prob": translation.log_prob,
         "truncated": translation.truncated,
+        "fewer_sentences": translation.fewer_sentences,
         "src_pieces": translation.src_pieces,
         "tgt_pieces": translation.tgt_pieces,
         "alignments": None if weights is None else weights.astype(np.float64).round(ALIGNMENT_DIGITS).tolist(),
