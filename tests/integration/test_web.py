@@ -109,6 +109,7 @@ def test_it_translates_as_the_runtime_does(shown: Chrome) -> None:
             assert theirs["log_prob"] == pytest.approx(other.log_prob, abs=TOLERANCE)
             assert (theirs["src_pieces"], theirs["tgt_pieces"]) == (list(other.src_pieces), list(other.tgt_pieces))
             assert theirs["truncated"] == other.truncated
+            assert theirs["fewer_sentences"] == other.fewer_sentences
             np.testing.assert_allclose(theirs["alignments"], other.alignments, atol=TOLERANCE)
     assert complaints(shown, shown.current_url) == []
 
