@@ -33,6 +33,8 @@ TRAINING = (
 PLACEHOLDERS = {
     "A/best.ckpt": "A.ckpt",
     "B/best.ckpt": "B.ckpt",
+    "RUN_A": "logs/train/A",
+    "RUN_B": "logs/train/B",
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",

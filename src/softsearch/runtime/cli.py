@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import softsearch
 from softsearch.errors import ConfigError, SoftsearchError
@@ -266,7 +267,11 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     )
     add_serve_options(server)
     server.set_defaults(run=serve)
+    _add_completion(commands)
+    return parser, commands.choices
 
+
+def _add_completion(commands: Any) -> None:
     completion = commands.add_parser(
         "completion",
         help="print a script for bash that completes commands and options with TAB",
@@ -274,7 +279,6 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     )
     options = {name: sorted(command._option_string_actions) for name, command in commands.choices.items()}
     completion.set_defaults(run=_completion, options=options)
-    return parser, commands.choices
 
 
 def _flush_output() -> None:
