@@ -110,6 +110,15 @@ def test_the_first_example_is_there_and_typing_translates(shown: Chrome) -> None
     assert complaints(shown, shown.current_url) == []
 
 
+def test_a_sentence_that_may_be_missing_is_told(shown: Chrome) -> None:
+    text = "four euro . ten euro ."
+    assert expected(text).fewer_sentences
+    assert texts(shown, "#cards [role=alert]") == ["", ""]
+    replace(shown, text)
+    done(shown, text)
+    assert all(told.startswith("A sentence may be missing: ") for told in texts(shown, "#cards [role=alert]"))
+
+
 def test_a_word_shows_what_it_attended_to_by_pointer_and_by_key(shown: Chrome) -> None:
     weights = expected(TEXT).alignments
     ActionChains(shown).move_to_element(element(shown, f"{FIRST} .target .word:nth-child(2)")).perform()

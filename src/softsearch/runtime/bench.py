@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.errors import ConfigError
+from softsearch.errors import CorpusError
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.translator import Translator
 from softsearch.text.corpus import is_blank, read_lines
@@ -35,7 +35,7 @@ def bench(
     """
     lines = list(islice((line for line in read_lines(src) if not is_blank(line)), _SENTENCES))
     if not lines:
-        raise ConfigError(f"{src} has blank lines only, expected sentences; name another file")
+        raise CorpusError(f"{src} has blank lines only, expected sentences; name another file")
     start = time.perf_counter()
     translator = Translator(bundle, threads=threads, provider=provider)
     translator.translate(lines[:1], **options)

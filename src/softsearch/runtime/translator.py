@@ -251,7 +251,11 @@ class Translator:
             return strategy
         assert isinstance(strategy, BeamSearch)
         every = replace(strategy, n_best=strategy.beam)
-        return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
+        try:
+            return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
+        except ConfigError as error:  # which has the names of the lab's search=rerank
+            message = re.sub(r"(search\.|; change )(?=weights|length_penalty)", r"\1rescore_", str(error))
+            raise ConfigError(message.replace("search.models", "search.rescore")) from error
 
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""

@@ -29,7 +29,7 @@ def test_a_machine_without_a_gpu_translates(bundle_dir: Path, provider: Any) -> 
 
 
 def test_a_provider_that_is_not_installed(bundle_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["translate", str(bundle_dir), "--provider", "cuda"]) == 1
+    assert main(["translate", str(bundle_dir), "--provider", "cuda"]) == 2
     error = capsys.readouterr().err
     assert "provider is cuda, but this ONNX Runtime" in error
     assert "has only cpu; replace its package by the one for cuda, such as onnxruntime-gpu" in error
