@@ -18,7 +18,7 @@ COUNTS = {
     "a man sleeps. a dog barks": 2,
     "Really? Yes! He left\u2026 She came...  Good.": 5,
     'He left. "Stop!" she said.': 2,
-    "Das ist ein Traum.\u00bb Er ging. (Dann kam sie.) Alle lachten.": 4,
+    "Das war ein Traum.\u00bb Er ging. (Dann kam sie.) Alle lachten.": 4,
     "I saw the cat. It ran.": 2,
     "Он спит. Она читает.": 2,
     "\u5f7c\u306f\u5bdd\u308b\u3002\u72ac\u304c\u5420\u3048\u308b\u3002": 2,
