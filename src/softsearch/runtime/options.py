@@ -213,6 +213,12 @@ def refuse_misplaced(given: Collection[str]) -> None:
         )
 
 
+def rescoring_error(error: ConfigError) -> ConfigError:
+    """An error of :class:`Rerank`, which has the names of the lab's search=rerank, with the options of the runtime."""
+    message = re.sub(r"(search\.|; change )(?=weights|length_penalty)", r"\1rescore_", str(error))
+    return ConfigError(message.replace("search.models", "search.rescore"))
+
+
 def parameters(kind: str) -> dict[str, Any]:
     """The arguments of a strategy that a bundle may recommend, and their defaults."""
     caller = ("n_best", "alignments")  # the caller's options: what is returned

@@ -16,6 +16,7 @@ from softsearch.runtime.options import (
     make_search,
     needs_alignments,
     refuse_misplaced,
+    rescoring_error,
 )
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
@@ -210,12 +211,10 @@ class Translator:
             first_line: the number of the first line, for messages.
 
         Returns:
-            For each pair log p(tgt, EOS | src), natural log, and that of each token in the order of the text, EOS last;
-            0 and no tokens for a pair with a blank line, which the model does not see.
+            For each pair log p(tgt, EOS | src), natural log, and that of each token, EOS last; none if a line is blank.
 
         Raises:
-            InputError: an argument is one string, a line has more tokens than the model takes, or the numbers of lines
-                differ.
+            InputError: an argument is one string, a line has too many tokens, or the numbers of lines differ.
         """
         # The limit of the target is the length that a translation may reach.
         search = self.manifest.search
@@ -253,9 +252,8 @@ class Translator:
         every = replace(strategy, n_best=strategy.beam)
         try:
             return Rerank(every, self._rescorers, weights, length_penalty=length_penalty, n_best=strategy.n_best)
-        except ConfigError as error:  # which has the names of the lab's search=rerank
-            message = re.sub(r"(search\.|; change )(?=weights|length_penalty)", r"\1rescore_", str(error))
-            raise ConfigError(message.replace("search.models", "search.rescore")) from error
+        except ConfigError as error:
+            raise rescoring_error(error) from error
 
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""
