@@ -259,7 +259,12 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     web.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the site; an older one is replaced")
     web.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one a line")
     web.set_defaults(run=_web)
+    _add_serve(commands)
+    _add_completion(commands)
+    return parser, commands.choices
 
+
+def _add_serve(commands: Any) -> None:
     server = commands.add_parser(
         "serve",
         help="answer requests over HTTP",
@@ -267,8 +272,6 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     )
     add_serve_options(server)
     server.set_defaults(run=serve)
-    _add_completion(commands)
-    return parser, commands.choices
 
 
 def _add_completion(commands: Any) -> None:

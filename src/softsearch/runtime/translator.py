@@ -226,9 +226,7 @@ class Translator:
             numbered = enumerate((self._form(line, lang) for line in lines), first_line)
             ids.append([encode_whole(tokenizer.encode, line, f"{name}:{i}", limit) for i, line in numbered])
         if len(src_lines) != len(tgt_lines):
-            raise InputError(
-                f"{len(src_lines)} sources and {len(tgt_lines)} translations to score; expected equally many"
-            )
+            raise InputError(f"{len(src_lines)} sources and {len(tgt_lines)} translations to score; expected as many")
         whole = [not (is_blank(src) or is_blank(tgt)) for src, tgt in zip(src_lines, tgt_lines, strict=True)]
         scores = iter(self._without_alignments.score(*(list(compress(side, whole)) for side in ids)))
         return [next(scores) if scored else PairScore(0.0, ()) for scored in whole]
