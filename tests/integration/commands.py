@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[2]
 SMALL = (
     "experiment=demo",
+    "model=nematus",  # for those that leave the experiment out
     "data.train_size=300",
     "data.val_size=20",
     "data.test_size=20",

@@ -17,7 +17,7 @@ CHOICES = [f"{group}={path.stem}" for group in GROUPS for path in sorted((CONFIG
 REPLACED = {  # beginnings, in SMALL
     "search=mbr": ("search",),
     "search=rerank": ("search",),
-    "method=joint_likelihood": ("model.", "experiment"),
+    "method=joint_likelihood": ("model", "experiment"),
 }
 NEEDED = {
     "method=joint_likelihood": ("model=decoder_only_rnn", "model.embeddings.dim=16", "model.decoder.hidden_dim=16"),
