@@ -1,5 +1,7 @@
 """Export of a checkpoint as a bundle, as one ONNX graph for other languages, or as a CTranslate2 model."""
 
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +28,9 @@ from softsearch.training.checkpoints.folder import checkpoint_file
 
 if TYPE_CHECKING:
     from softsearch.export.parity import Parity
+
+_DATA_TEXT = ("_target_", "src_lang", "tgt_lang", "text_form", "variant", "test_set", "target_direction", "on_error")
+_WORD = re.compile(r"(val/)?[\w.+-]+")  # val/: the metrics that a schedule monitors
 
 
 def export(options: Export) -> None:
@@ -142,13 +147,11 @@ def recommended_search(node: DictConfig) -> Strategy:
 
 
 def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -> dict[str, Any]:
-    """Facts about training for the bundle, without paths of the training machine."""
-    groups = ("data", "tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
-    config = {name: saved.config[name] for name in groups if name in saved.config}
-    paths = ("root", "train", "val", "test", "pairs", "sources")
-    data = {key: value for key, value in saved.config["data"].items() if key not in paths}
-    languages = {"src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
-    config["data"] = data | {"text_form": source.text_form, **languages}
+    """Facts about training for the bundle, without the paths and file names of the training machine."""
+    groups = ("tokenizer", "batching", "model", "loss", "optimizer", "scheduler")
+    described = {"text_form": source.text_form, "src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
+    config = {"data": _publishable(saved.config["data"], _DATA_TEXT) | described}
+    config |= {name: _publishable(saved.config[name]) for name in groups if name in saved.config}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     return {
         "model": saved.config["name"],
@@ -162,6 +165,28 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
         "averaged": saved.averaged,
         "results": read_metrics(saved.path.parent.parent) if saved.averaged == 1 else {},  # of one checkpoint
         "config": config,
+    }
+
+
+def _publishable(node: Mapping[str, Any], text: Collection[str] | None = None) -> dict[str, Any]:
+    """Returns what a bundle may tell of a config: numbers, switches, and one-word text, which no path is.
+
+    Args:
+        node: of the config, with all that it contains.
+        text: keys whose text may stay; None for all.
+    """
+
+    def may_stay(key: str, value: object) -> bool:
+        if isinstance(value, list):
+            return all(may_stay(key, item) for item in value)
+        if isinstance(value, str):
+            return bool(_WORD.fullmatch(value)) and (text is None or key in text)
+        return value is None or isinstance(value, bool | int | float)
+
+    return {
+        key: _publishable(value, text) if isinstance(value, Mapping) else value
+        for key, value in node.items()
+        if isinstance(value, Mapping) or may_stay(key, value)
     }
 
 

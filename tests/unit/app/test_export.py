@@ -1,5 +1,6 @@
 """What cannot be exported is refused before any work: before the checkpoint, which does not exist, is looked for."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,12 @@ from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.runtime.bundle import Bundle
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
+from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from tests.unit.training.checkpoints.written import save_unchecked
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
+PARALLEL, MULTI_SOURCE = (f"softsearch.data.corpora.{name}" for name in ("parallel", "multi_source"))
 CONFIGS = Path(__file__).parents[3] / "configs"
 UNEXPORTABLE = [
     (["search=rerank", "search.models=[nowhere]"], "a bundle cannot recommend search=rerank, which needs other models"),
@@ -55,16 +61,47 @@ def test_what_a_single_graph_cannot_do(tmp_path: Path, options: list[str], messa
 
 @pytest.mark.slow
 def test_a_single_graph_and_what_to_do_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ckpt = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
     out = tmp_path / "out"
     options = ["format=single", "search.beam=4", "search.max_length_factor=1.5"]
-    export(read_options(composed("export", f"ckpt={ckpt}", f"out={out}", f"cache_dir={tmp_path}", *options), Export))
+    export(read_options(composed("export", f"ckpt={GOLDEN}", f"out={out}", f"cache_dir={tmp_path}", *options), Export))
     assert f"next: read {out}/README.md" in capsys.readouterr().out.replace("\n", " ")
     bundle = Bundle.open(out)
     assert bundle.manifest.is_single
     assert bundle.files.keys() == {"README.md", "joint.model", "model.onnx", "tokenizer.json"}
     assert (bundle.manifest.search["beam"], bundle.manifest.search["max_length_factor"]) == (4, 1.5)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.slow
+def test_paths_of_the_training_machine_stay_there(tmp_path: Path) -> None:
+    parallel = {"_target_": f"{PARALLEL}.Parallel", "src_lang": "en", "tgt_lang": "de"}
+    files = {split: [f"/home/me/{split}.en", f"mine-{split}.de"] for split in ("train", "val")}
+    checkpoint = load_checkpoint(GOLDEN)
+    checkpoint[ORIGIN]["config"] |= {
+        "data": {
+            "_target_": f"{MULTI_SOURCE}.MultiSource",
+            "src_lang": "en+fr",
+            "tgt_lang": "de",
+            "sources": {"en": parallel | files, "fr": parallel | files},
+        },
+        "optimizer": {"_target_": "mine.Adam", "lr": 0.1, "betas": [0.9, 0.98], "table": "/home/me/table.npy"},
+        "scheduler": {"_target_": "mine.plateau", "monitor": "val/bleu", "tables": [["home/me/table.npy"]]},
+    }
+    save_unchecked(checkpoint, tmp_path / "changed.ckpt")
+    options = (f"ckpt={tmp_path}/changed.ckpt", f"out={tmp_path}/out", f"cache_dir={tmp_path}")
+    export(read_options(composed("export", *options), Export))
+    config = json.loads((tmp_path / "out" / "manifest.json").read_text())["training"]["config"]
+    assert config["data"] == {
+        "_target_": f"{MULTI_SOURCE}.MultiSource",
+        "src_lang": "en+fr",
+        "tgt_lang": "de",
+        "sources": {"en": parallel, "fr": parallel},
+        "text_form": "plain",
+    }
+    assert config["optimizer"] == {"_target_": "mine.Adam", "lr": 0.1, "betas": [0.9, 0.98]}
+    assert config["scheduler"] == {"_target_": "mine.plateau", "monitor": "val/bleu"}
+    assert config["model"] == checkpoint[ORIGIN]["config"]["model"]
+    assert all(b"/home/me" not in path.read_bytes() for path in (tmp_path / "out").iterdir())
 
 
 @pytest.mark.parametrize("value", ["7", "20000", "many", "true", "null", "100.5"])
