@@ -20,6 +20,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import read_report
 from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle, check_writable
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.training.checkpoints.average import read_weights
@@ -47,8 +48,7 @@ def export(options: Export) -> None:
         _export_single(options)
     else:
         bundle, parity = _export_bundle(options, options.out)
-        source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
-        _show(bundle, parity, f"softsearch translate {bundle.path} {source} > out.txt")
+        show(bundle, parity)
 
 
 def _export_single(options: Export) -> None:
@@ -61,10 +61,15 @@ def _export_single(options: Export) -> None:
     check_writable(options.out)
     with TemporaryDirectory() as scratch:
         bundle, parity = _export_bundle(options, Path(scratch, options.out.name))
-        _show(export_single(bundle, options.out), parity, f"read {options.out / 'README.md'}")
+        show(export_single(bundle, options.out), parity)
 
 
-def _show(bundle: Bundle, parity: "Parity", following: str) -> None:
+def show(bundle: Bundle, parity: "Parity") -> None:
+    """Prints a bundle's files, how closely it computes what the model does, and what to do next."""
+    source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
+    following = f"softsearch translate {bundle.path} {source} > out.txt"
+    if bundle.manifest.is_single:
+        following = f"read {bundle.path / 'README.md'}"
     sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
     print_rows(("file", "bytes"), sizes, title=str(bundle.path))
     say(
@@ -75,13 +80,23 @@ def _show(bundle: Bundle, parity: "Parity", following: str) -> None:
 
 
 def _export_bundle(options: Export, out: Path) -> "tuple[Bundle, Parity]":
-    search = recommended_search(options.search)
+    recommended_search(options.search)
     check_writable(out)
+    saved = read_weights(str(options.ckpt), options.average)
+    return write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options, out)
+
+
+def write_bundle(
+    saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export, out: Path
+) -> "tuple[Bundle, Parity]":
+    """Writes the bundle of a ``model``; ``saved`` and ``source`` tell of its training.
+
+    Raises:
+        SoftsearchError: an option is wrong, the graphs differ from the model, or ``out`` cannot be written.
+    """
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
     evaluation = {} if options.report is None else {"evaluation": _evaluation(options.report, options.ckpt)}
-    saved = read_weights(str(options.ckpt), options.average)
-    model, source = rebuild_model(saved), rebuild_source(saved)
     shortlist = None
     if options.shortlist is not None:
         everything = saved.tokenizers[1].vocab_size
@@ -99,7 +114,7 @@ def _export_bundle(options: Export, out: Path) -> "tuple[Bundle, Parity]":
         TorchStepFunction(model),
         saved.tokenizers,
         out,
-        search=search,
+        search=recommended_search(options.search),
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, sum(w.numel() for w in model.weights())) | evaluation,
         shortlist=shortlist,

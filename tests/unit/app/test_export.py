@@ -16,11 +16,23 @@ from softsearch.errors import BundleError, CheckpointError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from tests.integration.small_runs import configure_run
 from tests.unit.training.checkpoints.written import save_unchecked
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
 PARALLEL, MULTI_SOURCE = (f"softsearch.data.corpora.{name}" for name in ("parallel", "multi_source"))
 CONFIGS = Path(__file__).parents[3] / "configs"
+OWN_DECODERS = """
+from softsearch.models.luong import LuongDecoder
+
+class Plain(LuongDecoder):
+    pass
+
+class Branching(LuongDecoder):
+    def step(self, tokens, state):
+        assert float(state.memory.states.sum()) != 1
+        return super().step(tokens, state)
+"""
 UNEXPORTABLE = [
     (["search=rerank", "search.models=[nowhere]"], "a bundle cannot recommend search=rerank, which needs other models"),
     (["search.max_length_factor=200"], "search.max_length_factor is 200, expected a number from 0 to 10"),
@@ -157,3 +169,25 @@ def test_a_run_that_could_not_export_its_bundle_does_not_start(
             )
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_whose_bundle_has_no_room_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "bundle").write_text("mine")
+    with pytest.raises(ConfigError, match=r"callbacks.dashboard.bundle is true, but .*bundle"):
+        train(configure_run(tmp_path.parent, tmp_path.name, "callbacks.dashboard.bundle=true"))
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+@pytest.mark.slow
+def test_a_decoder_of_the_user_is_exported_after_training_or_refused_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_decoders.py").write_text(OWN_DECODERS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ("model=luong2015", "callbacks.dashboard.bundle=true", "model.decoder._target_=my_decoders")
+    with pytest.raises(ConfigError, match=r"bundle is true, but this model cannot be exported \(.*; set callbacks"):
+        train(configure_run(tmp_path, "refused", *own[:2], f"{own[2]}.Branching"))
+    assert not (tmp_path / "refused" / "config.yaml").exists()
+    train(configure_run(tmp_path, "exported", *own[:2], f"{own[2]}.Plain", "trainer.max_steps=2"))
+    manifest = Bundle.open(tmp_path / "exported" / "bundle").manifest
+    assert manifest.training["config"]["model"]["decoder"]["_target_"] == "my_decoders.Plain"

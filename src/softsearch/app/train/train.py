@@ -13,18 +13,17 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities import rank_zero_only
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, with_weights
 from softsearch.app.config.command import CONFIGS
-from softsearch.app.config.options import Export, Train
+from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
-from softsearch.app.export import export, recommended_search
-from softsearch.app.results import read_metrics, report
+from softsearch.app.results import report
 from softsearch.app.systems.search import build_search, needs_tokenizers
+from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.init import read_init, start_from
 from softsearch.app.train.resume import check_folder, checkpoint_to_resume, compare, remove_run, restoring
 from softsearch.data.corpora.base import ParallelSource
@@ -45,7 +44,6 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
 from softsearch.training.checkpoints.training_state import state_misfit
 from softsearch.training.faults.faulty_steps import FaultySteps
-from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import closing_run, forget_id
 from softsearch.training.module import TranslationModule, make_optimizer
 
@@ -71,8 +69,7 @@ def train(config: DictConfig) -> None:
         check(node, name, given=GIVEN.get(name, ()))
     described = describe_model(options)
     training, callbacks = build_training(options, described), build_callbacks(options)
-    exports_bundle = any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks)
-    _check_search(options.search, exports_bundle)
+    exports_bundle = _check_search(options, callbacks)
     trainer = _build_trainer(options, callbacks)
     is_counted = isinstance(described.decoder, CountedDecoder)
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
@@ -84,6 +81,8 @@ def train(config: DictConfig) -> None:
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
     search = check_attention(build_search(options.search, tokenizers), model)
+    if exports_bundle:
+        rehearse_export(options, resolved, model, data.source, tokenizers)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
         forget_id(options.run_dir)
@@ -112,7 +111,7 @@ def train(config: DictConfig) -> None:
     if trainer.is_global_zero:
         report(options.run_dir, text.name, hypotheses, scores, counted)
     if exports_bundle:
-        _log_bundle(options, loggers)
+        log_bundle(options, data.source, loggers)
     trainer.strategy.barrier()
 
 
@@ -183,14 +182,14 @@ def build_callbacks(options: Train) -> list[Callback]:
     return callbacks
 
 
-def _check_search(search: DictConfig, exports_bundle: bool) -> None:
-    if not needs_tokenizers(search):  # which are made later
-        build(search)
+def _check_search(options: Train, callbacks: list[Callback]) -> bool:
+    """Checks the search of the test, and of the bundle if a callback asks for one; returns whether one does."""
+    if not needs_tokenizers(options.search):  # which are made later
+        build(options.search)
+    exports_bundle = any(isinstance(callback, Dashboard) and callback.bundle for callback in callbacks)
     if exports_bundle:
-        try:
-            recommended_search(search)
-        except ConfigError as error:
-            raise ConfigError(f"callbacks.dashboard.bundle is true, but {error}") from error
+        check_bundle(options)
+    return exports_bundle
 
 
 def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Trainer:
@@ -281,16 +280,3 @@ def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:
         return None
     best = read_contents(options.run_dir / "checkpoints" / BEST)
     return with_weights(build_model(options.model, best.tokenizers), best)
-
-
-@rank_zero_only
-def _log_bundle(options: Train, loggers: list[Logger]) -> None:
-    """Exports the trained model to the run's folder and the loggers."""
-    checkpoints = [options.run_dir / "checkpoints" / name for name in (BEST, LAST)]
-    ckpt = next((path for path in checkpoints if path.is_file()), None)
-    if ckpt is None:
-        log.warning("no bundle: the run ended before its first validation, and so without a checkpoint")
-        return
-    bundle = options.run_dir / "bundle"
-    export(Export(search=options.search, ckpt=ckpt, out=bundle, cache_dir=options.cache_dir))
-    log_folder(loggers, bundle, f"{options.name}-bundle", read_metrics(options.run_dir))

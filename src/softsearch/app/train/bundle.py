@@ -1,0 +1,85 @@
+"""Bundle that a run exports at its end (``callbacks.dashboard.bundle``), checked before training."""
+
+import logging
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities import rank_zero_only
+
+from softsearch.app.config.build import build_model, with_weights
+from softsearch.app.config.options import Export, Train
+from softsearch.app.export import recommended_search, show, write_bundle
+from softsearch.app.results import read_metrics
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.errors import ConfigError, SoftsearchError, in_short
+from softsearch.evaluation.inference import evaluating
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.bundle import check_writable
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
+from softsearch.training.checkpoints.folder import BEST, LAST
+from softsearch.training.loggers.tables_and_images import log_folder
+
+log = logging.getLogger(__name__)
+_OPTION = "callbacks.dashboard.bundle is true, but"
+
+
+def check_bundle(options: Train) -> None:
+    """Checks what needs no data: the search that the bundle recommends and its folder.
+
+    Raises:
+        ConfigError: a bundle cannot recommend the search, or the folder holds something else or is not writable.
+    """
+    try:
+        recommended_search(options.search)
+        check_writable(_folder(options))
+    except SoftsearchError as error:
+        raise ConfigError(f"{_OPTION} {error}") from error
+
+
+@rank_zero_only
+def rehearse_export(
+    options: Train, config: dict[str, Any], model: Seq2Seq, source: ParallelSource, tokenizers: Tokenizers
+) -> None:
+    """Exports the untrained model to a temporary folder, so that what cannot be exported fails before training.
+
+    Raises:
+        ConfigError: the model cannot be exported.
+    """
+    untrained = CheckpointContents(options.run_dir / "checkpoints" / LAST, config, tokenizers, {}, step=0, averaged=1)
+    with evaluating(model), torch.random.fork_rng(devices=[]), TemporaryDirectory() as scratch:
+        try:
+            write_bundle(untrained, model, source, _export(options, untrained.path), Path(scratch, "bundle"))
+        except Exception as error:  # a class of the user's own may raise anything
+            raise ConfigError(
+                f"{_OPTION} this model cannot be exported ({in_short(error)}); set callbacks.dashboard.bundle=false, "
+                "or change the model"
+            ) from error
+
+
+@rank_zero_only
+def log_bundle(options: Train, source: ParallelSource, loggers: list[Logger]) -> None:
+    """Exports the trained model to the run's folder and the loggers.
+
+    The config describes the model, because the checkpoint may not name classes of the user's own.
+    """
+    checkpoints = [options.run_dir / "checkpoints" / name for name in (BEST, LAST)]
+    ckpt = next((path for path in checkpoints if path.is_file()), None)
+    if ckpt is None:
+        log.warning("no bundle: the run ended before its first validation, and so without a checkpoint")
+        return
+    contents = read_contents(ckpt)
+    model = with_weights(build_model(options.model, contents.tokenizers), contents)
+    show(*write_bundle(contents, model, source, _export(options, ckpt), _folder(options)))
+    log_folder(loggers, _folder(options), f"{options.name}-bundle", read_metrics(options.run_dir))
+
+
+def _folder(options: Train) -> Path:
+    return options.run_dir / "bundle"
+
+
+def _export(options: Train, ckpt: Path) -> Export:
+    return Export(search=options.search, ckpt=ckpt, out=_folder(options), cache_dir=options.cache_dir)
