@@ -1,5 +1,6 @@
 """The models of configs/model, composed as the commands compose them and shrunk so that a test takes milliseconds."""
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+import yaml
 from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
@@ -53,6 +55,9 @@ FACTORED = {  # with another output layer, too
     "hierarchical_softmax": ("nematus", "transformer_tiny"),
 }
 DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
+ELMAN, LSTM, GRU, INPUT_FORGET = (
+    f"softsearch.models.cells.{name}Cell" for name in ("Elman", "LSTM", "GRU", "InputForget")
+)
 BESIDE = ["encoder.feature_dim=6", "decoder.window=global"]  # of multi_source: features beside text
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
@@ -82,7 +87,7 @@ def dropping(config: DictConfig, rate: float) -> DictConfig:
     """A copy that has this rate wherever it has dropout."""
     copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
     for node in (copied, *(copied[side] for side in ("encoder", "decoder") if side in copied)):
-        for part in (node, node.get("encoder", {})):  # that of a source, of several
+        for part in (node, node.get("encoder", {}), node.get("cell", {})):  # the encoder of one source of several
             part.update({key: rate for key in ("dropout", "recurrent_dropout") if part.get(key) is not None})
     return copied
 
@@ -94,6 +99,21 @@ def model_config(name: str, *overrides: str) -> DictConfig:
         model = compose("train", [f"model={name}", *overrides]).model
     _shrink(model)
     return model
+
+
+def varied(config: DictConfig, options: Sequence[str]) -> DictConfig:
+    """A copy with other values; a key that is new begins with a plus, and one that goes with a tilde."""
+    copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
+    for option in options:
+        key, _, value = option.lstrip("+~").partition("=")
+        parent, _, name = key.rpartition(".")
+        node = OmegaConf.select(copied, parent) if parent else copied
+        assert option.startswith("+") == (name not in node), option
+        if option.startswith("~"):
+            del node[name]
+        else:
+            OmegaConf.update(copied, key, yaml.safe_load(value))
+    return copied
 
 
 def _shrink(node: DictConfig) -> None:
@@ -152,17 +172,17 @@ def every_model() -> list[Any]:
         model = OmegaConf.load(path)
         variants = {
             "luong2015": [[], *LUONG],
-            "rnnencdec": [[], RANK, ["decoder.cell=lstm"]],
-            "rnnsearch": [[], ["decoder.cell=lstm"]],
-            "chorowski2015": [[], ["decoder.attention=location", "decoder.cell=lstm"]],
+            "rnnencdec": [[], RANK, [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"]],
+            "rnnsearch": [[], [f"decoder.cell._target_={LSTM}"]],
+            "chorowski2015": [[], ["decoder.attention=location", f"decoder.cell._target_={LSTM}"]],
             "feed_forward_lm": [[], DIRECT],
             "multi_source": [[], BESIDE],
         }
         for options in variants.get(path.stem) or _norms(model):
-            variant = cast(DictConfig, OmegaConf.merge(model, OmegaConf.from_dotlist(options)))
+            variant = varied(cast(DictConfig, model), options)
             _shrink(variant)
             if OmegaConf.to_yaml(variant) not in seen:
-                overrides = [f"model.{option}" for option in options]
+                overrides = [re.sub(r"^[+~]?", r"\g<0>model.", option) for option in options]
                 cases.append(pytest.param((path.stem, *overrides), id="-".join([path.stem, *options])))
             seen.add(OmegaConf.to_yaml(variant))
     for loss, names in FACTORED.items():

@@ -86,7 +86,7 @@ def test_the_encoder_is_as_described(model: Seq2Seq, src: Tensor) -> None:
         directions = [state for state in final if state is not None]
         assert len(directions) == layer.directions
         for state in directions:
-            assert [tensor.shape for tensor in state] == [(len(src), layer.dim)] * (1 + layer.has_c)
+            assert [tensor.shape for tensor in state] == [(len(src), layer.dim)] * layer.num_states
         assert final.joined()[0].shape == (len(src), layer.joined_dim)
 
 

@@ -25,7 +25,12 @@ from tests.contract.models import model_config
 
 DECODERS = {
     "chorowski2015": [],  # whose cache has an axis of positions, too
-    "luong2015": ["encoder.hidden_dim=4", "decoder.cell=gru", "decoder.num_layers=1", "decoder.window=local-p"],
+    "luong2015": [
+        "encoder.hidden_dim=4",
+        f"decoder.cell._target_={GRU}",
+        "decoder.num_layers=1",
+        "decoder.window=local-p",
+    ],
     "rnnencdec": [],  # reads the final states alone
     "transformer_tiny": ["encoder.hidden_dim=4"],
 }

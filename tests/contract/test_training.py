@@ -15,10 +15,10 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 from tests.contract.models import dropping, every_model, model_config, random_model
 
 RECURRENT = [
-    ("lstm", "+model.recurrent_dropout=0.1"),
-    ("gru", "+model.recurrent_dropout=0.1", "+model.transition_depth=2"),
-    ("rnnlm", "+model.decoder.recurrent_dropout=0.1"),
-    ("decoder_only_rnn", "+model.decoder.recurrent_dropout=0.1"),
+    ("lstm", "+model.cell.recurrent_dropout=0.1"),
+    ("gru", "+model.cell.recurrent_dropout=0.1", "+model.cell.transition_depth=2"),
+    ("rnnlm", "+model.decoder.cell.recurrent_dropout=0.1"),
+    ("decoder_only_rnn", "+model.decoder.cell.recurrent_dropout=0.1"),
 ]
 CASES = every_model() + [pytest.param(case, id="-".join(case)) for case in RECURRENT]
 SRC = torch.tensor([[4, 5, 6, 7, 8, 9, EOS], [10, 11, EOS, PAD, PAD, PAD, PAD], [12, 13, 4, 4, EOS, PAD, PAD]])

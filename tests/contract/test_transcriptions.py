@@ -1,11 +1,10 @@
 """Every model of configs/model, from token ids to logits, against a transcription of its paper in plain NumPy."""
 
-from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.layers import Dropout
@@ -14,12 +13,17 @@ from tests.contract.models import (
     BESIDE,
     CONFIGS,
     DIRECT,
+    ELMAN,
+    GRU,
+    INPUT_FORGET,
+    LSTM,
     RANK,
     SRC_VOCAB,
     TGT_VOCAB,
     dropping,
     model_config,
     random_model,
+    varied,
 )
 from tests.contract.transcriptions.equations import fixed_mask
 from tests.contract.transcriptions.whole import logits
@@ -33,10 +37,10 @@ DECODER = ["decoder.hidden_dim=10", "decoder.attention_dim=5"]
 VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as tests.contract.models has them
     "rnn": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "lstm": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
-    "gru": [["bidirectional=false"], ["reset=after"], [*UNEQUAL, "num_layers=3"]],
+    "gru": [["bidirectional=false"], ["+cell.reset=after"], [*UNEQUAL, "num_layers=3"]],
     "input_forget": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "sutskever2014": [UNEQUAL],
-    "rnnlm": [[HIERARCHICAL, *UNEQUAL], ["decoder.cell=gru"], ["decoder.cell=rnn", *UNEQUAL]],
+    "rnnlm": [[HIERARCHICAL, *UNEQUAL], [f"decoder.cell._target_={GRU}"], [f"decoder.cell._target_={ELMAN}", *UNEQUAL]],
     "feed_forward_lm": [
         ["decoder.order=3", *UNEQUAL, "decoder.hidden_dim=10"],
         [*DIRECT, "embeddings.dim=6"],
@@ -45,54 +49,54 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "rnnencdec": [
         RANK,
         [*UNEQUAL, "decoder.hidden_dim=10", "decoder.maxout_dim=7"],
-        ["encoder.cell=lstm"],
-        ["encoder.cell=rnn"],
+        [f"encoder.cell._target_={LSTM}"],
+        [f"encoder.cell._target_={ELMAN}"],
         ["encoder.bidirectional=true"],
-        ["encoder.cell=lstm", "encoder.bidirectional=true", "+encoder.num_layers=2"],
-        ["decoder.cell=lstm"],
-        ["decoder.cell=rnn"],
+        [f"encoder.cell._target_={LSTM}", "encoder.bidirectional=true", "+encoder.num_layers=2"],
+        [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
+        [f"decoder.cell._target_={ELMAN}", "~decoder.cell.reset"],
     ],
     "rnnsearch": [
         [*UNEQUAL, *DECODER, "decoder.maxout_dim=7"],
-        ["encoder.reset=after"],
-        ["decoder.reset=after"],
-        ["encoder.cell=lstm"],
-        ["encoder.cell=lstm", "encoder.bidirectional=false"],
-        ["encoder.cell=rnn"],
-        ["decoder.cell=lstm"],
-        ["decoder.cell=rnn"],
+        ["+encoder.cell.reset=after"],
+        ["+decoder.cell.reset=after"],
+        [f"encoder.cell._target_={LSTM}"],
+        [f"encoder.cell._target_={LSTM}", "encoder.bidirectional=false"],
+        [f"encoder.cell._target_={ELMAN}"],
+        [f"decoder.cell._target_={LSTM}"],
+        [f"decoder.cell._target_={ELMAN}"],
         [FACTORED],
         [FACTORED, *UNEQUAL, "embeddings.output_layer.num_classes=7"],
-        ["encoder.cell=input_forget", "decoder.cell=input_forget"],
+        [f"encoder.cell._target_={INPUT_FORGET}", f"decoder.cell._target_={INPUT_FORGET}"],
     ],
     "sennrich_lecture": [
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
-        ["encoder.cell=gru", "decoder.cell=gru", "+decoder.reset=after"],
-        ["encoder.cell=lstm", "decoder.cell=lstm", "encoder.bidirectional=false"],
-        ["decoder.cell=lstm", "+decoder.attention=location", "+decoder.location_half_width=3"],
+        [f"encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}", "+decoder.cell.reset=after"],
+        [f"encoder.cell._target_={LSTM}", f"decoder.cell._target_={LSTM}", "encoder.bidirectional=false"],
+        [f"decoder.cell._target_={LSTM}", "+decoder.attention=location", "+decoder.location_half_width=3"],
     ],
     "chorowski2015": [
         [*UNEQUAL, *DECODER, "decoder.maxout_dim=7", "decoder.location_filters=4", "decoder.location_half_width=1"],
         ["decoder.attention=location"],
-        ["decoder.attention=location", "decoder.cell=lstm", "encoder.cell=lstm"],
+        ["decoder.attention=location", f"decoder.cell._target_={LSTM}", f"encoder.cell._target_={LSTM}"],
     ],
     "nematus": [
         ["+decoder.attention=hybrid", "+decoder.location_half_width=2"],
-        ["+encoder.layer_norm=true", "+decoder.layer_norm=true"],
-        ["+decoder.transition_depth=5", "decoder.reset=before", "+decoder.recurrent_dropout=0.3"],
+        ["+encoder.cell.layer_norm=true", "+decoder.cell.layer_norm=true", "+decoder.layer_norm=true"],
+        ["+decoder.transition_depth=5", "decoder.cell.reset=before", "+decoder.cell.recurrent_dropout=0.3"],
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
-        ["encoder.reset=before", "decoder.reset=before"],
-        ["encoder.cell=lstm", "encoder.bidirectional=false"],
+        ["encoder.cell.reset=before", "decoder.cell.reset=before"],
+        [f"encoder.cell._target_={LSTM}", "~encoder.cell.reset", "encoder.bidirectional=false"],
     ],
-    "nematus_deep": [["encoder.recurrent_dropout=0.3", "decoder.recurrent_dropout=0.3"]],
+    "nematus_deep": [["encoder.cell.recurrent_dropout=0.3", "decoder.cell.recurrent_dropout=0.3"]],
     "pointer_generator": [
         [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
-        ["encoder.cell=lstm", "decoder.reset=before"],
+        [f"encoder.cell._target_={LSTM}", "~encoder.cell.reset", "decoder.cell.reset=before"],
     ],
     "luong2015": [
         [*UNEQUAL, "decoder.window=local-p"],
-        ["encoder.cell=gru", "decoder.cell=gru"],
-        ["encoder.cell=input_forget", "decoder.cell=input_forget"],
+        [f"encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}"],
+        [f"encoder.cell._target_={INPUT_FORGET}", f"decoder.cell._target_={INPUT_FORGET}"],
         ["encoder.hidden_dim=4", "encoder.bidirectional=true"],
         ["decoder.score=location"],
         ["decoder.score=location", "decoder.input_feeding=false"],
@@ -110,7 +114,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["decoder.score=dot", "decoder.window=local-m", "decoder.input_feeding=false"],
         ["encoder.encoder.hidden_dim=4", "encoder.encoder.bidirectional=true"],
         ["decoder.score=location", "decoder.window=global"],
-        ["encoder.encoder.cell=gru", "decoder.cell=gru"],
+        [f"encoder.encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}"],
         BESIDE,
         [*BESIDE, *UNEQUAL, "encoder.num_sources=3", "encoder.feature_dim=7"],
     ],
@@ -124,7 +128,10 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["encoder.reset=before", "encoder.stride=1", "encoder.filters=[5]"],
         ["encoder.stride=20", "encoder.filters=[2,2,2,2,2,2,2,2]"],
     ],
-    "chung2016": [["embeddings.dim=6", *DECODER, "decoder.output_dim=7"], ["encoder.cell=lstm"]],
+    "chung2016": [
+        ["embeddings.dim=6", *DECODER, "decoder.output_dim=7"],
+        [f"encoder.cell._target_={LSTM}", "~encoder.cell.reset"],
+    ],
     "gao2020": [["encoder.convolution_widths=[3,9]"], ["encoder.pre_norm=false", "encoder.num_layers=3"]],
     "show_attend_tell": [[*UNEQUAL, *DECODER, "encoder.feature_dim=7"]],
     "transformer_tiny": [
@@ -142,22 +149,22 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [f"encoder._target_={TRANSFORMER}", *ENCODER],
     ],
     "decoder_only_rnn": [
-        ["decoder.cell=gru", "decoder.num_layers=1"],
-        ["decoder.cell=gru", "+decoder.reset=after"],
-        ["decoder.cell=rnn", "decoder.num_layers=3"],
-        ["+decoder.layer_norm=true", "+decoder.transition_depth=2"],
+        [f"decoder.cell._target_={GRU}", "decoder.num_layers=1"],
+        [f"decoder.cell._target_={GRU}", "+decoder.cell.reset=after"],
+        [f"decoder.cell._target_={ELMAN}", "decoder.num_layers=3"],
+        ["+decoder.cell.layer_norm=true", "+decoder.cell.transition_depth=2"],
         [
             "encoder._target_=softsearch.models.recurrent.RecurrentEncoder",
-            "+encoder.cell=lstm",
+            f"+encoder.cell={{_target_: {LSTM}, _partial_: true}}",
             "+encoder.hidden_dim=4",
         ],
     ],
     "transformer_rnn": [["embeddings.tie=none", *DECODER, "decoder.output_dim=7"]],
 }
-NORMS, DEEP, DROPS = "+layer_norm=true", "+transition_depth=4", "+recurrent_dropout=0.3"
+NORMS, DEEP, DROPS = "+cell.layer_norm=true", "+cell.transition_depth=4", "+cell.recurrent_dropout=0.3"
 for _name in ("rnn", "lstm", "gru", "input_forget"):
     VARIANTS[_name] += [[NORMS], [DEEP], [NORMS, DEEP, *UNEQUAL], [DROPS], [DROPS, NORMS, DEEP]]
-VARIANTS["gru"] += [[NORMS, DEEP, "reset=after"], [DEEP, "reset=after"], [DROPS, DEEP, "reset=after"]]
+VARIANTS["gru"] += [[NORMS, DEEP, "+cell.reset=after"], [DEEP, "+cell.reset=after"], [DROPS, DEEP, "+cell.reset=after"]]
 NAMES = sorted(path.stem for path in (CONFIGS / "model").glob("*.yaml"))
 
 every_variant = pytest.mark.parametrize(
@@ -217,17 +224,6 @@ def test_the_lecture_has_embeddings_of_its_own_for_both_languages() -> None:
     model = random_model(model_config("sennrich_lecture"))
     matrices = {id(weight) for weight in model.parameters() if SRC_VOCAB in weight.shape and weight.dim() > 1}
     assert len(matrices) == 3  # E_x, E_y, V_o
-
-
-def varied(config: DictConfig, options: list[str]) -> DictConfig:
-    """A copy with other values; a key that is new begins with a plus."""
-    copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
-    for option in options:
-        key, _, _ = option.partition("=")
-        parent, _, name = key.removeprefix("+").rpartition(".")
-        assert key.startswith("+") == (name not in (OmegaConf.select(copied, parent) if parent else copied)), option
-    dotlist = [option.removeprefix("+") for option in options]
-    return cast(DictConfig, OmegaConf.merge(copied, OmegaConf.from_dotlist(dotlist)))
 
 
 def padded(lengths: tuple[int, ...], vocab_size: int) -> torch.Tensor:

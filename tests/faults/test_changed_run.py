@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("option", "told"),
     [
         ("model.decoder.hidden_dim=24", "model.decoder.hidden_dim 16 -> 24"),
-        ("model.decoder.reset=before", "model.decoder.reset after -> before"),
+        ("model.decoder.cell.reset=before", "model.decoder.cell.reset after -> before"),
         ("data.train_size=290", "other data"),
         ("data.tgt_lang=fr", "other data"),
         ("tokenizer.vocab_size=110", "tokenizer.vocab_size 120 -> 110"),

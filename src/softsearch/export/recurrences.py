@@ -1,7 +1,7 @@
 """Recurrent layers in an exported graph, where a loop in Python would fix the number of tokens.
 
-Cells by themselves are ONNX's operators RNN, LSTM and GRU. Those with norms or further transitions are a ``Scan`` of
-the cell's step, in which the runtime allows no more than one round for each token: see :func:`bound_scans`.
+Our cells by themselves are ONNX's operators RNN, LSTM and GRU. Other cells, and those with norms or further
+transitions, are a ``Scan`` of the cell's step, in which the runtime allows no more than one round for each token: see :func:`bound_scans`.
 
 The GRU's ``linear_before_reset`` is 0 where the reset gate acts before the product and 1 where it acts after. ONNX lets
 z weight the old state where our cells let it weight the candidate, hence its negated weights: sigmoid(-a) = 1 -
@@ -35,7 +35,8 @@ _OPEN = 100.0  # whose sigmoid is 1 in single precision
 
 def make_exportable(layer: Recurrence) -> nn.Module:
     """The layer from zero states with a loop that can be exported; the layer itself must not be used afterwards."""
-    return OnnxRecurrence(layer) if layer.forward_cell.is_plain else _ScannedRecurrence(layer)
+    has_operator = type(layer.forward_cell) in _OPERATORS and layer.forward_cell.is_plain
+    return OnnxRecurrence(layer) if has_operator else _ScannedRecurrence(layer)
 
 
 def bound_scans(graph: onnx.GraphProto, tokens: str) -> None:

@@ -23,10 +23,13 @@ class BiScaleCell(Cell):
     The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; E y reaches the first two alone.
     """
 
+    blocks = 2
     num_states = 4
 
-    def __init__(self, input_dim: int, hidden_dim: int) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=2, norm_blocks=(), layer_norm=False)
+    def make_weights(self, *, layer_norm: bool) -> None:
+        """See :class:`Cell`."""
+        del layer_norm
+        hidden_dim = self.hidden_dim
         self.faster_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g1) * h1, for h1' and g1'
         self.restart_weight = recurrent_matrices(hidden_dim, 2)  # of g1 * h2
         self.slower_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g2) * h2, for ~h2 and g2'

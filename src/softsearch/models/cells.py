@@ -5,16 +5,16 @@ small changes would be rounded away.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.models.layers import Dropout, xavier
+from softsearch.ranges import Depth, Rate
 
 State = tuple[Tensor, ...]
-Kind = Literal["rnn", "lstm", "gru", "input_forget"]
 Reset = Literal["before", "after"]
 
 
@@ -31,17 +31,23 @@ class Norm(nn.LayerNorm):
 class Cell(nn.Module):
     """A cell; its product with the input is computed for all steps at once.
 
-    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. What
-    :func:`make_cell` can add:
+    x has ``input_dim`` units and h ``hidden_dim``; the products with both hold ``blocks`` vectors of h's width. A cell
+    of your own sets ``blocks``, and ``num_states`` if it has more than h, and defines :meth:`update`; in YAML it is
+    ``cell: {_target_: mypackage.MyCell, _partial_: true}``. All cells have:
 
-    - Layer normalisation of W x + b and of U h, each by itself (Ba et al. 2016), ``norm_blocks``
+    - ``layer_norm``: layer normalisation of W x + b and of U h, each by itself (Ba et al. 2016), ``norm_blocks``
       vectors together.
-    - Dropout of x and h in all products with them (Gal & Ghahramani 2016, arXiv:1512.05287): one mask each for all
-      steps of a sequence and all blocks. In training they are the last tensor of the state.
-    - Deep transitions (Pascanu et al. 2014; Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3): each step goes
-      through further cells, which read nothing but the state. Where W x + b was they have a bias alone.
+    - ``recurrent_dropout`` of x and h in all products with them (Gal & Ghahramani 2016, arXiv:1512.05287): one mask
+      each for all steps of a sequence and all blocks. In training they are the last tensor of the state.
+    - ``transition_depth``: deep transitions (Pascanu et al. 2014; Miceli Barone et al. 2017, arXiv:1707.07631, section
+      2.3): each step goes through further cells, which read nothing but the state, up to this number of cells. Where
+      W x + b was they have a bias alone (``input_dim`` None).
+
+    ``own`` are the options of a subclass, which :meth:`make_weights` takes.
     """
 
+    blocks: ClassVar[int]
+    norm_blocks: ClassVar[tuple[int, ...]] = ()  # by default all together
     num_states: ClassVar[int] = 1  # tensors in a state, without the mask
     input_projection: nn.Linear  # of a cell that reads an input
     recurrent_weight: nn.Parameter  # U of all blocks, transposed; the GRU has it in two parts
@@ -51,21 +57,30 @@ class Cell(nn.Module):
         input_dim: int | None,
         hidden_dim: int,
         *,
-        blocks: int,
-        norm_blocks: tuple[int, ...],
-        layer_norm: bool,
+        layer_norm: bool = False,
+        recurrent_dropout: Rate = 0.0,
+        transition_depth: Depth = 1,
+        **own: Any,
     ) -> None:
         super().__init__()
         self.hidden_dim, self.reads_input = hidden_dim, input_dim is not None
         if input_dim is None:
-            self.input_bias = nn.Parameter(torch.zeros(blocks * hidden_dim))
+            self.input_bias = nn.Parameter(torch.zeros(self.blocks * hidden_dim))
         else:
-            self.input_projection = xavier(nn.Linear(input_dim, blocks * hidden_dim), blocks)
-        widths = [n * hidden_dim for n in norm_blocks] if layer_norm else []
+            self.input_projection = xavier(nn.Linear(input_dim, self.blocks * hidden_dim), self.blocks)
+        widths = [n * hidden_dim for n in self.norm_blocks or (self.blocks,)] if layer_norm else []
         self.input_norms = nn.ModuleList(Norm(width) for width in ([] if input_dim is None else widths))
         self.state_norms = nn.ModuleList(Norm(width) for width in widths)
-        self.recurrent_dropout = Dropout(0.0)
+        self.recurrent_dropout = Dropout(recurrent_dropout)
         self.transitions = nn.ModuleList()
+        self.make_weights(layer_norm=layer_norm, **own)
+        further = (type(self)(None, hidden_dim, layer_norm=layer_norm, **own) for _ in range(transition_depth - 1))
+        self.transitions.extend(further)
+
+    def make_weights(self, *, layer_norm: bool) -> None:
+        """Creates the weights of the state, and others that :meth:`update` needs."""
+        del layer_norm
+        self.recurrent_weight = recurrent_matrices(self.hidden_dim, self.blocks)
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """Returns the next state.
@@ -148,9 +163,7 @@ class Cell(nn.Module):
 class ElmanCell(Cell):
     """h' = tanh(W x + U h + b) (Elman 1990)."""
 
-    def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=1, norm_blocks=(1,), layer_norm=layer_norm)
-        self.recurrent_weight = recurrent_matrices(hidden_dim, 1)
+    blocks = 1
 
     def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
@@ -165,14 +178,15 @@ class LSTMCell(Cell):
     The forget gate's bias starts at 1 (Jozefowicz et al. 2015).
     """
 
+    blocks = 4  # i, f, o, g
     num_states = 2
 
-    def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=4, norm_blocks=(4,), layer_norm=layer_norm)  # i, f, o, g
-        self.recurrent_weight = recurrent_matrices(hidden_dim, 4)
-        bias = self.input_bias if input_dim is None else self.input_projection.bias
-        nn.init.ones_(bias.data[hidden_dim : 2 * hidden_dim])
-        self.memory_norm = Norm(hidden_dim) if layer_norm else None  # as in Ba et al. 2016
+    def make_weights(self, *, layer_norm: bool) -> None:
+        """See :class:`Cell`."""
+        super().make_weights(layer_norm=layer_norm)
+        bias = self.input_projection.bias if self.reads_input else self.input_bias
+        nn.init.ones_(bias.data[self.hidden_dim : 2 * self.hidden_dim])
+        self.memory_norm = Norm(self.hidden_dim) if layer_norm else None  # as in Ba et al. 2016
 
     def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h, c)."""
@@ -194,9 +208,7 @@ class InputForgetCell(Cell):
     forget gate's bias does not start at 1 as that of :class:`LSTMCell`.
     """
 
-    def __init__(self, input_dim: int | None, hidden_dim: int, *, layer_norm: bool = False) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=3, norm_blocks=(3,), layer_norm=layer_norm)  # i, f, g
-        self.recurrent_weight = recurrent_matrices(hidden_dim, 3)
+    blocks = 3  # i, f, g
 
     def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
@@ -217,14 +229,29 @@ class GRUCell(Cell):
     2017 (arXiv:1703.04357), PyTorch and cuDNN; their z weights the old state, the same with z's weights negated.
     """
 
+    blocks = 3  # z, r, candidate
+    norm_blocks = (2, 1)
+
     def __init__(
-        self, input_dim: int | None, hidden_dim: int, *, reset: Reset = "before", layer_norm: bool = False
+        self,
+        input_dim: int | None,
+        hidden_dim: int,
+        *,
+        reset: Reset = "before",
+        layer_norm: bool = False,
+        recurrent_dropout: Rate = 0.0,
+        transition_depth: Depth = 1,
     ) -> None:
-        super().__init__(input_dim, hidden_dim, blocks=3, norm_blocks=(2, 1), layer_norm=layer_norm)  # z, r, candidate
-        self.recurrent_gate_weight = recurrent_matrices(hidden_dim, 2)  # U_z, U_r
-        self.recurrent_candidate_weight = recurrent_matrices(hidden_dim, 1)  # U
+        options: dict[str, Any] = {"recurrent_dropout": recurrent_dropout, "transition_depth": transition_depth}
+        super().__init__(input_dim, hidden_dim, layer_norm=layer_norm, reset=reset, **options)
+
+    def make_weights(self, *, layer_norm: bool, reset: Reset = "before") -> None:
+        """See :class:`Cell`."""
+        del layer_norm
+        self.recurrent_gate_weight = recurrent_matrices(self.hidden_dim, 2)  # U_z, U_r
+        self.recurrent_candidate_weight = recurrent_matrices(self.hidden_dim, 1)  # U
         self.reset = reset
-        self.recurrent_candidate_bias = nn.Parameter(torch.zeros(hidden_dim)) if reset == "after" else None  # b_U
+        self.recurrent_candidate_bias = nn.Parameter(torch.zeros(self.hidden_dim)) if reset == "after" else None  # b_U
 
     def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
@@ -272,30 +299,6 @@ def gru(
     new = torch.tanh(x_candidate + (product if bias is None else r * product))
     z = z if mask is None else z * mask
     return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
-
-
-def make_cell(
-    kind: Kind,
-    input_dim: int,
-    hidden_dim: int,
-    *,
-    reset: Reset = "before",
-    layer_norm: bool = False,
-    recurrent_dropout: float = 0.0,
-    transition_depth: int = 1,
-) -> Cell:
-    """A cell by its name, with what :class:`Cell` describes; ``reset`` is the GRU's."""
-
-    def make(input_dim: int | None) -> Cell:
-        if kind == "gru":
-            return GRUCell(input_dim, hidden_dim, reset=reset, layer_norm=layer_norm)
-        cls = {"rnn": ElmanCell, "lstm": LSTMCell, "input_forget": InputForgetCell}[kind]
-        return cls(input_dim, hidden_dim, layer_norm=layer_norm)
-
-    cell = make(input_dim)
-    cell.recurrent_dropout.rate = recurrent_dropout
-    cell.transitions.extend(make(None) for _ in range(transition_depth - 1))
-    return cell
 
 
 def _where(real: Tensor | None, after: State, before: State) -> State:

@@ -1,10 +1,12 @@
 """An encoder of characters (Lee, Cho & Hofmann 2017, arXiv:1610.03017, section 4)."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.models.cells import Reset
+from softsearch.models.cells import GRUCell, Reset
 from softsearch.models.interface import Encoder, EncoderDescription, EncoderOutput, LayerShape
 from softsearch.models.layers import Dropout, xavier
 from softsearch.models.recurrence import Recurrence
@@ -47,7 +49,7 @@ class CharacterEncoder(Encoder):
             nn.Conv1d(embedding.embedding_dim, rows, width) for width, rows in enumerate(filters, start=1)
         )
         self.highway = nn.Sequential(*(_Highway(sum(filters)) for _ in range(highway_layers)))
-        self.recurrence = Recurrence("gru", sum(filters), hidden_dim, bidirectional=True, reset=reset)
+        self.recurrence = Recurrence(partial(GRUCell, reset=reset), sum(filters), hidden_dim, bidirectional=True)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`; a state stands for ``stride`` tokens."""

@@ -1,13 +1,13 @@
 """The decoder of Nematus (Sennrich et al. 2017, arXiv:1703.04357), first of dl4mt: two GRUs with attention between."""
 
-from functools import partial
+from collections.abc import Callable
 from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention, AttentionKind
-from softsearch.models.cells import Reset, State, make_cell
+from softsearch.models.cells import Cell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput
 from softsearch.models.layers import NormedLinear, Projections, xavier
@@ -23,10 +23,10 @@ class ConditionalGRUDecoder(AttentionalDecoder):
     There z weights the old state: :class:`GRUCell` with z's weights negated.
 
     With a ``transition_depth`` above two, s_j goes through that many GRUs less two before it is read, which have no
-    input (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2). :class:`Cell` describes these, and the GRUs'
-    ``recurrent_dropout`` and ``layer_norm``. As in Nematus, ``layer_norm`` also normalises the products of W_init, of
-    the attention and of t, each by itself; ``recurrent_dropout`` also drops s'_j in the attention, and s_j, E y_{j-1}
-    and c_j in t, with the masks of the GRUs that read them (Nematus draws one for each product).
+    input (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2). All are of one ``cell``, in the paper a
+    :class:`GRUCell`. ``layer_norm`` normalises the products of W_init, of the attention and of t, each by itself, as
+    Nematus does where its GRUs have it. The cell's ``recurrent_dropout`` also drops s'_j in the attention, and s_j,
+    E y_{j-1} and c_j in t, with the masks of the GRUs that read them (Nematus draws one for each product).
 
     s' and s have ``hidden_dim`` units, t ``output_dim``. The paper's GRUs have ``reset=after``. ``attention`` and the
     ``location_`` options are those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
@@ -37,23 +37,21 @@ class ConditionalGRUDecoder(AttentionalDecoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         attention_dim: Size,
         output_dim: Size,
-        reset: Reset = "after",
         attention: AttentionKind = "content",
         location_filters: Size = 10,
         location_half_width: Size = 5,
         dropout: Rate = 0.0,
-        recurrent_dropout: Rate = 0.0,
         layer_norm: bool = False,
         transition_depth: Annotated[int, Range(2, 1024)] = 2,
     ) -> None:
         super().__init__(embeddings, dropout)
         dim, memory_dim = embeddings.dim, encoder.output_dim
         self.initial_state_projection = (NormedLinear if layer_norm else nn.Linear)(memory_dim, hidden_dim)
-        gru = partial(make_cell, "gru", reset=reset, recurrent_dropout=recurrent_dropout, layer_norm=layer_norm)
-        self.cell = gru(dim, hidden_dim)  # GRU_1
+        self.cell = cell(dim, hidden_dim, transition_depth=1)  # GRU_1
         self.attention = AdditiveAttention(
             hidden_dim,
             memory_dim,
@@ -63,7 +61,7 @@ class ConditionalGRUDecoder(AttentionalDecoder):
             location_half_width=location_half_width,
             layer_norm=layer_norm,
         )
-        self.context_cell = gru(memory_dim, hidden_dim, transition_depth=transition_depth - 1)  # GRU_2, ...
+        self.context_cell = cell(memory_dim, hidden_dim, transition_depth=transition_depth - 1)  # GRU_2, ...
         inputs = {"state": hidden_dim, "embedding": dim, "context": memory_dim}
         self.readout_projections = Projections(output_dim, layer_norm=layer_norm, **inputs)
         self.readout_activation = torch.tanh
@@ -78,16 +76,14 @@ class ConditionalGRUDecoder(AttentionalDecoder):
         """See :class:`AttentionalDecoder`; in training with the masks of both cells' dropout."""
         state = super().init_state(encoded)
         end = len(state.cache) - self.attention.reads_alignments
-        masks = self.context_cell.start_from(state.cache[0])[1:]
+        masks = self.context_cell.start_from(state.cache[0])[self.cell.num_states :]
         return state._replace(cache=state.cache[:end] + masks + state.cache[end:])
 
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
-        masks = s[1:]  # of both cells, if any
-        (h, *_) = self.cell(cell_input, (s[0], *masks[:1]))
-        second = self.context_cell
-        between = (h, *masks[1:])
+        first, second, size = self.cell, self.context_cell, self.cell.num_states
+        masks = s[size:]  # of both cells, if any
+        between = first(cell_input, s[:size] + masks[:1])[:size] + masks[1:]
         context, alignments = look(second.drop_output(between))
         context = second.drop_input(context, between)
-        (h, *_) = second(second.input_projection(context), between)
-        after = (h, *masks)
-        return self.cell.drop_output(after), context, alignments, after
+        after = second(second.input_projection(context), between)[:size] + masks
+        return first.drop_output(after), context, alignments, after

@@ -37,7 +37,7 @@ class LayerShape(NamedTuple):
 
     dim: int  # of h in each direction
     directions: int = 1
-    has_c: bool = False  # an LSTM's memory cell
+    num_states: int = 1  # tensors of the state: an LSTM has h and c
 
     @property
     def joined_dim(self) -> int:

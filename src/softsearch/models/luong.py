@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import LuongAttention, Score, Window
-from softsearch.models.cells import Kind
+from softsearch.models.cells import Cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import xavier
@@ -35,7 +35,7 @@ class LuongDecoder(RecurrentDecoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
-        cell: Kind,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         num_layers: Depth = 1,
         score: Score = "general",

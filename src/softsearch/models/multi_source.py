@@ -77,7 +77,7 @@ class MultiSourceEncoder(Encoder):
         dims = tuple(cast(Encoder, part).description.output_dim for part in self.encoders)
         self.description = one._replace(
             output_dim=sum(dims),
-            layers=tuple(LayerShape(layer.joined_dim, has_c=layer.has_c) for layer in one.layers),
+            layers=tuple(LayerShape(layer.joined_dim, num_states=layer.num_states) for layer in one.layers),
             source_dims=dims,
             feature_dim=feature_dim,
         )

@@ -1,11 +1,13 @@
 """The pointer-generator: a decoder that also copies source pieces (See, Liu & Manning 2017, arXiv:1704.04368)."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import Reset
+from softsearch.models.cells import Cell
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
@@ -78,19 +80,19 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         attention_dim: Size,
         output_dim: Size,
-        reset: Reset = "after",
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__(
             embeddings=embeddings,
             encoder=encoder,
+            cell=cell,
             hidden_dim=hidden_dim,
             attention_dim=attention_dim,
             output_dim=output_dim,
-            reset=reset,
             dropout=dropout,
         )
         sizes = embeddings.src.num_embeddings, embeddings.tgt.num_embeddings

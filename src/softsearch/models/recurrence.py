@@ -1,5 +1,6 @@
 """A recurrent layer over time, in one direction or in both, over a padded batch."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from softsearch.models.cells import Cell, ElmanCell, GRUCell, Kind, LSTMCell, State, make_cell
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, LSTMCell, State
 from softsearch.models.interface import FinalState
 
 _KERNELS: dict[type[Cell], Any] = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}
@@ -44,17 +45,17 @@ class Loop(nn.Module):
 class Recurrence(nn.Module):
     """One layer, ``hidden_dim`` units in each direction: PyTorch's kernels where they compute the cell, else a loop.
 
-    Other options are those of :func:`make_cell`.
+    ``cell`` is called with ``input_dim`` and ``hidden_dim``, and returns the :class:`Cell` of a direction.
     """
 
     loop: type[Loop] = Loop  # the export has another
 
     def __init__(
-        self, kind: Kind, input_dim: int, hidden_dim: int, *, bidirectional: bool = False, **options: Any
+        self, cell: Callable[..., Cell], input_dim: int, hidden_dim: int, *, bidirectional: bool = False
     ) -> None:
         super().__init__()
-        self.forward_cell = make_cell(kind, input_dim, hidden_dim, **options)
-        self.backward_cell = make_cell(kind, input_dim, hidden_dim, **options) if bidirectional else None
+        self.forward_cell = cell(input_dim, hidden_dim)
+        self.backward_cell = cell(input_dim, hidden_dim) if bidirectional else None
 
     @property
     def cells(self) -> list[Cell]:

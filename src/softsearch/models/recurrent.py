@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import Cell, Kind, Reset, State
+from softsearch.models.cells import Cell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import (
     Decoder,
@@ -28,41 +28,29 @@ from softsearch.ranges import Depth, Rate, Size
 class RecurrentEncoder(Encoder):
     """A stack of recurrent layers; the states of the last one are the annotations.
 
-    With ``cell=gru``, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1). Each
-    direction has ``hidden_dim`` units. Dropout is on the embeddings, between layers and on the annotations (Zaremba et
-    al. 2014, arXiv:1409.2329), and by ``recurrent_dropout`` on inputs and states of cells. See :class:`Cell` for that,
-    ``layer_norm`` and ``transition_depth``, the transitions in each step.
+    With a :class:`GRUCell`, one layer and both directions it is the encoder of Bahdanau et al. 2015 (appendix A.2.1).
+    Each direction has ``hidden_dim`` units; ``cell`` is called with two widths, see :class:`Cell`. Dropout is on the
+    embeddings, between layers and on the annotations (Zaremba et al. 2014, arXiv:1409.2329).
     """
 
     def __init__(
         self,
         *,
         embedding: nn.Embedding,
-        cell: Kind,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         num_layers: Depth = 1,
         bidirectional: bool = True,
-        reset: Reset = "before",
         dropout: Rate = 0.0,
-        recurrent_dropout: Rate = 0.0,
-        layer_norm: bool = False,
-        transition_depth: Depth = 1,
     ) -> None:
         super().__init__()
         self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
-        layer = LayerShape(hidden_dim, 1 + bidirectional, has_c=cell == "lstm")
+        widths = [embedding.embedding_dim] + [hidden_dim * (1 + bidirectional)] * (num_layers - 1)
+        layers = [Recurrence(cell, width, hidden_dim, bidirectional=bidirectional) for width in widths]
+        self.layers = nn.ModuleList(layers)
+        layer = LayerShape(hidden_dim, 1 + bidirectional, layers[0].forward_cell.num_states)
         self.description = EncoderDescription(layer.joined_dim, (layer,) * num_layers)
-        widths = [embedding.embedding_dim] + [layer.joined_dim] * (num_layers - 1)
-        make = partial(
-            Recurrence,
-            bidirectional=bidirectional,
-            reset=reset,
-            recurrent_dropout=recurrent_dropout,
-            layer_norm=layer_norm,
-            transition_depth=transition_depth,
-        )
-        self.layers = nn.ModuleList(make(cell, width, hidden_dim) for width in widths)
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`."""
@@ -95,8 +83,7 @@ class RecurrentDecoder(Decoder):
 
     Each layer starts from that of the same depth, its directions side by side. An encoder without final states makes
     it a language model (Mikolov et al. 2010), which starts from zeros. Dropout is on the embeddings, between layers and
-    before the output layer (Zaremba et al. 2014). ``recurrent_dropout``, ``layer_norm`` and ``transition_depth`` are as
-    in :class:`RecurrentEncoder`.
+    before the output layer (Zaremba et al. 2014).
 
     Raises:
         ConfigError: the encoder's final states do not fit.
@@ -107,33 +94,23 @@ class RecurrentDecoder(Decoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
-        cell: Kind,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         num_layers: Depth = 1,
-        reset: Reset = "before",
         dropout: Rate = 0.0,
-        recurrent_dropout: Rate = 0.0,
-        layer_norm: bool = False,
-        transition_depth: Depth = 1,
     ) -> None:
         super().__init__(embeddings, dropout)
         widths = [embeddings.dim] + [hidden_dim] * (num_layers - 1)
-        make = partial(
-            Recurrence,
-            reset=reset,
-            recurrent_dropout=recurrent_dropout,
-            layer_norm=layer_norm,
-            transition_depth=transition_depth,
-        )
-        self.layers = nn.ModuleList(make(cell, width, hidden_dim) for width in widths)
+        self.layers = nn.ModuleList(Recurrence(cell, width, hidden_dim) for width in widths)
         self.hidden_dim = hidden_dim
-        shapes = [(layer.joined_dim, layer.has_c) for layer in self._starts_from(embeddings, encoder)]
-        if shapes and shapes != [(hidden_dim, cell == "lstm")] * num_layers:
-            widths_found = ", ".join(f"{width} units" + " (lstm)" * has_c for width, has_c in shapes)
+        shapes = [(layer.joined_dim, layer.num_states) for layer in self._starts_from(embeddings, encoder)]
+        own = (hidden_dim, self._first_cell.num_states)
+        if shapes and shapes != [own] * num_layers:
+            found = ", ".join(f"{width} units in {states} state(s)" for width, states in shapes)
             raise ConfigError(
-                f"the encoder's layers end with {widths_found}, expected {hidden_dim} units for each of the decoder's "
-                f"{num_layers} layers ({cell}); give both the same model.*.cell and num_layers, and a bidirectional "
-                "encoder half of the decoder's hidden_dim"
+                f"the encoder's layers end with {found}, expected {own[0]} units in {own[1]} state(s) for each of the "
+                f"decoder's {num_layers} layers ({type(self._first_cell).__name__}); give both the same model.*.cell "
+                "and num_layers, and a bidirectional encoder half of the decoder's hidden_dim"
             )
         self.output_projection = embeddings.make_output(hidden_dim)
 
@@ -189,7 +166,7 @@ class RecurrentDecoder(Decoder):
 
 
 class EncoderDecoder(Seq2Seq):
-    """A :class:`Seq2Seq` of a :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape.
+    """A :class:`Seq2Seq` of a :class:`RecurrentEncoder` and a :class:`RecurrentDecoder` of the same shape and cell.
 
     With ``bidirectional`` each direction of the encoder has half of the ``hidden_dim`` units of a layer.
 
@@ -203,30 +180,18 @@ class EncoderDecoder(Seq2Seq):
         src_vocab_size: int,
         tgt_vocab_size: int,
         embeddings: Callable[..., Embeddings],
-        cell: Kind,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         num_layers: Depth = 1,
         bidirectional: bool = False,
-        reset: Reset = "before",
         dropout: Rate = 0.0,
-        recurrent_dropout: Rate = 0.0,
-        layer_norm: bool = False,
-        transition_depth: Depth = 1,
         init: Callable[[nn.Module], None] | None = None,
     ) -> None:
         if hidden_dim % (1 + bidirectional):
             raise ConfigError(
                 f"model.hidden_dim is {hidden_dim}, expected an even number with model.bidirectional=true"
             )
-        shared: dict[str, Any] = {
-            "cell": cell,
-            "num_layers": num_layers,
-            "reset": reset,
-            "dropout": dropout,
-            "recurrent_dropout": recurrent_dropout,
-            "layer_norm": layer_norm,
-            "transition_depth": transition_depth,
-        }
+        shared: dict[str, Any] = {"cell": cell, "num_layers": num_layers, "dropout": dropout}
         encoder_dim = hidden_dim // (1 + bidirectional)
         super().__init__(
             src_vocab_size=src_vocab_size,

@@ -1,11 +1,12 @@
 """The decoder of the RNN Encoder-Decoder, a fixed summary in every step (Cho et al. 2014, arXiv:1406.1078)."""
 
+from collections.abc import Callable
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.cells import GRUCell, Kind, State, gru, make_cell
+from softsearch.models.cells import Cell, GRUCell, State, gru
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
@@ -19,7 +20,8 @@ class RNNencdecDecoder(Decoder):
     h~_t = tanh(W E y_{t-1} + r * (U h_{t-1} + C c)); s_t = maxout(O_h h_t + O_y E y_{t-1} + O_c c), p(y_t) =
     softmax(G s_t). y_0 is BOS, with an embedding like any other, where the paper has zeros. With ``output_rank`` G is a
     product G_l G_r, and ``output_projection`` is G_l. h_N is the final state of the encoder's last layer, its
-    directions side by side. Another ``cell`` than the GRU reads W E y_{t-1} + C c, and an LSTM's memory starts from 0.
+    directions side by side. That GRU is a :class:`GRUCell` with ``reset=after``. Any other ``cell`` reads W E y_{t-1} +
+    C c, and an LSTM's memory starts from 0.
 
     h and c have ``hidden_dim`` units, s ``maxout_dim``. Dropout is on the embeddings, on c and on s.
 
@@ -32,17 +34,17 @@ class RNNencdecDecoder(Decoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         maxout_dim: Size,
         output_rank: Size | None = None,
-        cell: Kind = "gru",
         dropout: Rate = 0.0,
     ) -> None:
         super().__init__(embeddings, dropout)
         dim = embeddings.dim
         self.summary_projection = nn.Linear(encoder.top_layer().joined_dim, hidden_dim)  # V
         self.initial_state_projection = nn.Linear(hidden_dim, hidden_dim)  # V'
-        self.cell = make_cell(cell, dim, hidden_dim, reset="after")
+        self.cell = cell(dim, hidden_dim)
         width = self.cell.input_projection.out_features
         self.cell_summary_projection = nn.Linear(hidden_dim, width, bias=False)  # of a GRU C_z, C_r, C
         self.readout_projections = Projections(2 * maxout_dim, embedding=dim, state=hidden_dim, summary=hidden_dim)
@@ -87,7 +89,7 @@ class RNNencdecDecoder(Decoder):
     def _update(self, cell_input: Tensor, cache: State, summary: Tensor) -> State:
         """h_t, and an LSTM's c_t."""
         cell, hidden = self.cell, self.cell.hidden_dim
-        if not isinstance(cell, GRUCell):
+        if not isinstance(cell, GRUCell) or cell.reset == "before":
             return cell(cell_input + summary, cache)
         gates, inside = summary.split((2 * hidden, hidden), dim=-1)
         x = torch.cat((cell_input[..., : 2 * hidden] + gates, cell_input[..., 2 * hidden :]), dim=-1)

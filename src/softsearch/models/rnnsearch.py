@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention, AttentionKind
-from softsearch.models.cells import Cell, Kind, Reset, State, make_cell
+from softsearch.models.cells import Cell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
@@ -105,12 +105,11 @@ class LookFirstDecoder(AttentionalDecoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
-        cell: Kind,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         attention_dim: Size,
         readout_dim: Size,
         output: tuple[Size, str],  # width of t, and the option that sets it
-        reset: Reset,
         attention: AttentionKind,
         location_filters: Size,
         location_half_width: Size,
@@ -127,7 +126,7 @@ class LookFirstDecoder(AttentionalDecoder):
             location_filters=location_filters,
             location_half_width=location_half_width,
         )
-        self.cell = make_cell(cell, dim, hidden_dim, reset=reset)
+        self.cell = cell(dim, hidden_dim)
         width = self.cell.input_projection.out_features
         self.cell_context_projection = nn.Linear(memory_dim, width, bias=False)  # C
         self.readout_projections = Projections(readout_dim, embedding=dim, state=hidden_dim, context=memory_dim)
@@ -164,11 +163,10 @@ class RNNsearchDecoder(LookFirstDecoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         attention_dim: Size,
         maxout_dim: Size,
-        cell: Kind = "gru",
-        reset: Reset = "before",
         attention: AttentionKind = "content",
         location_filters: Size = 10,
         location_half_width: Size = 5,
@@ -182,7 +180,6 @@ class RNNsearchDecoder(LookFirstDecoder):
             attention_dim=attention_dim,
             readout_dim=2 * maxout_dim,
             output=(maxout_dim, "maxout_dim"),
-            reset=reset,
             attention=attention,
             location_filters=location_filters,
             location_half_width=location_half_width,

@@ -1,10 +1,12 @@
 """The decoder of Sennrich's lectures on neural machine translation: RNNsearch with plain RNNs, in three steps."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from softsearch.models.attention import AttentionKind
-from softsearch.models.cells import Kind, Reset, State
+from softsearch.models.cells import Cell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription
 from softsearch.models.rnnsearch import Look, LookFirstDecoder
@@ -18,7 +20,7 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
     s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i), or another ``cell`` than the plain RNN;
     t_i = tanh(U_o s_i + W_o E y_{i-1} + C_o c_i), p(y_i) = softmax(V_o t_i).
 
-    s has ``hidden_dim`` units, t ``output_dim``. ``reset`` is a GRU's. ``attention`` and the ``location_`` options are
+    s has ``hidden_dim`` units, t ``output_dim``. ``attention`` and the ``location_`` options are
     those of :class:`AdditiveAttention`. Dropout is on the embeddings and on t.
 
     Raises:
@@ -30,11 +32,10 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
         *,
         embeddings: Embeddings,
         encoder: EncoderDescription,
+        cell: Callable[..., Cell],
         hidden_dim: Size,
         attention_dim: Size,
         output_dim: Size,
-        cell: Kind = "rnn",
-        reset: Reset = "before",
         attention: AttentionKind = "content",
         location_filters: Size = 10,
         location_half_width: Size = 5,
@@ -48,7 +49,6 @@ class LookUpdateGenerateDecoder(LookFirstDecoder):
             attention_dim=attention_dim,
             readout_dim=output_dim,
             output=(output_dim, "output_dim"),
-            reset=reset,
             attention=attention,
             location_filters=location_filters,
             location_half_width=location_half_width,

@@ -190,7 +190,7 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
     the masks of a sentence: on y, s' and c where the GRUs, the attention and t read them, on s in t.
     """
     layer_norm = options.get("layer_norm")
-    first = {**options, "cell": "gru", "transition_depth": 1}
+    first = {**options, "transition_depth": 1}
     further = {**first, "transition_depth": options.get("transition_depth", 2) - 1}
 
     def normed(name: str, product: Array) -> Array:

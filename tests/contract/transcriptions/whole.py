@@ -35,6 +35,7 @@ ENCODERS: dict[str, Encode] = {
     "MultiSourceEncoder": sources.encode_sources,
     "NoSource": lambda *_: Encoded([], []),
 }
+CELLS = {"ElmanCell": "rnn", "LSTMCell": "lstm", "GRUCell": "gru", "InputForgetCell": "input_forget"}
 DECODERS: dict[str, Decode] = {
     "RecurrentDecoder": recurrent.encoder_decoder,
     "RNNsearchDecoder": recurrent.rnnsearch,
@@ -73,6 +74,7 @@ def logits(
         decode, decoder = DECODERS[_class(model.decoder)], model.decoder
     else:  # an encoder-decoder of one kind of cell
         encode, decode, encoder, decoder = recurrent.encode, recurrent.encoder_decoder, model, model
+    encoder, decoder = _beside_each_other(encoder), _beside_each_other(decoder)
     encoded = encode(w.at("encoder"), encoder, src)
     if isinstance(encoded, Encoded):  # not several sources
         encoded = encoded._replace(src=src)
@@ -81,6 +83,20 @@ def logits(
         of_decoder = output_layers.FactoredOutput(weights, of_decoder.prefix, w.used)
         of_decoder.options = model.embeddings.output_layer
     return np.array(decode(of_decoder, decoder, encoded, tgt)), w.used
+
+
+def _beside_each_other(node: DictConfig) -> Options:
+    """Options of an encoder or a decoder, with those of its cell beside them, and the cell's name."""
+    options: dict[str, Any] = {}
+    for name, value in node.items():
+        if name == "cell":
+            options |= {
+                name: CELLS[_class(value)],
+                **{key: value[key] for key in value if not str(key).startswith("_")},
+            }
+        else:
+            options[str(name)] = _beside_each_other(value) if isinstance(value, DictConfig) else value
+    return options
 
 
 def _class(node: DictConfig) -> str:

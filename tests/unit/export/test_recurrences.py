@@ -13,7 +13,7 @@ from tests.contract.models import small_model
 
 @pytest.mark.parametrize(("reset", "linear_before_reset"), [("before", 0), ("after", 1)])
 def test_the_gru_keeps_the_form_that_was_trained(reset: Reset, linear_before_reset: int) -> None:
-    model = small_model("rnnsearch", f"model.encoder.reset={reset}", f"model.decoder.reset={reset}")
+    model = small_model("rnnsearch", *(f"+model.{side}.cell.reset={reset}" for side in ("encoder", "decoder")))
     encoder = onnx.load_from_string(export_graphs(model)["encoder.onnx"])
     nodes = [node for node in encoder.graph.node if node.op_type == "GRU"]
     assert len(nodes) == 2  # the small model's layers

@@ -1,5 +1,6 @@
 """The cells against the papers' equations, written out in NumPy, and their gradients."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset, gru, make_cell
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset, gru
 
 Array = NDArray[np.float64]
 BATCH, INPUT, HIDDEN = 3, 4, 5
@@ -75,7 +76,10 @@ def paper_input_forget(cell: InputForgetCell, x: Array, h: Array) -> Array:
 
 def make(kind: Any, reset: Reset = "before") -> Any:
     torch.manual_seed(0)
-    cell = make_cell(kind, INPUT, HIDDEN, reset=reset).double()
+    cls = {"rnn": ElmanCell, "lstm": LSTMCell, "gru": partial(GRUCell, reset=reset), "input_forget": InputForgetCell}[
+        kind
+    ]
+    cell = cls(INPUT, HIDDEN).double()
     for parameter in cell.parameters():
         nn.init.normal_(parameter, std=0.7)
     return cell

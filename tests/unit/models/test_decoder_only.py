@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from softsearch.errors import ConfigError
+from softsearch.models.cells import GRUCell
 from softsearch.models.decoder_only import (
     DecoderOnlyRNN,
     DecoderOnlyTransformer,
@@ -20,7 +21,7 @@ from tests.contract.models import small_model
 DIM = 8
 DECODERS = [
     (DecoderOnlyTransformer, {"num_layers": 2, "d_ff": 12, "num_heads": 2}),
-    (DecoderOnlyRNN, {"num_layers": 2, "hidden_dim": DIM, "cell": "gru"}),
+    (DecoderOnlyRNN, {"num_layers": 2, "hidden_dim": DIM, "cell": GRUCell}),
 ]
 SRC = torch.tensor([[4, 5, 3], [6, 3, 0]])
 

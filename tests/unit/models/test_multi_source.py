@@ -7,6 +7,7 @@ import torch
 
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError
+from softsearch.models.cells import GRUCell
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.multi_source import find_sources
@@ -59,7 +60,7 @@ def test_words_of_one_source_do_not_depend_on_the_other() -> None:
 
 def test_any_decoder_attends_to_all_sources_at_once() -> None:
     config = model_config("multi_source")
-    options = {"hidden_dim": 6, "attention_dim": 5, "maxout_dim": 8}
+    options = {"cell": GRUCell, "hidden_dim": 6, "attention_dim": 5, "maxout_dim": 8}
     parts = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     encoder = parts.encoder.description
     model = Seq2Seq(

@@ -1,16 +1,18 @@
 """Recurrent layers against their cells, step by step, sentence by sentence."""
 
+from functools import partial
 from typing import Any, cast
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.cells import Cell, Reset
+from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset
 from softsearch.models.recurrence import Recurrence
 
 LENGTHS = (4, 2, 5)
 INPUT, HIDDEN = 3, 4
+CELLS: dict[str, type[Cell]] = {"rnn": ElmanCell, "lstm": LSTMCell, "gru": GRUCell, "input_forget": InputForgetCell}
 KINDS = [("rnn", "before"), ("lstm", "before"), ("gru", "before"), ("gru", "after"), ("input_forget", "before")]
 
 
@@ -20,7 +22,8 @@ def normal(*shape: int, seed: int) -> Tensor:
 
 def make(kind: Any, reset: Reset, *, bidirectional: bool, **options: Any) -> Recurrence:
     torch.manual_seed(0)
-    layer = Recurrence(kind, INPUT, HIDDEN, bidirectional=bidirectional, reset=reset, **options).double()
+    options |= {"reset": reset} if kind == "gru" else {}
+    layer = Recurrence(partial(CELLS[kind], **options), INPUT, HIDDEN, bidirectional=bidirectional).double()
     for parameter in layer.parameters():
         nn.init.normal_(parameter, std=0.5)
     return layer

@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from softsearch.errors import ConfigError
+from softsearch.models.cells import ElmanCell, GRUCell, LSTMCell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, LayerShape
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
-from tests.contract.models import model_config, random_model
-from tests.contract.test_transcriptions import varied
+from tests.contract.models import model_config, random_model, varied
 
 VOCAB, HIDDEN = 11, 4
 
@@ -23,20 +23,28 @@ def embeddings(src_vocab_size: int = VOCAB, tgt_vocab_size: int = VOCAB) -> Embe
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ((LayerShape(4), LayerShape(4)), "end with 4 units, 4 units, expected 4 units for each of the decoder's 1 lay"),
-        ((LayerShape(4, has_c=True),), r"end with 4 units \(lstm\), expected 4 units .* 1 layers \(gru\)"),
-        ((LayerShape(4, directions=2),), "end with 8 units, expected 4 units"),
+        (
+            (LayerShape(4), LayerShape(4)),
+            "end with 4 units in 1 state.*, 4 units in 1 .*, expected 4 units in 1 .* decoder's 1 lay",
+        ),
+        (
+            (LayerShape(4, num_states=2),),
+            r"end with 4 units in 2 state.* expected 4 units in 1 .* 1 layers \(GRUCell\)",
+        ),
+        ((LayerShape(4, directions=2),), "end with 8 units in 1 state.*, expected 4 units"),
     ],
 )
 def test_states_that_do_not_fit_are_refused(layers: tuple[LayerShape, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        RecurrentDecoder(embeddings=embeddings(), encoder=EncoderDescription(8, layers), cell="gru", hidden_dim=HIDDEN)
+        RecurrentDecoder(
+            embeddings=embeddings(), encoder=EncoderDescription(8, layers), cell=GRUCell, hidden_dim=HIDDEN
+        )
 
 
 def test_an_odd_width_is_not_shared_by_two_directions() -> None:
     sizes = {"src_vocab_size": VOCAB, "tgt_vocab_size": VOCAB, "hidden_dim": 5}
     with pytest.raises(ConfigError, match="hidden_dim is 5, expected an even number"):
-        EncoderDecoder(embeddings=embeddings, cell="rnn", bidirectional=True, **sizes)
+        EncoderDecoder(embeddings=embeddings, cell=ElmanCell, bidirectional=True, **sizes)
 
 
 def test_dropout_stays_off_the_recurrent_connections() -> None:
@@ -45,7 +53,7 @@ def test_dropout_stays_off_the_recurrent_connections() -> None:
     lengths = (4, 2, 5)
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     encoder = RecurrentEncoder(
-        embedding=nn.Embedding(VOCAB, 3), cell="rnn", hidden_dim=HIDDEN, bidirectional=False, dropout=0.99
+        embedding=nn.Embedding(VOCAB, 3), cell=ElmanCell, hidden_dim=HIDDEN, bidirectional=False, dropout=0.99
     )
     cell = cast(Any, encoder.layers[0]).forward_cell
     nn.init.eye_(cell.recurrent_weight)
@@ -62,7 +70,7 @@ def test_dropout_stays_off_the_recurrent_connections() -> None:
 def test_a_language_model_starts_from_zeros() -> None:
     encoder = NoSource(embedding=nn.Embedding(VOCAB, 3))
     assert list(encoder.parameters()) == []
-    decoder = RecurrentDecoder(embeddings=embeddings(), encoder=encoder.description, cell="lstm", hidden_dim=HIDDEN)
+    decoder = RecurrentDecoder(embeddings=embeddings(), encoder=encoder.description, cell=LSTMCell, hidden_dim=HIDDEN)
     src = torch.tensor([[4, 3], [3, 0]])
     state = decoder.init_state(encoder(src, src != 0))
     assert [tensor.shape for tensor in state.cache] == [(2, HIDDEN)] * 2
@@ -73,9 +81,9 @@ def test_a_language_model_starts_from_zeros() -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("nematus_deep", ["encoder.recurrent_dropout=0.5", "decoder.recurrent_dropout=0.5"]),
-        ("lstm", ["+recurrent_dropout=0.5", "+transition_depth=2"]),
-        ("rnnlm", ["+decoder.recurrent_dropout=0.5"]),
+        ("nematus_deep", ["encoder.cell.recurrent_dropout=0.5", "decoder.cell.recurrent_dropout=0.5"]),
+        ("lstm", ["+cell.recurrent_dropout=0.5", "+cell.transition_depth=2"]),
+        ("rnnlm", ["+decoder.cell.recurrent_dropout=0.5"]),
     ],
 )
 def test_the_masks_of_a_sequence_are_part_of_its_state(name: str, options: list[str]) -> None:

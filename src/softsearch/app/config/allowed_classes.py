@@ -23,6 +23,7 @@ from softsearch.data.corpora.shapes import Shapes
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.errors import CheckpointError, in_short
 from softsearch.models.bi_scale import BiScaleDecoder
+from softsearch.models.cells import ElmanCell, GRUCell, InputForgetCell, LSTMCell
 from softsearch.models.char_encoder import CharacterEncoder
 from softsearch.models.conditional_gru import ConditionalGRUDecoder
 from softsearch.models.conv_encoder import ConvolutionalEncoder, NgramEncoder
@@ -48,6 +49,10 @@ MODEL_CLASSES: tuple[type, ...] = (
     Seq2Seq,
     EncoderDecoder,
     Embeddings,
+    ElmanCell,
+    GRUCell,
+    InputForgetCell,
+    LSTMCell,
     CharacterEncoder,
     ClassFactored,
     HierarchicalSoftmax,
