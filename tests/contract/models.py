@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from softsearch.app.config.validation import build
+from softsearch.models.cells import Cell, State
 from softsearch.models.interface import CountedDecoder, Encoder, Seq2Seq
 from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import SPECIALS
@@ -60,6 +61,16 @@ ELMAN, LSTM, GRU, INPUT_FORGET = (
 )
 BESIDE = ["encoder.feature_dim=6", "decoder.window=global"]  # of multi_source: features beside text
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
+
+
+class OwnCell(Cell):
+    """A cell as somebody else would write it: half of h stays."""
+
+    blocks = 1
+
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
+        (h,) = state
+        return (0.5 * h + torch.tanh(x + self.product(h, keep)),)
 
 
 def read_tokens_as_features(encoder: Encoder, feature_dim: int) -> None:
@@ -172,9 +183,13 @@ def every_model() -> list[Any]:
         model = OmegaConf.load(path)
         variants = {
             "luong2015": [[], *LUONG],
+            "rnn": [[], [f"cell._target_={__name__}.OwnCell"]],
             "rnnencdec": [[], RANK, [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"]],
             "rnnsearch": [[], [f"decoder.cell._target_={LSTM}"]],
-            "chorowski2015": [[], ["decoder.attention=location", f"decoder.cell._target_={LSTM}"]],
+            "chorowski2015": [
+                [],
+                ["decoder.attention=location", f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
+            ],
             "feed_forward_lm": [[], DIRECT],
             "multi_source": [[], BESIDE],
         }

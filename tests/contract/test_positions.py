@@ -21,7 +21,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import with_eos
-from tests.contract.models import model_config
+from tests.contract.models import GRU, model_config
 
 DECODERS = {
     "chorowski2015": [],  # whose cache has an axis of positions, too

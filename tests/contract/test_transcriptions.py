@@ -1,6 +1,5 @@
 """Every model of configs/model, from token ids to logits, against a transcription of its paper in plain NumPy."""
 
-
 import numpy as np
 import pytest
 import torch
@@ -78,7 +77,13 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     "chorowski2015": [
         [*UNEQUAL, *DECODER, "decoder.maxout_dim=7", "decoder.location_filters=4", "decoder.location_half_width=1"],
         ["decoder.attention=location"],
-        ["decoder.attention=location", f"decoder.cell._target_={LSTM}", f"encoder.cell._target_={LSTM}"],
+        [
+            "decoder.attention=location",
+            f"decoder.cell._target_={LSTM}",
+            "~decoder.cell.reset",
+            f"encoder.cell._target_={LSTM}",
+            "~encoder.cell.reset",
+        ],
     ],
     "nematus": [
         ["+decoder.attention=hybrid", "+decoder.location_half_width=2"],

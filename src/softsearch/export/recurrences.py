@@ -1,7 +1,8 @@
 """Recurrent layers in an exported graph, where a loop in Python would fix the number of tokens.
 
 Our cells by themselves are ONNX's operators RNN, LSTM and GRU. Other cells, and those with norms or further
-transitions, are a ``Scan`` of the cell's step, in which the runtime allows no more than one round for each token: see :func:`bound_scans`.
+transitions, are a ``Scan`` of the cell's step, in which the runtime allows no more than one round for each token: see
+:func:`bound_scans`.
 
 The GRU's ``linear_before_reset`` is 0 where the reset gate acts before the product and 1 where it acts after. ONNX lets
 z weight the old state where our cells let it weight the candidate, hence its negated weights: sigmoid(-a) = 1 -

@@ -40,9 +40,9 @@ class BiScaleCell(Cell):
         h1, h2 = state[0].chunk(2, dim=-1)
         return h1, h2, torch.zeros_like(h1), torch.zeros_like(h2)
 
-    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
-        """See :class:`Cell`; a decoder's steps are all real."""
-        del real, keep
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
+        """See :class:`Cell`; without ``keep``."""
+        del keep
         h1, h2, g1, g2 = state
         faster, slower = x.chunk(2, dim=-1)
         faster = faster + ((1 - g1) * h1) @ self.faster_weight + (g1 * h2) @ self.restart_weight

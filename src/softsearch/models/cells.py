@@ -88,7 +88,7 @@ class Cell(nn.Module):
         Args:
             x: :attr:`input_projection` of :meth:`drop_input`, ``[..., batch, blocks * hidden_dim]``.
             state: ``[..., batch, hidden_dim]`` each, from :meth:`start_from` on.
-            real: ``[..., batch, 1]``, 0 where the state must stay as it is and 1 elsewhere; None: 1 everywhere.
+            real: ``[..., batch, 1]`` bool, False where the state must stay as it is; None: True everywhere.
         """
         return self.advance(self.normalized(x), state, real)
 
@@ -102,15 +102,17 @@ class Cell(nn.Module):
 
     def advance(self, x: Tensor, state: State, real: Tensor | None = None) -> State:
         """:meth:`forward` from :meth:`normalized` of x."""
-        state, mask = state[: self.num_states], state[self.num_states :]
+        before, mask = state[: self.num_states], state[self.num_states :]
         masks = mask[0].split(self.hidden_dim, dim=-1) if mask else (None,) * (1 + len(self.transitions))
-        state = self.update(x, state, real, masks[0])
+        after = self.update(x, before, masks[0])
         for cell, keep in zip(cast(list[Cell], list(self.transitions)), masks[1:], strict=False):
-            state = cell.update(cell.input_bias, state, real, keep)
-        return (*state, *mask)
+            after = cell.update(cell.input_bias, after, keep)
+        if real is not None:
+            after = tuple(torch.where(real, new, old) for new, old in zip(after, before, strict=True))
+        return after + mask
 
-    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
-        """The equations of the cell alone; its products with h have h * ``keep`` in its place."""
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
+        """The equations of the cell alone; its products with h have h * ``keep`` in its place, see :meth:`product`."""
         raise NotImplementedError
 
     def start_from(self, *state: Tensor) -> State:
@@ -140,7 +142,7 @@ class Cell(nn.Module):
         """Whether it has neither norms nor further transitions, as the cells of other implementations."""
         return not (self.state_norms or self.transitions)
 
-    def _product(self, h: Tensor, keep: Tensor | None) -> Tensor:
+    def product(self, h: Tensor, keep: Tensor | None) -> Tensor:
         """U h of all blocks, of a cell whose blocks are normalised together."""
         product = (h if keep is None else h * keep) @ self.recurrent_weight
         return self.state_norms[0](product) if self.state_norms else product
@@ -165,10 +167,10 @@ class ElmanCell(Cell):
 
     blocks = 1
 
-    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
-        return _where(real, (torch.tanh(x + self._product(h, keep)).to(h.dtype),), state)
+        return (torch.tanh(x + self.product(h, keep)).to(h.dtype),)
 
 
 class LSTMCell(Cell):
@@ -188,13 +190,13 @@ class LSTMCell(Cell):
         nn.init.ones_(bias.data[self.hidden_dim : 2 * self.hidden_dim])
         self.memory_norm = Norm(self.hidden_dim) if layer_norm else None  # as in Ba et al. 2016
 
-    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h, c)."""
         h, c = state
-        gates, candidate = (x + self._product(h, keep)).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
+        gates, candidate = (x + self.product(h, keep)).split((3 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f, o = torch.sigmoid(gates).to(c.dtype).chunk(3, dim=-1)
         c = f * c + i * torch.tanh(candidate)
-        return _where(real, (o * torch.tanh(c if self.memory_norm is None else self.memory_norm(c)), c), state)
+        return o * torch.tanh(c if self.memory_norm is None else self.memory_norm(c)), c
 
     def kernel_weights(self) -> list[Tensor]:
         """See :class:`Cell`; PyTorch's order is i, f, g, o."""
@@ -210,12 +212,12 @@ class InputForgetCell(Cell):
 
     blocks = 3  # i, f, g
 
-    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         (h,) = state
-        gates, candidate = (x + self._product(h, keep)).split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
+        gates, candidate = (x + self.product(h, keep)).split((2 * self.hidden_dim, self.hidden_dim), dim=-1)
         i, f = torch.sigmoid(gates).to(h.dtype).chunk(2, dim=-1)
-        return _where(real, (f * h + i * torch.tanh(candidate),), state)
+        return (f * h + i * torch.tanh(candidate),)
 
 
 class GRUCell(Cell):
@@ -253,11 +255,11 @@ class GRUCell(Cell):
         self.reset = reset
         self.recurrent_candidate_bias = nn.Parameter(torch.zeros(self.hidden_dim)) if reset == "after" else None  # b_U
 
-    def update(self, x: Tensor, state: State, real: Tensor | None, keep: Tensor | None) -> State:
+    def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
         gates, candidate = self.recurrent_gate_weight, self.recurrent_candidate_weight
         norms = cast(list[Norm], list(self.state_norms))
-        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias, real, keep, norms),)
+        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias, keep, norms),)
 
     def weights(self) -> tuple[Tensor, ...]:
         """See :class:`Cell`; the bias of the state is b_U."""
@@ -279,7 +281,6 @@ def gru(
     gates: Tensor,
     candidate: Tensor,
     bias: Tensor | None = None,
-    mask: Tensor | None = None,
     keep: Tensor | None = None,
     norms: Sequence[Norm] = (),
 ) -> Tensor:
@@ -287,8 +288,8 @@ def gru(
 
     ``x`` is W x + b for z, r and the candidate, ``[..., batch, 3 * hidden]``; ``h`` ``[..., batch, hidden]``; ``gates``
     U_z and U_r, ``[..., hidden, 2 * hidden]``; ``candidate`` U, ``[..., hidden, hidden]``; ``bias`` b_U of
-    ``reset=after``, and whatever else the reset gate multiplies; ``mask`` ``[..., batch, 1]``, 0 where h must stay;
-    ``keep`` a factor of h in the products; ``norms`` those of the products for the gates and for the candidate.
+    ``reset=after``, and whatever else the reset gate multiplies; ``keep`` a factor of h in the products; ``norms``
+    those of the products for the gates and for the candidate.
     """
     x_gates, x_candidate = x.split((2 * h.shape[-1], h.shape[-1]), dim=-1)
     read = h if keep is None else h * keep
@@ -297,15 +298,7 @@ def gru(
     product = (r * read) @ candidate if bias is None else read @ candidate + bias
     product = norms[1](product) if norms else product
     new = torch.tanh(x_candidate + (product if bias is None else r * product))
-    z = z if mask is None else z * mask
     return torch.lerp(h, new.to(h.dtype), z.to(h.dtype))
-
-
-def _where(real: Tensor | None, after: State, before: State) -> State:
-    """``after`` where ``real`` is 1, ``before`` where it is 0."""
-    if real is None:
-        return after
-    return tuple(torch.where(real > 0, new, old) for new, old in zip(after, before, strict=True))
 
 
 def recurrent_matrices(hidden_dim: int, blocks: int) -> nn.Parameter:

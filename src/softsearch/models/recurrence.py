@@ -87,7 +87,7 @@ class Recurrence(nn.Module):
         inputs = torch.stack(_in_own_time(products), dim=1)  # [len, directions, batch, blocks * hidden_dim]
         real = None
         if mask is not None:
-            real = torch.stack(_in_own_time([mask.T[..., None].to(inputs.dtype)] * len(cells)), dim=1)
+            real = torch.stack(_in_own_time([mask.T[..., None]] * len(cells)), dim=1)
         states, last = functional_call(self.loop(cells[0]), self.loop_weights(), (inputs, state, real))
         directions = _in_own_time(list(states.unbind(1)))  # [len, batch, hidden_dim] each
         final = FinalState(*zip(*(s.unbind(0) for s in last[: cells[0].num_states]), strict=True))

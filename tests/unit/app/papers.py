@@ -71,12 +71,13 @@ _GROUNDHOG: Table = {  # what Cho et al. 2014 and Bahdanau et al. 2015 have in c
 }
 _RNNENCDEC: Table = {
     "model.encoder": ("RecurrentEncoder", "A.1.1"),
-    "model.encoder.cell": ("gru", "2.3"),
+    "model.encoder.cell": ("GRUCell", "2.3"),
     "model.encoder.hidden_dim": (1000, "4.1.1"),
     "model.encoder.bidirectional": (False, "A.1.1"),
     "model.encoder.dropout": (0.0, "code"),
     "model.decoder": ("RNNencdecDecoder", "A.1.2"),
-    "model.decoder.cell": ("gru", "A.1.2"),
+    "model.decoder.cell": ("GRUCell", "A.1.2"),
+    "model.decoder.cell.reset": ("after", "A.1.2"),
     "model.decoder.hidden_dim": (1000, "4.1.1"),
     "model.decoder.maxout_dim": (500, "4.1.1"),
     "model.decoder.dropout": (0.0, "code"),
@@ -119,17 +120,17 @@ _LENGTH_30: Table = {"batching.max_length": (30 + 1, "4.2"), "batching.tokens": 
 _RNNSEARCH: Table = {
     **_BAHDANAU_ALL,
     "model.encoder": ("RecurrentEncoder", "A.2.1"),
-    "model.encoder.cell": ("gru", "A.1.1"),
+    "model.encoder.cell": ("GRUCell", "A.1.1"),
     "model.encoder.hidden_dim": (1000, "4.2"),
     "model.encoder.num_layers": (1, "A.2.1"),
     "model.encoder.bidirectional": (True, "3.2"),
-    "model.encoder.reset": ("before", "A.1.1"),
+    "model.encoder.cell.reset": ("before", "A.1.1"),
     "model.decoder": ("RNNsearchDecoder", "A.2.2"),
-    "model.decoder.cell": ("gru", "A.2.2"),
+    "model.decoder.cell": ("GRUCell", "A.2.2"),
     "model.decoder.hidden_dim": (1000, "4.2"),
     "model.decoder.attention_dim": (1000, "A.2.3"),
     "model.decoder.maxout_dim": (500, "A.2.3"),
-    "model.decoder.reset": ("before", "A.1.1"),
+    "model.decoder.cell.reset": ("before", "A.1.1"),
     "trainer.max_steps": (288_000, "table 2"),
 }
 _RNNENCDEC_50: Table = {
@@ -153,7 +154,7 @@ _SUTSKEVER: Table = {
     "model": ("EncoderDecoder", "2"),
     "model.embeddings.dim": (1000, "3.4"),
     "model.embeddings.tie": ("none", "2"),
-    "model.cell": ("lstm", "2"),
+    "model.cell": ("LSTMCell", "2"),
     "model.hidden_dim": (1000, "3.4"),
     "model.num_layers": (4, "3.4"),
     "model.bidirectional": (False, "2"),
@@ -186,7 +187,7 @@ _LUONG: Table = {
     "model.embeddings.tie": ("none", "code"),
     **_both(
         {
-            "cell": ("lstm", "3"),
+            "cell": ("LSTMCell", "3"),
             "hidden_dim": (1000, "4.1"),
             "num_layers": (4, "4.1"),
             "dropout": (0.2, "4.1"),
@@ -225,9 +226,10 @@ _SENNRICH: Table = {
     "batching.tokens": (80 * 50, "code"),
     "model.embeddings.dim": (512, "code"),
     "model.embeddings.tie": ("output", "code"),
-    **_both({"hidden_dim": (1024, "code"), "reset": ("after", "2"), "dropout": (0.0, "code")}),
+    **_both(
+        {"hidden_dim": (1024, "code"), "cell": ("GRUCell", "2"), "cell.reset": ("after", "2"), "dropout": (0.0, "code")}
+    ),
     "model.encoder": ("RecurrentEncoder", "2"),
-    "model.encoder.cell": ("gru", "2"),
     "model.encoder.num_layers": (1, "2"),
     "model.encoder.bidirectional": (True, "2"),
     "model.decoder": ("ConditionalGRUDecoder", "2"),
@@ -388,14 +390,18 @@ _WU: Table = {
 }
 _MICELI_BARONE: Table = {
     **_SENNRICH,
-    **_by("code", {"model.encoder.recurrent_dropout": 0.0, "model.encoder.layer_norm": True}),
-    **_by("code", {"model.encoder.transition_depth": 4, "model.decoder.recurrent_dropout": 0.0}),
+    **_by("code", {"model.encoder.cell.recurrent_dropout": 0.0, "model.encoder.cell.layer_norm": True}),
+    **_by("code", {"model.encoder.cell.transition_depth": 4, "model.decoder.cell.recurrent_dropout": 0.0}),
+    **_by("code", {"model.decoder.cell.layer_norm": True}),
     **_by("code", {"model.decoder.layer_norm": True, "model.decoder.transition_depth": 8}),
 }
 _LECTURE: Table = {
     **_by("paper", {"tokenizer.kind": "word", "tokenizer.vocab_size": 50000, "tokenizer.joint": False}),
     **_by("paper", {"model.embeddings.dim": 512, "model.embeddings.tie": "none", "model.encoder.hidden_dim": 1024}),
-    **_by("paper", {"model.encoder.cell": "rnn", "model.decoder.hidden_dim": 1024, "model.decoder.cell": "rnn"}),
+    **_by(
+        "paper",
+        {"model.encoder.cell": "ElmanCell", "model.decoder.hidden_dim": 1024, "model.decoder.cell": "ElmanCell"},
+    ),
     **_by("paper", {"model.encoder": "RecurrentEncoder", "model.encoder.bidirectional": True}),
     **_by("paper", {"model.decoder": "LookUpdateGenerateDecoder"}),
     **_by("ours", {"batching.sentences": 80, "batching.max_length": 51, "batching.tokens": 4080}),
@@ -417,23 +423,28 @@ _LEE: Table = {
     **_by("table 2", {"model.encoder.hidden_dim": 512}),
     **_by("code", {"tokenizer.joint": False, "batching.max_length": 451, "model.embeddings.tie": "none"}),
     **_by("code", {"model.decoder.attention_dim": 1024, "model.decoder.output_dim": 512}),
-    **_by("code", {"model.encoder.reset": "after", "model.encoder.dropout": 0.0, "model.decoder.reset": "after"}),
+    **_by("code", {"model.encoder.reset": "after", "model.encoder.dropout": 0.0, "model.decoder.cell.reset": "after"}),
     **_by("code", {"model.decoder.dropout": 0.0, "loss.per": "sentence", "loss.smoothing": 0.0}),
     **_by("code", {"optimizer.betas": [0.9, 0.999], "optimizer.eps": 1e-08, "scheduler": "constant"}),
     **_by("code", {"trainer.val_check_interval": 5000}),
-    **_by("ours", {"model.decoder": "ConditionalGRUDecoder", "trainer.max_steps": 1000000}),
+    **_by(
+        "ours",
+        {"model.decoder": "ConditionalGRUDecoder", "model.decoder.cell": "GRUCell", "trainer.max_steps": 1000000},
+    ),
 }
 _CHOROWSKI: Table = {
     **_by("2.1", {"model.decoder": "RNNsearchDecoder"}),
     **_by("2.2", {"model.decoder.attention": "hybrid"}),
-    **_by("4", {"model.encoder.cell": "gru", "model.encoder.hidden_dim": 256, "model.encoder.dropout": 0.0}),
-    **_by("4", {"model.decoder.cell": "gru", "model.decoder.hidden_dim": 256, "model.decoder.dropout": 0.0}),
+    **_by("4", {"model.encoder.cell": "GRUCell", "model.encoder.hidden_dim": 256, "model.encoder.dropout": 0.0}),
+    **_by("4", {"model.decoder.cell": "GRUCell", "model.decoder.hidden_dim": 256, "model.decoder.dropout": 0.0}),
     **_by("4", {"model.encoder": "RecurrentEncoder", "model.encoder.num_layers": 3}),
     **_by("4", {"model.encoder.bidirectional": True, "model.decoder.attention_dim": 512}),
     **_by("4", {"model.decoder.location_filters": 10, "model.decoder.location_half_width": 100}),
     **_by("4", {"model.decoder.maxout_dim": 64, "loss.smoothing": 0.0, "optimizer": "Adadelta"}),
     **_by("4", {"optimizer.rho": 0.95, "optimizer.eps": 1e-08, "search.beam": 10}),
-    **_by("code", {"batching.sentences": 8, "model.encoder.reset": "before", "model.decoder.reset": "before"}),
+    **_by(
+        "code", {"batching.sentences": 8, "model.encoder.cell.reset": "before", "model.decoder.cell.reset": "before"}
+    ),
     **_by("code", {"model.init": "gaussian", "model.init.std": 0.01, "model.init.attention_std": 0.01}),
     **_by("code", {"optimizer.lr": 1.0, "scheduler": "constant"}),
     **_by("ours", {"tokenizer.kind": "char", "tokenizer.vocab_size": 300, "tokenizer.joint": False}),
@@ -443,8 +454,8 @@ _CHOROWSKI: Table = {
 }
 _ZOPH: Table = {
     **_by("3", {"model.encoder.num_sources": 2, "model.encoder.feature_dim": None}),
-    **_by("3", {"model.encoder.encoder": "RecurrentEncoder", "model.encoder.encoder.cell": "lstm"}),
-    **_by("3", {"model.encoder.encoder.bidirectional": False, "model.decoder.cell": "lstm"}),
+    **_by("3", {"model.encoder.encoder": "RecurrentEncoder", "model.encoder.encoder.cell": "LSTMCell"}),
+    **_by("3", {"model.encoder.encoder.bidirectional": False, "model.decoder.cell": "LSTMCell"}),
     **_by("3.1", {"model.encoder": "MultiSourceEncoder"}),
     **_by("3.4", {"model.decoder": "MultiSourceDecoder", "model.decoder.score": "general"}),
     **_by("3.4", {"model.decoder.window": "local-p", "model.decoder.half_window": 10}),
@@ -492,8 +503,19 @@ _SEE: Table = {
     **_by("5", {"search.beam": 4}),
     **_by("code", {"model.decoder.attention_dim": 512, "model.decoder.output_dim": 256, "model.init": "uniform"}),
     **_by("code", {"model.init.scale": 0.02}),
-    **_by("ours", {"model.embeddings.tie": "none", "model.encoder.reset": "after", "model.decoder.reset": "after"}),
-    **_by("ours", {"model.encoder.cell": "gru", "loss.per": "token", "trainer.val_check_interval": 5000}),
+    **_by(
+        "ours",
+        {"model.embeddings.tie": "none", "model.encoder.cell.reset": "after", "model.decoder.cell.reset": "after"},
+    ),
+    **_by(
+        "ours",
+        {
+            "model.encoder.cell": "GRUCell",
+            "model.decoder.cell": "GRUCell",
+            "loss.per": "token",
+            "trainer.val_check_interval": 5000,
+        },
+    ),
 }
 _BENGIO: Table = {
     **_by("2", {"batching.sentences": 1, "model.embeddings.tie": "none", "model.encoder": "NoSource"}),

@@ -213,29 +213,15 @@ def test_gradients(kind: Any, reset: Reset) -> None:
     state = tuple(normal(BATCH, HIDDEN, seed=seed, grad=True) for seed in range(cell.num_states))
     x = normal(BATCH, INPUT, seed=9, grad=True)
     assert torch.autograd.gradcheck(lambda x, *state: cell(cell.input_projection(x), state), (x, *state))
-
-
-def test_gradients_of_masked_steps() -> None:
-    shapes = ((BATCH, 3 * HIDDEN), (BATCH, HIDDEN), (HIDDEN, 2 * HIDDEN), (HIDDEN, HIDDEN))
-    inputs = [normal(*shape, seed=seed, grad=True) for seed, shape in enumerate(shapes)]
-    mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda *x: gru(*x, mask=mask), tuple(inputs))
-
-
-def test_mask_holds_the_state(x: Tensor, h: Tensor) -> None:
-    cell = make("gru")
-    mask = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64)
-    found = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight, mask=mask)
-    moved = gru(cell.input_projection(x), h, cell.recurrent_gate_weight, cell.recurrent_candidate_weight)
-    assert torch.equal(found[1], h[1])
-    assert torch.equal(found[[0, 2]], moved[[0, 2]])
+    real = torch.tensor([[True], [False], [True]])
+    assert torch.autograd.gradcheck(lambda x, *state: cell(cell.input_projection(x), state, real), (x, *state))
 
 
 @pytest.mark.parametrize("kind", ["rnn", "lstm", "gru", "input_forget"])
 def test_every_cell_holds_its_state(kind: Any, x: Tensor) -> None:
     cell = make(kind)
     state = tuple(normal(BATCH, HIDDEN, seed=seed) for seed in range(cell.num_states))
-    held = cell(cell.input_projection(x), state, torch.tensor([[1.0], [0.0], [1.0]]))
+    held = cell(cell.input_projection(x), state, torch.tensor([[True], [False], [True]]))
     moved = cell(cell.input_projection(x), state)
     for found, before, after in zip(held, state, moved, strict=True):
         assert torch.equal(found[1], before[1])

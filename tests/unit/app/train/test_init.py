@@ -77,7 +77,11 @@ def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
             "softsearch.models.luong.LuongDecoder",
             r"model\.decoder is '.*RNNsearchDecoder' there, '.*LuongDecoder' here",
         ),
-        ("encoder.cell.reset", "after", r"model\.encoder\.cell\.reset is 'before' there, 'after' here"),  # of no other shape
+        (
+            "encoder.cell.reset",
+            "after",
+            r"model\.encoder\.cell\.reset is 'before' there, 'after' here",
+        ),  # of no other shape
     ],
 )
 def test_another_model_is_refused_with_both_sides(path: str, value: Any, expected: str) -> None:
