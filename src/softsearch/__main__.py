@@ -17,7 +17,9 @@ def main() -> int:
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:3], "--help"]
     command, *arguments = sys.argv[1:] or [""]
-    if command in (*COMMANDS, "demo") and (command != "score" or (arguments and _OPTION.match(arguments[0]))):
+    if command in (*COMMANDS, "demo", "plugins") and (
+        command != "score" or (arguments and _OPTION.match(arguments[0]))
+    ):
         start(command, arguments)
         return 0
     from softsearch.runtime import cli

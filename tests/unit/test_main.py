@@ -43,4 +43,4 @@ def test_help_names_every_command(
     with pytest.raises(SystemExit, match="0"):
         __main__.main()
     words = set(re.findall(r"\w+", capsys.readouterr().out))
-    assert {*COMMANDS, "demo", "translate", "verify"} <= words
+    assert {*COMMANDS, "demo", "plugins", "translate", "verify"} <= words

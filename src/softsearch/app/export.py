@@ -171,7 +171,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
     return {
         "model": saved.config["name"],
         "parameters": f"{parameters:,}",
-        "data": type(source).__name__,
+        "data": str(saved.config["data"].get("_target_")).rpartition(".")[2],
         "languages": f"{source.src_lang} to {source.tgt_lang}",
         "text": "lower-cased and tokenised as Moses does" if source.text_form == "lc_tok" else "as it is written",
         "tokenizer": f"{saved.config['tokenizer'].get('kind')}, {src:,} pieces"

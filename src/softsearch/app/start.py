@@ -28,7 +28,7 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
     """Runs a command.
 
     Args:
-        command: one of COMMANDS, or ``demo``.
+        command: one of COMMANDS, ``demo`` or ``plugins``.
         options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()
@@ -37,6 +37,10 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
             from softsearch.app.demo import demo
 
             sys.exit(demo())
+        if command == "plugins":
+            from softsearch.app.plugins import plugins
+
+            return plugins()
         from softsearch.app.config.command import run
     except ModuleNotFoundError as error:
         sys.exit(f"error: {missing_package(command, error)}")

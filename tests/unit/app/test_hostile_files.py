@@ -8,25 +8,28 @@ from base64 import b64encode
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from omegaconf import OmegaConf
 
 from softsearch.app.compare.run_folders import read_runs
 from softsearch.app.config.allowed_classes import (
-    DATA_CLASSES,
-    MODEL_CLASSES,
+    UntrustedClassError,
     build_from_file,
-    name_of,
+    installed_classes,
+    read_trust,
+    trusting,
 )
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.validation import build, plain
 from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.plugins import plugins
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned
 from softsearch.app.train.resume import compare
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.corpora.multi30k import UPSTREAM
 from softsearch.data.preparation.cache_folder import damage
 from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError
@@ -227,8 +230,8 @@ def test_every_hostile_node_is_refused_where_it_is_built(tmp_path: Path, home: H
     assert len(REFUSED) >= 30
     config = home.checkpoint[ORIGIN]["config"]
     sizes = {"src_vocab_size": 16, "tgt_vocab_size": 16}
-    assert isinstance(build_from_file(tmp_path, "model", config["model"], **sizes), Seq2Seq)
-    assert build_from_file(tmp_path, "data", config["data"]).text_form == "plain"
+    assert isinstance(build_from_file(tmp_path, "model", config["model"], Seq2Seq, **sizes), Seq2Seq)
+    assert build_from_file(tmp_path, "data", config["data"], ParallelSource).text_form == "plain"
 
 
 def test_a_source_reads_nothing_until_it_is_asked_to(tmp_path: Path) -> None:
@@ -257,24 +260,126 @@ def test_a_source_reads_nothing_until_it_is_asked_to(tmp_path: Path) -> None:
     for again in range(2):  # the first time Babel reads its own names of days
         watching = bool(again)
         for node in nodes:
-            build_from_file(tmp_path, "data", node)
+            build_from_file(tmp_path, "data", node, ParallelSource)
     watching = False
     assert opened == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_yaml_s_classes_that_files_need_are_in_the_lists(tmp_path: Path) -> None:
-    """A new YAML must not be forgotten: its checkpoints could not be opened."""
-    needed: dict[str, set[str]] = {"model": set(), "data": set()}
+@pytest.mark.parametrize("part", ["model", "data"])
+def test_every_class_of_our_yaml_may_be_named_by_a_file(part: Literal["model", "data"], tmp_path: Path) -> None:
+    kinds: dict[str, type] = {"model": Seq2Seq, "data": ParallelSource}
+    found = set()
     for path in CONFIGS.rglob("*.yaml"):
         content: Any = OmegaConf.to_container(OmegaConf.load(path))
-        for part in needed:
-            node = content if path.parent.name == part else content.get(part)
-            needed[part] |= set(targets(node))
-    for part, classes in (("model", MODEL_CLASSES), ("data", DATA_CLASSES)):
-        listed = {name_of(cls) for cls in classes}
-        assert needed[part] == listed
-        assert all(isinstance(cls, type) and name_of(cls).startswith("softsearch.") for cls in classes)
+        found |= set(targets(content if path.parent.name == part else content.get(part)))
+    assert len(found) > 5
+    for name in sorted(found):
+        with pytest.raises(CheckpointError, match=rf"(cannot be built|is a {name.rpartition('.')[2]})") as refused:
+            build_from_file(tmp_path, part, {"_target_": name, "nonsense": 1}, kinds[part])
+        assert "nonsense is not an option" in str(refused.value)  # it is admitted and bound
+
+
+OUTSIDE = """
+import subprocess
+from softsearch.training.loggers.metrics_csv import MetricsFile
+from softsearch.data.corpora.parallel import Parallel
+class Source(Parallel):
+    pass
+def make(**options):
+    return Source(**options)
+"""
+FILES = {"train": ["a.en", "a.de"], "val": ["a.en", "a.de"]}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An installed package whose module may be imported, and not more than that."""
+    (tmp_path / "site" / "outside_pkg").mkdir(parents=True)
+    (tmp_path / "site" / "outside_pkg" / "__init__.py").write_text("from outside_pkg.text import Source\n")
+    (tmp_path / "site" / "outside_pkg" / "text.py").write_text(OUTSIDE)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    yield "outside_pkg"
+    for name in ("outside_pkg", "outside_pkg.text"):
+        sys.modules.pop(name, None)
+
+
+def install(site: Path, entry: str) -> None:
+    """Makes the package an installed one that lists ``entry``."""
+    info = site / "outside_pkg-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: outside-pkg\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[softsearch.classes]\nany = {entry}\n")
+
+
+def from_package(package: str, tmp_path: Path, name: str = "text.Source") -> Any:
+    return build_from_file(tmp_path / "x.ckpt", "data", {"_target_": f"{package}.{name}", **FILES}, ParallelSource)
+
+
+def test_a_class_of_a_package_needs_trust_and_is_not_imported_before(package: str, tmp_path: Path) -> None:
+    with pytest.raises(UntrustedClassError, match=r"type trust='\[other,outside_pkg\.\*\]'"), trusting(["other"]):
+        from_package(package, tmp_path)
+    mixed = {"_target_": f"{package}.text.Source", **FILES, "filters": RUN}
+    with pytest.raises(UntrustedClassError, match=r"data\.filters\._target_"), trusting([package]):
+        build_from_file(tmp_path, "data", mixed, ParallelSource)
+    assert package not in sys.modules
+    for names in ([package], [f"{package}.text"], [f"{package}.text.Source"]):
+        with trusting(names):
+            assert type(from_package(package, tmp_path)).__name__ == "Source"
+    with trusting([package]):
+        from_package(package, tmp_path, "Source")  # its other name
+    with pytest.raises(UntrustedClassError):  # consent ended
+        from_package(package, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["subprocess.Popen", "MetricsFile", "make", "missing", "Source.files"])
+def test_trust_covers_classes_of_the_package_alone(name: str, package: str, tmp_path: Path) -> None:
+    with trusting([package]), pytest.raises(CheckpointError, match="cannot be built"):
+        from_package(package, tmp_path, f"text.{name}")
+
+
+@pytest.mark.parametrize(
+    ("entry", "listed"),
+    [("outside_pkg", "outside_pkg"), ("outside_pkg.text:Source", "outside_pkg.text.Source"), ("os", None)],
+)
+def test_an_installed_package_lists_its_classes(
+    entry: str, listed: str | None, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path / "site", entry)
+    plugins()
+    shown = capsys.readouterr().out
+    if listed is None:
+        assert not installed_classes()
+        assert "no installed package lists classes" in shown
+        return
+    assert listed in shown
+    assert "outside-pkg 1.0" in shown
+    assert package not in sys.modules
+    from_package(package, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "variable", "found"),
+    [
+        (["mypackage.*", "other"], "", ["mypackage", "other"]),
+        ("mypackage.models", "", ["mypackage.models"]),
+        ((), "mypackage.* other", ["mypackage", "other"]),
+        (["a.*"], "[b.*,c.D]", ["a", "b", "c.D"]),
+        (["*"], "", r"trust is '\*', expected the names of packages"),
+        ((), "a/b", r"trust is 'a/b', expected the names of packages"),
+        (["os.*"], "", r"trust is 'os\.\*', but Python's own modules"),
+        (["softsearch.*"], "", "but Python's own modules and softsearch"),
+    ],
+)
+def test_what_trust_may_say(
+    typed: str | list[str], variable: str, found: str | list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOFTSEARCH_TRUST", variable)
+    if isinstance(found, list):
+        assert read_trust(typed) == found
+    else:
+        with pytest.raises(ConfigError, match=found):
+            read_trust(typed)
 
 
 def outside(home: Home, data: dict[str, Any], *, of_run: bool) -> Path:
@@ -328,10 +433,11 @@ def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
     target = "softsearch.data.corpora.multi30k.Multi30k"
     (tmp_path / "config.yaml").touch()
     for path in (tmp_path / "x.ckpt", tmp_path / "checkpoints" / "x.ckpt"):
-        found = build_from_file(path, "data", {"_target_": target, "mirror": "http://localhost:1/"})
+        found = build_from_file(path, "data", {"_target_": target, "mirror": "http://localhost:1/"}, ParallelSource)
         assert found.mirror == UPSTREAM
         inner = {"_target_": "softsearch.data.corpora.multilingual.Multilingual", "src_lang": "en", "tgt_lang": "de"}
-        found = build_from_file(path, "data", inner | {"pairs": {"de": {"_target_": target, "root": "/proc/1"}}})
+        nested = inner | {"pairs": {"de": {"_target_": target, "root": "/proc/1"}}}
+        found = build_from_file(path, "data", nested, ParallelSource)
         with pytest.raises(CorpusError, match="was not read"):
             found.files(tmp_path)
 
@@ -380,7 +486,7 @@ def targets(node: Any) -> Iterator[str]:
 def test_every_model_is_rebuilt_from_its_plain_config(name: str, tmp_path: Path) -> None:
     config = model_config(name)
     sizes = {"src_vocab_size": SRC_VOCAB, "tgt_vocab_size": TGT_VOCAB}
-    ours, theirs = build_from_file(tmp_path, "model", plain(config), **sizes), build(config, **sizes)
+    ours, theirs = build_from_file(tmp_path, "model", plain(config), Seq2Seq, **sizes), build(config, **sizes)
     assert {k: w.shape for k, w in ours.state_dict().items()} == {k: w.shape for k, w in theirs.state_dict().items()}
 
 

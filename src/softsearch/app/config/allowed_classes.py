@@ -1,127 +1,110 @@
 """Classes that a loaded file may name, and their construction.
 
-A checkpoint may come from anybody. The config inside it may name only the classes below, none of which opens,
-downloads or writes anything when built; nothing is imported because a file names it, and no interpolation is resolved.
-It may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml), and none of
-the system's below /proc, /sys and /dev; an address of a server is never taken from it.
+A checkpoint may come from anybody. Its config may name softsearch's own models and data sources, none of which opens,
+downloads or writes anything when built, and the classes that the person at this machine trusts: by ``trust`` of a
+command, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
+``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
+A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml), and
+none below /proc, /sys and /dev; the address of a server is never taken from it.
 What people type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
 """
 
-from collections.abc import Mapping
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 from softsearch.app.config.validation import check
-from softsearch.data.corpora.base import ParallelSource, Unread
-from softsearch.data.corpora.features import FeatureFiles
-from softsearch.data.corpora.multi30k import Multi30k
-from softsearch.data.corpora.multi_source import MultiSource
-from softsearch.data.corpora.multilingual import Multilingual
-from softsearch.data.corpora.parallel import Parallel
-from softsearch.data.corpora.shapes import Shapes
-from softsearch.data.corpora.spellout import Spellout
-from softsearch.errors import CheckpointError, in_short
-from softsearch.models.bi_scale import BiScaleDecoder
-from softsearch.models.cells import ElmanCell, GRUCell, InputForgetCell, LSTMCell
-from softsearch.models.char_encoder import CharacterEncoder
-from softsearch.models.conditional_gru import ConditionalGRUDecoder
-from softsearch.models.conv_encoder import ConvolutionalEncoder, NgramEncoder
-from softsearch.models.decoder_only import DecoderOnlyRNN, DecoderOnlyTransformer, SourceEmbeddings
-from softsearch.models.embeddings import Embeddings
-from softsearch.models.feed_forward_lm import FeedForwardDecoder
-from softsearch.models.interface import Seq2Seq
-from softsearch.models.luong import LuongDecoder
-from softsearch.models.multi_source import MultiSourceDecoder, MultiSourceEncoder
-from softsearch.models.ngram import NGramDecoder
-from softsearch.models.output_layers import ClassFactored, HierarchicalSoftmax
-from softsearch.models.pointer_generator import PointerGeneratorDecoder
-from softsearch.models.rctm import RCTM2Decoder, RCTMDecoder
-from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
-from softsearch.models.rnnencdec import RNNencdecDecoder
-from softsearch.models.rnnsearch import RNNsearchDecoder
-from softsearch.models.sennrich_lecture import LookUpdateGenerateDecoder
-from softsearch.models.show_attend_tell import FeatureEncoder, ShowAttendTellDecoder
-from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
-from softsearch.text.filters import Filters
+from softsearch.data.corpora.base import Unread
+from softsearch.errors import CheckpointError, ConfigError, in_short
 
-MODEL_CLASSES: tuple[type, ...] = (
-    Seq2Seq,
-    EncoderDecoder,
-    Embeddings,
-    ElmanCell,
-    GRUCell,
-    InputForgetCell,
-    LSTMCell,
-    CharacterEncoder,
-    ClassFactored,
-    HierarchicalSoftmax,
-    ConvolutionalEncoder,
-    NgramEncoder,
-    FeatureEncoder,
-    MultiSourceEncoder,
-    NoSource,
-    RecurrentEncoder,
-    SourceEmbeddings,
-    TransformerEncoder,
-    BiScaleDecoder,
-    ConditionalGRUDecoder,
-    DecoderOnlyRNN,
-    DecoderOnlyTransformer,
-    FeedForwardDecoder,
-    LookUpdateGenerateDecoder,
-    LuongDecoder,
-    NGramDecoder,
-    PointerGeneratorDecoder,
-    MultiSourceDecoder,
-    RecurrentDecoder,
-    RNNencdecDecoder,
-    RNNsearchDecoder,
-    RCTMDecoder,
-    RCTM2Decoder,
-    ShowAttendTellDecoder,
-    TransformerDecoder,
-)
-DATA_CLASSES: tuple[type, ...] = (
-    FeatureFiles,
-    Filters,
-    Multi30k,
-    Multilingual,
-    MultiSource,
-    Parallel,
-    Shapes,
-    Spellout,
-)
-
-
+ENTRY_POINTS = "softsearch.classes"
+_OWN = {
+    "model": ("softsearch.models",),
+    "data": ("softsearch.data.corpora", "softsearch.text.filters"),
+}
+_TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("trusted", default=())  # packages, modules and classes
+_PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\.\*)?")
 _FILES = ("train", "val", "test", "root")  # options of data sources that name files
 _ADDRESSES = ("mirror",)
 _SYSTEM = ("/proc", "/sys", "/dev")
 
 
+class UntrustedClassError(CheckpointError):
+    """A file names a class of somebody's package, which the person at this machine has not trusted."""
+
+
 def name_of(cls: type) -> str:
-    """Returns the full name of a class, as ``_target_`` has it."""
+    """Returns the full name of a class, as written in ``_target_``."""
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, Any], **given: int) -> Any:
+def read_trust(typed: str | Sequence[str]) -> list[str]:
+    """Returns the packages, modules and classes named by the option ``trust`` and by ``SOFTSEARCH_TRUST``.
+
+    Raises:
+        ConfigError: a name is not that of a package, or it is one of Python's own or softsearch's.
+    """
+    names = [typed] if isinstance(typed, str) else list(typed)
+    names += re.split(r"[\s,]+", os.environ.get("SOFTSEARCH_TRUST", "").strip("[] "))
+    for name in filter(None, names):
+        if not _PATTERN.fullmatch(name):
+            raise ConfigError(f"trust is {name!r}, expected the names of packages; set trust='[mypackage.*]'")
+        if not _may_be_trusted(name):
+            raise ConfigError(
+                f"trust is {name!r}, but Python's own modules and softsearch cannot be trusted; remove it"
+            )
+    return [name.removesuffix(".*") for name in names if name]
+
+
+@contextmanager
+def trusting(names: Iterable[str]) -> Iterator[None]:
+    """Lets files that are loaded in this context name these classes, or any class of these packages and modules."""
+    token = _TRUSTED.set((*_TRUSTED.get(), *names))
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(token)
+
+
+def installed_classes() -> dict[str, EntryPoint]:
+    """Returns the classes and packages that installed packages list, by their full names; imports none of them."""
+    points = entry_points(group=ENTRY_POINTS)
+    names = {".".join(filter(None, (point.module, point.attr))): point for point in points}
+    return {name: point for name, point in names.items() if _may_be_trusted(name)}
+
+
+def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, Any], kind: type, **given: int) -> Any:
     """Builds the model or the data source that a file's config describes.
 
     Args:
         path: the file, for messages.
         key: the node's key in the config.
-        node: as the file has it.
+        node: the node as the file has it.
+        kind: what it must be.
         given: further arguments: the vocabulary sizes of a model.
 
     Raises:
-        CheckpointError: the node names a class that a file may not name, or does not fit this version's classes.
+        UntrustedClassError: the node names a class that needs ``trust``.
+        CheckpointError: the node names something else that no file may name, or does not fit this version's classes.
     """
-    kind: type = Seq2Seq if key == "model" else ParallelSource
-    allowed = {name_of(cls): cls for cls in (MODEL_CLASSES if key == "model" else DATA_CLASSES)}
-    _refuse(path, key, node, allowed)
+    names = dict(_names_in(path, key, node))
+    admitted = (*_OWN[key], *_TRUSTED.get())
+    if not all(_admits(admitted, name) for name in names):
+        admitted += tuple(installed_classes())
+    _refuse_names(path, names, admitted)
+    homes = [name if name in _OWN[key] else name.partition(".")[0] for name in admitted]
     try:
+        classes = {name: _import(name, homes) for name in names}
         check(node, key, given=given)
-        built = _construct(node, allowed, _belongs_to_run(path), **given)
+        built = _construct(node, classes, _belongs_to_run(path), **given)
     except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
@@ -132,43 +115,73 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
     return built
 
 
-def _refuse(path: Path, key: str, node: Any, allowed: Mapping[str, type]) -> None:
-    """Checks the whole node before any of it is built."""
+def _names_in(path: Path, key: str, node: Any) -> Iterator[tuple[str, str]]:
+    """Yields the names of all classes in a node and their keys; refuses all else that means something to Hydra."""
     if isinstance(node, list):
         for index, value in enumerate(node):
-            _refuse(path, f"{key}[{index}]", value, allowed)
+            yield from _names_in(path, f"{key}[{index}]", value)
     if not isinstance(node, dict):
         return
-    if "_target_" in node and node["_target_"] not in list(allowed):  # a list, because the value may be unhashable
-        raise CheckpointError(
-            f"{path}: {key}._target_ of its config is {node['_target_']!r:.100}, which is no class that a file may "
-            f"name; nothing of it was run. A class of your own must stand in a list of {__name__}"
-        )
     for name, value in node.items():
-        if name.startswith("_") and name != "_target_" and not (name == "_partial_" and isinstance(value, bool)):
-            raise CheckpointError(f"{path}: {key}.{name} of its config is {value!r:.100}, which no file may say")
-        _refuse(path, f"{key}.{name}", value, allowed)
+        inner = f"{key}.{name}"
+        if name == "_target_" and isinstance(value, str) and _PATTERN.fullmatch(value):
+            yield value, inner
+        elif name.startswith("_") and not (name == "_partial_" and isinstance(value, bool)):
+            raise CheckpointError(f"{path}: {inner} of its config is {value!r:.100}, which no file may say")
+        yield from _names_in(path, inner, value)
+
+
+def _may_be_trusted(name: str) -> bool:
+    return name.partition(".")[0] not in ("softsearch", *sys.stdlib_module_names)
+
+
+def _admits(prefixes: Iterable[str], name: str) -> bool:
+    return any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def _refuse_names(path: Path, names: Mapping[str, str], admitted: Sequence[str]) -> None:
+    """Refuses names, given with their keys, that are neither our own nor trusted."""
+    strange = [name for name in names if not _admits(admitted, name)]
+    if not strange:
+        return
+    where = f"{path}: {names[strange[0]]} of its config is {strange[0]!r:.100}, "
+    if not all(map(_may_be_trusted, strange)):
+        raise CheckpointError(f"{where}which no file may name; nothing of it was run: take another file")
+    packages = list(dict.fromkeys(name.partition(".")[0] for name in strange))
+    given = [name for name in dict.fromkeys(_TRUSTED.get()) if not _admits(packages, name)]
+    raise UntrustedClassError(
+        f"{where}which is not a class of softsearch; nothing of it was run. If you trust that package, "
+        f"type trust='[{','.join([*given, *(f'{package}.*' for package in packages)])}]'"
+    )
+
+
+def _import(name: str, homes: Iterable[str]) -> type:
+    """The class of an admitted name, which must be defined in one of the modules and packages ``homes``."""
+    cls = resolve_name(name)
+    if not isinstance(cls, type) or not _admits(homes, name_of(cls)):
+        raise TypeError(f"{name} is not a class of {name.partition('.')[0]}")
+    return cls
 
 
 def _belongs_to_run(path: Path) -> bool:
-    """Whether a checkpoint is where a run has it."""
+    """Whether a checkpoint is in the folder of a run."""
     folder = path.absolute().parent
     return folder.name == "checkpoints" and (folder.parent / "config.yaml").is_file()
 
 
-def _construct(node: Any, allowed: Mapping[str, type], of_run: bool, **given: int) -> Any:
+def _construct(node: Any, classes: Mapping[str, type], of_run: bool, **given: int) -> Any:
     if isinstance(node, list):
-        return [_construct(value, allowed, of_run) for value in node]
+        return [_construct(value, classes, of_run) for value in node]
     if not isinstance(node, dict):
         return node
     arguments = {
-        name: _named_files(value, of_run) if name in _FILES else _construct(value, allowed, of_run)
+        name: _named_files(value, of_run) if name in _FILES else _construct(value, classes, of_run)
         for name, value in node.items()
         if not name.startswith("_") and name not in _ADDRESSES
     }
     if "_target_" not in node:
         return arguments
-    cls = allowed[node["_target_"]]
+    cls = classes[node["_target_"]]
     return partial(cls, **arguments) if node.get("_partial_") else cls(**(arguments | given))
 
 

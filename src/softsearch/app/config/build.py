@@ -7,10 +7,10 @@ from pathlib import Path
 import torch
 from omegaconf import DictConfig
 
-from softsearch.app.config.allowed_classes import build_from_file
+from softsearch.app.config.allowed_classes import UntrustedClassError, build_from_file
 from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build
-from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.base import ParallelSource, UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
@@ -121,7 +121,9 @@ def rebuild_model(contents: CheckpointContents) -> Seq2Seq:
     """
     node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
     src, tgt = (tokenizer.vocab_size for tokenizer in contents.tokenizers)
-    build_again = partial(build_from_file, contents.path, "model", node, src_vocab_size=src, tgt_vocab_size=tgt)
+    build_again = partial(
+        build_from_file, contents.path, "model", node, Seq2Seq, src_vocab_size=src, tgt_vocab_size=tgt
+    )
     with torch.device("meta"):  # so that no config takes more memory than the weights in the file
         _fit_weights(described := build_again(), contents)
     _check_one_vocabulary(described, contents.tokenizers)
@@ -156,7 +158,14 @@ def _fit_weights(model: Seq2Seq, contents: CheckpointContents) -> None:
 def rebuild_source(contents: CheckpointContents) -> ParallelSource:
     """Returns the data source that a checkpoint was trained on; no file is read yet.
 
+    A source whose class needs ``trust`` is known by what the checkpoint says of it: languages, text form and tags.
+
     Raises:
         CheckpointError: its config names what a file may not name.
     """
-    return build_from_file(contents.path, "data", contents.config["data"])
+    try:
+        return build_from_file(contents.path, "data", contents.config["data"], ParallelSource)
+    except UntrustedClassError as refusal:
+        if contents.source is None:
+            raise
+        return UnbuiltSource(**{**contents.source, "tags": tuple(contents.source["tags"])}, refusal=str(refusal))

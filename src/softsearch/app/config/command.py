@@ -27,6 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 import softsearch
+from softsearch.app.config.allowed_classes import read_trust, trusting
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import flatten, nearest, read_options
 from softsearch.app.cpu import tune_cpu
@@ -72,7 +73,8 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
             module, _, name = work.rpartition(".")
             function = getattr(import_module(module), name)
             raise_on_signals()
-            function(config if DictConfig in get_type_hints(function).values() else checked)
+            with trusting(read_trust(getattr(checked, "trust", ()))):
+                function(config if DictConfig in get_type_hints(function).values() else checked)
         except ModuleNotFoundError as error:
             _fail(missing_package(command, error))
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:

@@ -17,6 +17,7 @@ from softsearch.search.ensemble import Average as EnsembleAverage
 Part = DictConfig  # the choice of a config group, for build(), which checks it against the constructor that it names
 Parts = Mapping[str, Part | None]  # several by name; null turns one off
 Paths = Path | list[Path] | None
+Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ class Train:
     overwrite: bool
     init: Path | None
     vectors: Vectors
+    trust: Trust
     run_dir: Path
     cache_dir: Path
 
@@ -78,6 +80,7 @@ class Systems:
     bundle: Paths
     average: AtLeastOne | None
     split: str
+    trust: Trust
     run_dir: Path
     cache_dir: Path
 
@@ -144,6 +147,7 @@ class Export:
     shortlist: AtLeastOne | None = None
     precision: Literal["float32", "fp16", "int8"] = "float32"
     max_bleu_loss: NotNegative = 0.5
+    trust: Trust = ()
     cache_dir: Path
 
 
@@ -155,6 +159,7 @@ class Dictionary:
     average: AtLeastOne | None
     out: Path
     pairs: AtLeastOne | None
+    trust: Trust
     cache_dir: Path
 
 
@@ -166,6 +171,7 @@ class Average:
     last: AtLeastOne
     ckpt: list[Path] | None
     out: Path | None
+    trust: Trust
 
 
 @dataclass(frozen=True, kw_only=True)

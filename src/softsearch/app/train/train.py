@@ -64,6 +64,7 @@ def train(config: DictConfig) -> None:
     """
     _quieten_lightning()
     options, resolved = read_options(config, Train), plain(config)
+    del resolved["trust"]  # consent is given for one call; a file never holds it
     check_folder(options)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
@@ -83,7 +84,7 @@ def train(config: DictConfig) -> None:
     search = check_attention(build_search(options.search, tokenizers), model)
     if exports_bundle:
         rehearse_export(options, resolved, model, data.source, tokenizers)
-    trainer.callbacks.append(SaveOrigin(resolved, tokenizers))  # type: ignore[attr-defined]  # set by a connector
+    trainer.callbacks.append(SaveOrigin(resolved, tokenizers, data.source))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
         forget_id(options.run_dir)
     trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]

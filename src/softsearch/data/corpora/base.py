@@ -105,6 +105,28 @@ class ParallelSource(ABC):
         """
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnbuiltSource(ParallelSource):
+    """A source whose class was not built: its text is known by its languages, form and tags, but cannot be read.
+
+    Args:
+        refusal: why, for the error.
+    """
+
+    refusal: str
+    text_form: TextForm = "plain"
+    tags: tuple[str, ...] = ()
+    has_features: bool = False
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Refuses, see ParallelSource."""
+        raise CorpusError(self.refusal)
+
+    def features(self, cache_dir: Path) -> dict[str, Path]:
+        """Refuses, see ParallelSource."""
+        raise CorpusError(self.refusal)
+
+
 class Unread(str):
     """A path that only a file names, and that is not read for that reason."""
 

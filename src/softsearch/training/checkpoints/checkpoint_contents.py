@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, get_args
 
 import torch
 from lightning.pytorch.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
+from softsearch.data.corpora.base import ParallelSource, TextForm
 from softsearch.errors import BundleError, CheckpointError
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -18,19 +19,25 @@ FORMAT = 1
 ORIGIN = "softsearch"
 _PREFIX = "model."  # of the Seq2Seq inside the LightningModule
 _CONFIG: dict[str, type] = {"name": str, "model": dict, "data": dict, "tokenizer": dict}  # in every run's config
+_SOURCE = {"src_lang": str, "tgt_lang": str, "text_form": str, "has_features": bool, "tags": list}
 _MOST_VALUES = 100_000  # in a config
 
 
 class SaveOrigin(Callback):
-    """Adds the run's resolved config and tokenizers to every checkpoint, as plain values and tensors."""
+    """Adds the run's resolved config and tokenizers to every checkpoint, as plain values and tensors.
 
-    def __init__(self, config: dict[str, Any], tokenizers: Tokenizers) -> None:
+    A data source that cannot be built again, because its class is not trusted, is known by ``source``.
+    """
+
+    def __init__(self, config: dict[str, Any], tokenizers: Tokenizers, source: ParallelSource | None = None) -> None:
         self.origin = {
             "format": FORMAT,
             "config": config,
             "tokenizers": [torch.frombuffer(bytearray(t.model), dtype=torch.uint8) for t in tokenizers],
             "reversed": [t.reverse for t in tokenizers],
         }
+        if source is not None:
+            self.origin["source"] = {name: getattr(source, name) for name in _SOURCE} | {"tags": list(source.tags)}
 
     def on_save_checkpoint(self, trainer: Any, _: Any, checkpoint: dict[str, Any]) -> None:
         """Adds config and tokenizers."""
@@ -58,6 +65,7 @@ class CheckpointContents(NamedTuple):
     weights: dict[str, Tensor]  # of the Seq2Seq
     step: int
     averaged: int  # number of checkpoints averaged
+    source: Mapping[str, Any] | None = None  # what is known of the data source without its class
 
     def describe(self) -> str:
         """The file, its step and its averaging."""
@@ -97,7 +105,7 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
     state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(_PREFIX): state[name] for name in state if name.startswith(_PREFIX)}
     config = {**origin["config"], "model": renew(origin["config"]["model"])}
-    return CheckpointContents(path, config, (src, tgt), weights, step, averaged)
+    return CheckpointContents(path, config, (src, tgt), weights, step, averaged, origin.get("source"))
 
 
 def misfit(saved: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> str | None:
@@ -120,6 +128,9 @@ def _problems(origin: dict[Any, Any], checkpoint: dict[str, Any]) -> Iterator[st
     for name, kind in _CONFIG.items():
         if not isinstance(config.get(name), kind) or (kind is str and not _is_name(config[name])):
             yield f"config.{name} is {say(config.get(name))}, expected {'text' if kind is str else 'options'}"
+    source = origin.get("source")
+    if source is not None and not _describes_source(source):
+        yield f"source is {say(source)}, expected its languages, the form of its text and its tags"
     if not isinstance(tokenizers, list) or len(tokenizers) != 2 or not all(map(_is_bytes, tokenizers)):
         yield f"tokenizers is {say(tokenizers)}, expected two tensors of bytes"
     if not isinstance(reverse, list) or len(reverse) != 2 or not all(isinstance(side, bool) for side in reverse):
@@ -143,6 +154,16 @@ def _is_count(value: object) -> TypeGuard[int]:
 def _is_name(value: object) -> bool:
     """Whether a value is text without control characters."""
     return isinstance(value, str) and value.isprintable()
+
+
+def _describes_source(value: object) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == _SOURCE.keys()
+        and all(isinstance(value[name], kind) for name, kind in _SOURCE.items())
+        and value["text_form"] in get_args(TextForm)
+        and all(map(_is_name, (value["src_lang"], value["tgt_lang"], *value["tags"])))
+    )
 
 
 def _is_plain(value: object) -> bool:
