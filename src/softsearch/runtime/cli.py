@@ -30,7 +30,8 @@ from softsearch.runtime.options import expand_names, nearest
 from softsearch.runtime.server.command import add_serve_options, serve
 
 _LAB = (
-    "train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "demo", "plugins",
+    "train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "demo",
+    "plugins",
 )  # fmt: skip
 _ABOUT_LAB = (
     f"The lab's commands (pip install 'softsearch[lab]') take key=value options: {', '.join(_LAB)}. "
