@@ -63,8 +63,7 @@ def train(config: DictConfig) -> None:
         SoftsearchError: something is wrong with the config, the data or the checkpoint to resume from.
     """
     _quieten_lightning()
-    options, resolved = read_options(config, Train), plain(config)
-    del resolved["trust"]  # consent is given for one call; a file never holds it
+    options, resolved = read_options(config, Train), _recorded(config)
     check_folder(options)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
@@ -114,6 +113,11 @@ def train(config: DictConfig) -> None:
     if exports_bundle:
         log_bundle(options, data.source, loggers)
     trainer.strategy.barrier()
+
+
+def _recorded(config: DictConfig) -> dict[str, Any]:
+    """The resolved config that the run's files keep: without ``trust``, which is given for one call."""
+    return {key: value for key, value in plain(config).items() if key != "trust"}
 
 
 def _quieten_lightning() -> None:
