@@ -138,9 +138,13 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = super().parse_known_args(args, namespace)
         flags = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         if flags:
-            near = get_close_matches(flags[0], self._option_string_actions, n=1)
+            near = get_close_matches(flags[0], self.option_names(), n=1)
             self.error(f"there is no option {flags[0]}; " + (f"did you mean {near[0]}?" if near else "see --help"))
         return parsed, unknown
+
+    def option_names(self) -> list[str]:
+        """Returns the options, with one dash and with two."""
+        return sorted(self._option_string_actions)
 
 
 def add_translate_options(parser: argparse.ArgumentParser) -> None:

@@ -283,7 +283,7 @@ def _add_completion(commands: Any) -> None:
         help="print a script for bash that completes commands and options with TAB",
         description='Print a script that completes commands and options with TAB: eval "$(softsearch completion)".',
     )
-    options = {name: sorted(command._option_string_actions) for name, command in commands.choices.items()}
+    options = {name: command.option_names() for name, command in commands.choices.items()}
     completion.set_defaults(run=_completion, options=options)
 
 

@@ -151,7 +151,7 @@ class TranslationModule(lightning.LightningModule):
         which only float16 has.
         """
         scaler = getattr(self.trainer.precision_plugin, "scaler", None)
-        if scaler is not None and getattr(optimizer, "_step_supports_amp_scaling", False):
+        if scaler is not None and optimizer.defaults.get("fused"):
             scaler.unscale_(optimizer)  # which Lightning leaves to such an optimizer
         norm = self._clip(gradient_clip_val, gradient_clip_algorithm)
         if scaler is not None and scaler.get_scale() > 1:

@@ -119,7 +119,8 @@ def fast_bfloat16(accelerator: str) -> bool:
 
     if _gpus(accelerator):
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    found = torch.cpu.get_capabilities()
+    return bool(found.get("avx512_bf16") or found.get("amx_tile"))
 
 
 def precision(accelerator: str) -> str:

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from lightning.pytorch.trainer.connectors import checkpoint_connector
-
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
 from softsearch.app.results import METRICS
@@ -16,9 +14,9 @@ from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, in_
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.checkpoints.folder import load_resumable, newest_resumable
+from softsearch.training.lightning_internals import RESTORING_FILE
 
 log = logging.getLogger(__name__)
-_RESTORES = checkpoint_connector.__file__
 # Locations, which do not change training.
 _PATHS = ("resume", "init", "overwrite", "run_dir", "cache_dir", "callbacks", "logger")
 _RESULTS = "config.yaml metrics.csv metrics.json *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
@@ -124,7 +122,7 @@ def restoring(path: Path | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        calls = [call.name for call in traceback.extract_tb(error.__traceback__) if call.filename == _RESTORES]
+        calls = [call.name for call in traceback.extract_tb(error.__traceback__) if call.filename == RESTORING_FILE]
         if path is None or isinstance(error, SoftsearchError) or not any("restore" in name for name in calls):
             raise
         raise _damaged(path, error) from error

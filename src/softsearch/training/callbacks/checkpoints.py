@@ -12,6 +12,7 @@ from softsearch.errors import CheckpointError
 from softsearch.ranges import AtLeastOne
 from softsearch.training.checkpoints.checkpoint_io import check_hash
 from softsearch.training.checkpoints.folder import BEST, LAST, keep_steps
+from softsearch.training.lightning_internals import is_accumulating, is_last_batch
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +31,14 @@ class FinalValidation(Checkpoint):
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Asks Lightning to stop after the last step; all processes decide alike."""
-        if trainer.fit_loop.epoch_loop._should_accumulate():
+        if is_accumulating(trainer):
             self._put_off(trainer)
         elif self.put_off or _at_limit(trainer):
             trainer.should_stop = True
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Puts off the end that early stopping has asked for."""
-        if trainer.fit_loop.epoch_loop._should_accumulate():
+        if is_accumulating(trainer):
             self._put_off(trainer)
 
     def _put_off(self, trainer: lightning.Trainer) -> None:
@@ -101,7 +102,7 @@ class LastCheckpoint(Checkpoint):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Saves if it is due, and at the end of a run without validations."""
         self.due |= trainer.should_stop and not trainer.enable_validation
-        if not self.due or trainer.fit_loop.epoch_loop._should_accumulate():
+        if not self.due or is_accumulating(trainer):
             return
         self.due = False
         step = trainer.global_step
@@ -124,4 +125,4 @@ def _at_limit(trainer: lightning.Trainer) -> bool:
     if 0 <= trainer.max_steps <= trainer.global_step:
         return True
     last_epoch = trainer.max_epochs is not None and 0 <= trainer.max_epochs <= trainer.current_epoch + 1
-    return last_epoch and trainer.fit_loop.epoch_loop._num_ready_batches_reached()
+    return last_epoch and is_last_batch(trainer)

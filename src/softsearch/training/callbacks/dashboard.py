@@ -20,6 +20,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count
 from softsearch.text.features import FeatureSource
 from softsearch.training.callbacks.translate import TranslateValidation, whole_weights
+from softsearch.training.lightning_internals import logged_step
 from softsearch.training.loggers.tables_and_images import log_config, log_heatmaps, log_image, log_table, shows_images
 from softsearch.training.optimizer.lazy_adam import gradient_values
 
@@ -69,7 +70,7 @@ class Dashboard(Callback):
             return
         from softsearch.report.charts import length_chart  # Matplotlib takes a second to import
 
-        step = trainer.fit_loop.epoch_loop._batches_that_stepped  # the step of the scalars
+        step = logged_step(trainer)
         log_table(loggers, "samples/translations", ("source", "reference", "translation"), samples, step)
         if counts := {name: count for name, count in counts.items() if count >= MIN_DRAWN}:
             chart = length_chart({name: bleu[name] for name in counts}, counts, "BLEU")

@@ -3,13 +3,14 @@
 from typing import Annotated, Any
 
 import lightning
-import torch
 from lightning.pytorch.callbacks import WeightAveraging
 from lightning.pytorch.strategies import FSDPStrategy
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from softsearch.errors import ConfigError
 from softsearch.ranges import Range
+from softsearch.training.lightning_internals import average_model, swap_weights
 
 
 class Ema(WeightAveraging):
@@ -40,10 +41,11 @@ class Ema(WeightAveraging):
 
     def on_fit_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Moves the average to the model's device."""
-        assert self._average_model is not None
-        self._average_model.to(pl_module.device)
+        average = average_model(self)
+        assert average is not None
+        average.to(pl_module.device)
         # PyTorch compares the number of steps with 0 in each step, and a GPU would have to be waited for.
-        self._average_model.n_averaged = self._average_model.n_averaged.cpu()
+        average.n_averaged = average.n_averaged.cpu()
 
     def on_validation_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Puts the average into the model."""
@@ -64,12 +66,13 @@ class Ema(WeightAveraging):
         """Does nothing, unlike Lightning's."""
 
     def _swap(self, pl_module: lightning.LightningModule, *, to_average: bool) -> None:
-        if self._average_model is not None and self.swapped != to_average:
-            self._swap_models(pl_module)
+        if average_model(self) is not None and self.swapped != to_average:
+            swap_weights(self, pl_module)
             self.swapped = to_average
 
     def _average(self, averages: tuple[Tensor, ...] | list[Tensor], weights: Any, _: Tensor | int) -> None:
-        assert self._average_model is not None
-        steps = int(self._average_model.n_averaged)
+        average = average_model(self)
+        assert average is not None
+        steps = int(average.n_averaged)
         decay = min(self.decay, (1 + steps) / (10 + steps))
-        torch._foreach_copy_(averages, torch._foreach_lerp(weights, averages, decay))
+        get_ema_multi_avg_fn(decay)(averages, weights, steps)

@@ -11,6 +11,7 @@ from lightning.pytorch.callbacks import Callback
 from softsearch.errors import SoftsearchError
 from softsearch.text.vocabulary import PAD
 from softsearch.training.faults.step_guard import Fault, StepRecord, describe
+from softsearch.training.lightning_internals import is_accumulating
 
 MOST_NONFINITE, MOST_EXHAUSTED = 5, 3  # steps in a row that end a run
 
@@ -46,7 +47,7 @@ class FaultySteps(Callback):
         Raises:
             SoftsearchError: too many in a row.
         """
-        if trainer.fit_loop.epoch_loop._should_accumulate():
+        if is_accumulating(trainer):
             return
         fault: Fault | None = pl_module.guard.fault
         if fault is None:

@@ -18,6 +18,13 @@ from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
+from softsearch.training.lightning_internals import (
+    cluster_environment,
+    is_accumulating,
+    log_step_metrics,
+    validates_next,
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +46,7 @@ class Preemption(Checkpoint):
 
     def setup(self, trainer: lightning.Trainer, *_: Any, **__: Any) -> None:
         """Remembers the handlers of the signals from before Lightning's."""
-        environment = trainer._accelerator_connector.cluster_environment
+        environment = cluster_environment(trainer)
         numbers: list[int] = [signal.SIGTERM, signal.SIGINT]
         if isinstance(environment, SLURMEnvironment) and environment.auto_requeue and environment.requeue_signal:
             self.requeue_signal = environment.requeue_signal
@@ -55,21 +62,16 @@ class Preemption(Checkpoint):
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops at an optimizer step if any process has received a signal."""
-        loop, fetcher = trainer.fit_loop.epoch_loop, trainer.fit_loop._data_fetcher
-        if loop._should_accumulate():  # in the middle of a window, gradients would be lost
-            return
-        if fetcher is not None and loop._should_check_val_fx(fetcher):  # the run stops after the validation
+        if is_accumulating(trainer) or validates_next(trainer):  # the run stops after the validation
             return
         if number := self._agreed(trainer):
-            # Lightning writes a step's metrics after the hook that ends the run.
-            trainer._logger_connector.on_batch_end()
-            trainer._logger_connector.update_train_step_metrics()
+            log_step_metrics(trainer)
             self._stop(trainer, number)
 
     def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Stops after a validation."""
         fitting = trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
-        if not fitting or trainer.fit_loop.epoch_loop._should_accumulate():
+        if not fitting or is_accumulating(trainer):
             return
         if number := self._agreed(trainer):
             trainer.training = True  # what Lightning closes now is the training's
@@ -110,7 +112,7 @@ class Preemption(Checkpoint):
 
 def _has_parent(trainer: lightning.Trainer) -> bool:
     """Whether Lightning started this process from another one, which clusters do themselves."""
-    environment = trainer._accelerator_connector.cluster_environment
+    environment = cluster_environment(trainer)
     return trainer.local_rank > 0 and isinstance(environment, LightningEnvironment)
 
 

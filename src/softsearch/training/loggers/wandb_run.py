@@ -12,6 +12,7 @@ from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
 from softsearch.errors import ConfigError
+from softsearch.training.lightning_internals import wandb_arguments
 
 RUN_ID = "wandb_id"  # the file in a run's folder
 
@@ -62,7 +63,7 @@ class WandbRun(WandbLogger):
             job_type=job_type,
             tags=tags,
         )
-        self._wandb_init.pop("anonymous", None)  # wandb warns of it, and Lightning always passes it
+        wandb_arguments(self).pop("anonymous", None)  # wandb warns of it, and Lightning always passes it
         if offline:  # else wandb reports its errors to its makers
             os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 
 class PartlyAdam(torch.optim.Adam):
@@ -73,10 +73,10 @@ class LazyAdam(PartlyAdam):
 
 def clip_by_norm(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
     """Clips all gradients to a total norm of ``max_norm``, which may be infinite; returns the norm before."""
-    values = gradient_values(parameters)
-    norm = get_total_norm(values)
+    parameters = [*parameters]
+    norm = get_total_norm(gradient_values(parameters))
     if max_norm < math.inf:
-        torch._foreach_mul_(values, (max_norm / (norm + 1e-6)).clamp(max=1.0))
+        clip_grads_with_norm_(parameters, max_norm, norm)
     return norm
 
 
@@ -93,5 +93,5 @@ def gradient_values(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
         if parameter.grad is not None:
             if parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.coalesce()  # a row may be in it several times
-            values.append(parameter.grad._values() if parameter.grad.is_sparse else parameter.grad)
+            values.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
     return values

@@ -44,10 +44,10 @@ class Muon(PartlyAdam):
         betas: tuple[float, float] = (0.9, 0.98),
         eps: float = 1e-9,
     ) -> None:
-        super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps, fused=True)
-        self._step_supports_amp_scaling = False  # GradScaler skips overflowed steps: fused Adam would, the matrices not
+        super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
         self.momentum, self.newton_schulz_steps, self.bfloat16 = momentum, newton_schulz_steps, bfloat16
         for group in self.param_groups:
+            group["fused"] = True  # not of the optimizer, which would skip steps that overflow itself, matrices not
             if "blocks" in group:
                 group["lr"] = matrix_lr
 
@@ -65,8 +65,10 @@ class Muon(PartlyAdam):
                 self.state[parameter]["step"] = torch.zeros(())  # Adam wants one when it loads a state
             parameter.grad = None
         means = [self.state[parameter]["momentum"] for parameter in parameters]
-        torch._foreach_lerp_(means, gradients, 1 - self.momentum)
-        updates = torch._foreach_lerp(gradients, means, self.momentum)
+        updates = [
+            gradient.lerp(mean.lerp_(gradient, 1 - self.momentum), self.momentum)
+            for mean, gradient in zip(means, gradients, strict=True)
+        ]
         alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # matrices and updates of one shape
         for (parameter, (dim, count)), update in zip(moving, updates, strict=True):
             for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
@@ -76,7 +78,8 @@ class Muon(PartlyAdam):
             stack = torch.stack(changes)
             orthogonal = orthogonalize(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
             moves = orthogonal.to(stack.dtype).unbind()
-            torch._foreach_add_(matrices, moves, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+            for matrix, change in zip(matrices, moves, strict=True):
+                matrix.add_(change, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:

@@ -1,0 +1,62 @@
+"""What softsearch needs of Lightning beyond its public interface: no other file uses its private names.
+
+tests/architecture/test_internals.py looks for each of them, so that a release without one is named there.
+"""
+
+from typing import Any
+
+import lightning
+from lightning.fabric.plugins.environments.cluster_environment import ClusterEnvironment
+from lightning.pytorch.callbacks import WeightAveraging
+from lightning.pytorch.loggers import WandbLogger
+from lightning.pytorch.trainer.connectors import checkpoint_connector
+from torch.optim.swa_utils import AveragedModel
+
+RESTORING_FILE = checkpoint_connector.__file__  # whose functions restore_... read a checkpoint's state of training
+
+
+def cluster_environment(trainer: lightning.Trainer) -> ClusterEnvironment | None:
+    """Returns what started the processes, for one process too, whose strategy does not tell."""
+    return trainer._accelerator_connector.cluster_environment
+
+
+def is_accumulating(trainer: lightning.Trainer) -> bool:
+    """Whether the batch does not end with an optimizer step, so that a checkpoint would lose its gradients."""
+    return trainer.fit_loop.epoch_loop._should_accumulate()
+
+
+def is_last_batch(trainer: lightning.Trainer) -> bool:
+    """Whether the batch is the last of its epoch."""
+    return trainer.fit_loop.epoch_loop._num_ready_batches_reached()
+
+
+def validates_next(trainer: lightning.Trainer) -> bool:
+    """Whether a validation follows the batch."""
+    fetcher = trainer.fit_loop._data_fetcher
+    return fetcher is not None and trainer.fit_loop.epoch_loop._should_check_val_fx(fetcher)
+
+
+def logged_step(trainer: lightning.Trainer) -> int:
+    """Returns the step under which Lightning logs scalars, as figures and tables beside them must be, too."""
+    return trainer.fit_loop.epoch_loop._batches_that_stepped
+
+
+def log_step_metrics(trainer: lightning.Trainer) -> None:
+    """Logs the metrics of a step, which Lightning does after the hook that may end the run."""
+    trainer._logger_connector.on_batch_end()
+    trainer._logger_connector.update_train_step_metrics()
+
+
+def wandb_arguments(logger: WandbLogger) -> dict[str, Any]:
+    """Returns the arguments with which the logger will call ``wandb.init``."""
+    return logger._wandb_init
+
+
+def average_model(callback: WeightAveraging) -> AveragedModel | None:
+    """Returns the callback's averaged copy of the module; None before the setup."""
+    return callback._average_model
+
+
+def swap_weights(callback: WeightAveraging, pl_module: lightning.LightningModule) -> None:
+    """Exchanges the weights of the module and of its average."""
+    callback._swap_models(pl_module)
