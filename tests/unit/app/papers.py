@@ -13,6 +13,7 @@ Table = dict[str, tuple[Any, str]]
 LAB: dict[str, Any] = {
     "tokenizer": "TokenizerTrainer",
     "tokenizer.src_vocab_size": None,
+    "tokenizer.src_kind": None,
     "tokenizer.sampling": 0,
     "batching": "Batching",
     "batching.sentences": None,
