@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from softsearch.errors import BundleError, ConfigError
+from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.line_encoder import open_tokenizers
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.ensemble import Average, Ensemble, WithMappedIds
@@ -15,7 +16,7 @@ from softsearch.search.forced_decoding import PairScore, forced_alignments, scor
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, Shortlisted
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, check_writes_alike, id_mapping
+from softsearch.text.tokenizer import Tokenizers, check_writes_alike, id_mapping
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 
@@ -74,10 +75,7 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
         backend="onnx",
         architecture=trained("model") or "unknown",
         step_fn=OnnxStepFunction(bundle, provider),
-        tokenizers=(
-            _open_tokenizer(bundle, manifest.src_tokenizer, manifest.src_vocab_size, reverse=manifest.src_reversed),
-            _open_tokenizer(bundle, manifest.tgt_tokenizer, manifest.tgt_vocab_size, reverse=manifest.tgt_reversed),
-        ),
+        tokenizers=open_tokenizers(bundle),
         parameters=int(parameters) if re.fullmatch("[0-9]{1,15}", parameters) else 0,
         size_bytes=sum(entry.size for entry in manifest.files.values()),
         text_form=manifest.text_form,
@@ -86,19 +84,6 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
         described=str(bundle.path),
         max_src_tokens=manifest.max_src_tokens,
     )
-
-
-def _open_tokenizer(bundle: Bundle, name: str, vocab_size: int, *, reverse: bool) -> SentencePieceTokenizer:
-    try:
-        tokenizer = SentencePieceTokenizer(bundle.files[name], reverse=reverse)
-    except BundleError as error:
-        raise BundleError(f"bundle {bundle.path}: {name}: {error}") from error
-    if tokenizer.vocab_size != vocab_size:
-        raise BundleError(
-            f"bundle {bundle.path}: {name} has {tokenizer.vocab_size} entries, but manifest.json says {vocab_size}; "
-            "export the bundle again"
-        )
-    return tokenizer
 
 
 def combine(

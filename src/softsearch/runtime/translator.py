@@ -1,14 +1,14 @@
 """Translator: lines of text in, translations out, over verified bundles."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import Bundle, open_shortlist
+from softsearch.runtime.line_encoder import LineEncoder
 from softsearch.runtime.options import (
     Search,
     check_options,
@@ -27,21 +27,17 @@ from softsearch.runtime.system import (
     translation_texts,
     without_alignments,
 )
-from softsearch.runtime.translation import Candidate, Part, Translation, encode_whole, feature_parts, join, split_text
+from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join
 from softsearch.search.batching import cores, translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import Average
 from softsearch.search.forced_decoding import PairScore
 from softsearch.search.interface import Hypothesis
 from softsearch.search.rerank import Rerank
-from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features
-from softsearch.text.moses import detokenize, tokenize
-from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
+from softsearch.text.moses import detokenize
 
 BLOCK_LINES = 1024  # of a stream, translated together: enough to fill batches with sentences of similar length
-_MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
-_LINE_ENDS = re.compile(r"[\r\n]+")
 BundleLike = Bundle | Path | str
 
 
@@ -112,8 +108,9 @@ class Translator:
         self._without_alignments = together([without_alignments(member) for member in members])
         scorers = [open_bundle(path, provider) for path in rescore]
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
-        self._max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
+        max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model does not read itself
+        self._encoder = LineEncoder(self.system.tokenizers, max_src_tokens, first.manifest, is_plain=self._is_plain)
         self._batch_tokens = batch_tokens
         self._threads = cores() if threads is None else threads
 
@@ -158,25 +155,53 @@ class Translator:
             ConfigError: an option is unknown or does not fit the model.
             CorpusError: the features have another type or shape, or a value is not finite.
         """
-        lines_of_parts = self._parts(lines, features, first_line)
+        sources = self._parts(lines, features, first_line)
         strategy = self._strategy(search, options)
+        prefix_ids: list[list[int]] | None = None
+        if prefixes is not None:
+            _refuse_string("prefixes", prefixes)
+            if len(prefixes) != len(sources):
+                raise InputError(f"{len(prefixes)} prefixes for {len(sources)} lines, expected one for each")
+            prefix_ids = [self._encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
+        return self.translate_parts(sources, strategy, prefix_ids, replace_unknown)
+
+    def translate_parts(
+        self,
+        sources: Sequence[Sequence[Part]],
+        strategy: Search,
+        prefixes: Sequence[Sequence[int]] | None = None,
+        replace_unknown: Mapping[str, str] | bool = False,
+    ) -> list[Translation]:
+        """Translates lines that a :class:`LineEncoder` has encoded.
+
+        Args:
+            sources: the parts of each line.
+            strategy: the search.
+            prefixes: the ids with which the translation of each line's first part must begin.
+            replace_unknown: see :meth:`translate`.
+
+        Raises:
+            SoftsearchError: as :meth:`translate`.
+        """
         system = self.system if needs_alignments(strategy) else self._without_alignments
         if system is self.system and not system.step_fn.has_attention:
             raise ConfigError(
                 f"{system.origin} has no attention, which alignments and a coverage penalty need; leave the option out"
             )
-        batch_tokens = default_batch_tokens(strategy) if self._batch_tokens is None else self._batch_tokens
-        parts = [part for line in lines_of_parts for part in line]
+        parts = [part for line in sources for part in line]
+        starts = None
+        if prefixes is not None:
+            starts = [[] if i else ids for line, ids in zip(sources, prefixes, strict=True) for i in range(len(line))]
         n_best_lists = translate_ids(
             system.step_fn,
             strategy,
             [part.ids for part in parts],
-            batch_tokens=batch_tokens,
-            prefixes=None if prefixes is None else self._prefix_ids(lines_of_parts, prefixes, first_line),
+            batch_tokens=default_batch_tokens(strategy) if self._batch_tokens is None else self._batch_tokens,
+            prefixes=starts,
             workers=self._threads,
         )
         candidates = iter(self._candidates(parts, n_best_lists, replace_unknown))
-        return [self._translation(strategy, [next(candidates) for _ in line]) for line in lines_of_parts]
+        return [self._translation(strategy, [next(candidates) for _ in line]) for line in sources]
 
     def stream(self, lines: Iterable[str], **options: Any) -> Iterator[Translation]:
         """Translates lines as they arrive, 1,024 at a time, so that memory stays bounded.
@@ -216,20 +241,19 @@ class Translator:
         Raises:
             InputError: an argument is one string, a line has too many tokens, or the numbers of lines differ.
         """
-        # The limit of the target is the length that a translation may reach.
-        search = self.manifest.search
-        longest = int(search["max_length_factor"] * self._max_src_tokens) + search["max_length_offset"]
-        sides = zip(self.system.tokenizers, (src_lines, tgt_lines), names, (self._max_src_tokens, longest), strict=True)
-        ids, languages = [], (self.system.src_lang, self.system.tgt_lang)
-        for lang, (tokenizer, lines, name, limit) in zip(languages, sides, strict=True):
+        for name, lines in zip(names, (src_lines, tgt_lines), strict=True):
             _refuse_string(str(name), lines)
-            numbered = enumerate((self._form(line, lang) for line in lines), first_line)
-            ids.append([encode_whole(tokenizer.encode, line, f"{name}:{i}", limit) for i, line in numbered])
-        if len(src_lines) != len(tgt_lines):
-            raise InputError(f"{len(src_lines)} sources and {len(tgt_lines)} translations to score; expected as many")
-        whole = [not (is_blank(src) or is_blank(tgt)) for src, tgt in zip(src_lines, tgt_lines, strict=True)]
-        scores = iter(self._without_alignments.score(*(list(compress(side, whole)) for side in ids)))
-        return [next(scores) if scored else PairScore(0.0, ()) for scored in whole]
+        src, tgt = self._encoder.pairs((src_lines, tgt_lines), names, first_line)
+        if len(src) != len(tgt):
+            raise InputError(f"{len(src)} sources and {len(tgt)} translations to score; expected as many")
+        return self.score_ids(src, tgt)
+
+    def score_ids(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
+        """Scores translations that a :class:`LineEncoder` has encoded; see :meth:`score`."""
+        pairs = list(zip(src, tgt, strict=True))
+        whole = [pair for pair in pairs if all(pair)]
+        scores = iter(self._without_alignments.score([one for one, _ in whole], [other for _, other in whole]))
+        return [next(scores) if all(pair) else PairScore(0.0, ()) for pair in pairs]
 
     def _strategy(self, search: str | Search | None, options: Mapping[str, Any]) -> Search:
         given = {name: value for name, value in options.items() if value is not None}
@@ -257,67 +281,12 @@ class Translator:
         """The parts of each line, or of each example of features."""
         _refuse_string("lines", lines)
         if features is not None:
-            lang, encode = self.system.src_lang, self.system.tokenizers[0].encode
-            texts = None if lines is None else [self._form(_LINE_ENDS.sub(" ", line), lang) for line in lines]
-            return list(feature_parts(features, texts, encode, self._max_src_tokens, first_line))
+            texts = None if lines is None else list(map(self._encoder.one_line, lines))
+            encode = self.system.tokenizers[0].encode
+            return list(feature_parts(features, texts, encode, self._encoder.max_src_tokens, first_line))
         if lines is None:
             raise InputError("expected lines of text, or features for a model that reads them")
-        return [self._encode(line, number) for number, line in enumerate(lines, first_line)]
-
-    def _encode(self, line: str, number: int) -> list[Part]:
-        """The parts of a line; none if the line is blank."""
-        text = self._form(_LINE_ENDS.sub(" ", line), self.system.src_lang)
-        if is_blank(text):
-            return []
-        limit, encode = self._max_src_tokens, self.system.tokenizers[0].encode
-        try:
-            ids = encode(text)
-        except InputError as error:
-            raise InputError(f"line {number}: {error}") from error
-        if len(ids) < limit:
-            return [Part(text, ids)]
-        if len(ids) > _MAX_PARTS * limit:
-            raise InputError(
-                f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
-                f"tokens (the model takes {limit} at once), so put one sentence on each line"
-            )
-        if SOURCE_SEPARATOR in text.split() and len(encode(SOURCE_SEPARATOR)) == 1:
-            raise InputError(
-                f"line {number} has {len(ids)} tokens, and its sources cannot be split together; expected fewer than "
-                f"{limit} tokens, so shorten it"
-            )
-        tag = self._tag(text)
-        texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
-        return [Part(part, encode(part)) for part in texts]
-
-    def _form(self, text: str, lang: str) -> str:
-        """A text in the form of the model's."""
-        return tokenize(text, lang) if self._is_plain else text
-
-    def _tag(self, text: str) -> str:
-        """The language tag at the start of a text, if the model knows it: every part needs it."""
-        tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
-        return tag[0] if tag and len(self.system.tokenizers[0].encode(tag[0])) == 1 else ""
-
-    def _prefix_ids(self, lines: list[list[Part]], prefixes: Sequence[str], first_line: int) -> list[list[int]]:
-        """The token ids with which the translation of every part must begin."""
-        _refuse_string("prefixes", prefixes)
-        tokenizer = self.system.tokenizers[1]
-        if tokenizer.reverse:
-            raise ConfigError(
-                "target prefixes were given, but this model writes from the end of a text to its start; leave them out"
-            )
-        if len(prefixes) != len(lines):
-            raise InputError(f"{len(prefixes)} prefixes for {len(lines)} lines, expected one for each")
-        all_ids: list[list[int]] = []
-        for number, (line, prefix) in enumerate(zip(lines, prefixes, strict=True), first_line):
-            ids = tokenizer.encode(self._form(prefix, self.system.tgt_lang))
-            if UNK in ids:
-                raise InputError(
-                    f"line {number}: the model's vocabulary lacks a part of the prefix {prefix!r}; change it"
-                )
-            all_ids += [[] if index else ids for index in range(len(line))]
-        return all_ids
+        return [self._encoder.parts(line, number) for number, line in enumerate(lines, first_line)]
 
     def _candidates(
         self,

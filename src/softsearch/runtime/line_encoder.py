@@ -1,0 +1,138 @@
+"""Lines as token ids: a line too long for the model in parts, the prefixes of translations, and pairs to score.
+
+It needs no model, so that a server encodes a line once, before a worker process translates it.
+"""
+
+import re
+from collections.abc import Sequence
+
+from softsearch.errors import BundleError, ConfigError, InputError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.manifest import Manifest
+from softsearch.runtime.translation import Part, encode_whole, split_text
+from softsearch.text.corpus import is_blank
+from softsearch.text.moses import tokenize
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
+
+_LINE_ENDS = re.compile(r"[\r\n]+")
+_MAX_PARTS = 16  # about; a line of more times the model's limit is not split but refused, because it is not text
+
+
+def open_tokenizers(bundle: Bundle) -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
+    """The tokenizers of a bundle, for the source and the target.
+
+    Raises:
+        BundleError: one is damaged, or its size is not the manifest's.
+    """
+    manifest = bundle.manifest
+    return (
+        _open_tokenizer(bundle, manifest.src_tokenizer, manifest.src_vocab_size, reverse=manifest.src_reversed),
+        _open_tokenizer(bundle, manifest.tgt_tokenizer, manifest.tgt_vocab_size, reverse=manifest.tgt_reversed),
+    )
+
+
+def _open_tokenizer(bundle: Bundle, name: str, vocab_size: int, *, reverse: bool) -> SentencePieceTokenizer:
+    try:
+        tokenizer = SentencePieceTokenizer(bundle.files[name], reverse=reverse)
+    except BundleError as error:
+        raise BundleError(f"bundle {bundle.path}: {name}: {error}") from error
+    if tokenizer.vocab_size != vocab_size:
+        raise BundleError(
+            f"bundle {bundle.path}: {name} has {tokenizer.vocab_size} entries, but manifest.json says {vocab_size}; "
+            "export the bundle again"
+        )
+    return tokenizer
+
+
+class LineEncoder:
+    """Encodes lines for a model.
+
+    Args:
+        tokenizers: of the source and the target.
+        max_src_tokens: of a source, EOS included; longer lines are split.
+        manifest: of the bundle; its limit on the length of translations holds for those to score, too.
+        is_plain: lines are plain text, which is tokenized and lower-cased for the model.
+    """
+
+    def __init__(self, tokenizers: Tokenizers, max_src_tokens: int, manifest: Manifest, *, is_plain: bool) -> None:
+        self.tokenizers, self.max_src_tokens = tokenizers, max_src_tokens
+        self._is_plain = is_plain
+        self._languages = tuple(manifest.trained(f"config.data.{side}_lang") for side in ("src", "tgt"))
+        search = manifest.search
+        self._max_tgt_tokens = int(search["max_length_factor"] * max_src_tokens) + search["max_length_offset"]
+
+    def one_line(self, text: str) -> str:
+        """A source text without line ends, in the form that the model reads."""
+        return self._form(_LINE_ENDS.sub(" ", text), 0)
+
+    def _form(self, text: str, side: int) -> str:
+        return tokenize(text, self._languages[side]) if self._is_plain else text
+
+    def parts(self, line: str, number: int) -> list[Part]:
+        """The parts of a line with this number; none if the line is blank.
+
+        Raises:
+            InputError: the line has a lone surrogate or is far too long.
+        """
+        text = self.one_line(line)
+        if is_blank(text):
+            return []
+        limit, encode = self.max_src_tokens, self.tokenizers[0].encode
+        try:
+            ids = encode(text)
+        except InputError as error:
+            raise InputError(f"line {number}: {error}") from error
+        if len(ids) < limit:
+            return [Part(text, ids)]
+        if len(ids) > _MAX_PARTS * limit:
+            raise InputError(
+                f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
+                f"tokens (the model takes {limit} at once), so put one sentence on each line"
+            )
+        if SOURCE_SEPARATOR in text.split() and len(encode(SOURCE_SEPARATOR)) == 1:
+            raise InputError(
+                f"line {number} has {len(ids)} tokens, and its sources cannot be split together; expected fewer than "
+                f"{limit} tokens, so shorten it"
+            )
+        tag = self._tag(text)
+        texts = [tag + part for part in split_text(text.removeprefix(tag), lambda p: len(encode(tag + p)) < limit)]
+        return [Part(part, encode(part)) for part in texts]
+
+    def _tag(self, text: str) -> str:
+        """The language tag at the start of a text, if the model knows it: every part needs it."""
+        tag = re.match(rf"{LANGUAGE_TAG.pattern}\s+", text)
+        return tag[0] if tag and len(self.tokenizers[0].encode(tag[0])) == 1 else ""
+
+    def prefix(self, text: str, number: int) -> list[int]:
+        """The ids with which the translation of the line with this number must begin.
+
+        Raises:
+            InputError: the vocabulary lacks a part of the text.
+            ConfigError: the model writes from the end of a text to its start.
+        """
+        tokenizer = self.tokenizers[1]
+        if tokenizer.reverse:
+            raise ConfigError(
+                "target prefixes were given, but this model writes from the end of a text to its start; leave them out"
+            )
+        ids = tokenizer.encode(self._form(text, 1))
+        if UNK in ids:
+            raise InputError(f"line {number}: the model's vocabulary lacks a part of the prefix {text!r}; change it")
+        return ids
+
+    def pairs(
+        self, sides: tuple[Sequence[str], Sequence[str]], names: tuple[object, object], first_line: int
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Sources and translations to score, no ids for blank lines; ``names`` and ``first_line`` are for messages.
+
+        Raises:
+            InputError: a line has more tokens than the model takes.
+        """
+
+        def encode(side: int, limit: int) -> list[list[int]]:
+            numbered = enumerate((self._form(line, side) for line in sides[side]), first_line)
+            tokenizer, name = self.tokenizers[side], names[side]
+            return [encode_whole(tokenizer.encode, line, f"{name}:{number}", limit) for number, line in numbered]
+
+        return encode(0, self.max_src_tokens), encode(1, self._max_tgt_tokens)
