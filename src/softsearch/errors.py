@@ -3,6 +3,8 @@
 A message says what went wrong, where (file:line or key path), the value, what was expected and what to do.
 """
 
+import traceback
+
 
 def printable(text: str, keep: str = "") -> str:
     """Text from a file, made safe for a terminal: all but printable characters and those to ``keep`` are escaped.
@@ -10,6 +12,11 @@ def printable(text: str, keep: str = "") -> str:
     Control sequences (colours, the cursor, the window's title), changes of direction and line ends are not printable.
     """
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def traceback_of(error: BaseException) -> str:
+    """Where an unexpected error was raised, and its type; without its message, which may quote a user's text."""
+    return "".join([*traceback.format_tb(error.__traceback__), type(error).__qualname__])
 
 
 class SoftsearchError(Exception):

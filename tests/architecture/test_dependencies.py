@@ -22,15 +22,11 @@ OPTIONAL = {
             "access",
             "answers",
             "app",
-            "connections",
-            "limits",
-            "metrics",
-            "middleware",
-            "partial",
+            "dispatcher",
+            "monitoring",
             "routes",
             "running",
             "schema",
-            "service",
         )
     ),
 }

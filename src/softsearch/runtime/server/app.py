@@ -1,16 +1,36 @@
-"""The HTTP server as an ASGI application."""
+"""The HTTP server as an ASGI application, and what all of its requests pass."""
 
+import logging
+import re
+import time
 from pathlib import Path
+from uuid import uuid4
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import softsearch
-from softsearch.runtime.server.answers import add_answers
-from softsearch.runtime.server.middleware import Gate
-from softsearch.runtime.server.routes import router
-from softsearch.runtime.server.service import Service
+from softsearch.runtime.server.access import Service
+from softsearch.runtime.server.answers import HANDLERS, error_response
+from softsearch.runtime.server.monitoring import Metrics, log_event
+from softsearch.runtime.server.routes import CLIENT_GONE, router
+
+OVERLOADED = "overloaded"  # in the state of a request: there are too many connections
+_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HEADERS = {  # the page runs threads, for which browsers ask COOP and COEP, and asks nobody but this server
+    "content-security-policy": (
+        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; "
+        "img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    ),
+    "cross-origin-embedder-policy": "require-corp",
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
 
 
 def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
@@ -28,18 +48,18 @@ def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,  # to a host that the client names
         generate_unique_id_function=lambda route: route.name,
+        exception_handlers=dict(HANDLERS),
     )
     app.state.service = service
-    add_answers(app)
-    if service.origins:
+    if service.settings.cors:
         app.add_middleware(
             CORSMiddleware,
-            allow_origins=service.origins,
+            allow_origins=service.settings.cors,
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "Content-Type", "X-Request-ID"],
             expose_headers=["Retry-After", "X-Request-ID"],
         )
-    app.add_middleware(Gate, metrics=service.metrics, max_body=service.limits.body)
+    app.add_middleware(Gate, metrics=service.metrics, max_body=service.settings.max_body)
     app.include_router(router)
     if page is not None:
         _add_page(app, page)
@@ -57,3 +77,87 @@ def _add_page(app: FastAPI, page: Path) -> None:
 
     for path in paths:
         app.add_api_route(path, send, methods=["GET", "HEAD"], include_in_schema=False)
+
+
+class Gate:
+    """ASGI middleware around the app: request ids, the limit of bodies, security headers, log lines and metrics.
+
+    Args:
+        app: what it wraps.
+        metrics: counts requests.
+        max_body: bytes of a body.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, max_body: int) -> None:
+        self.app, self.metrics, self.max_body = app, metrics, max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles a request."""
+        start, status, headers = time.perf_counter(), CLIENT_GONE, Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _SAFE_ID.fullmatch(given) else uuid4().hex
+        facts = scope.setdefault("state", {}).setdefault("facts", {})  # that a route adds to the log line
+        added = {**_HEADERS, "x-request-id": request_id}
+        if "content-length" in headers and "transfer-encoding" in headers:
+            added["connection"] = "close"  # a proxy may see other requests behind it (RFC 9112, 6.3)
+        begun = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *((name.encode(), value.encode()) for name, value in added.items()),
+                ]
+            await send(message)
+
+        try:
+            app = _refuse if scope["state"].get(OVERLOADED) else self.app
+            await app(scope, self._limited(headers, receive), send_with_headers)
+        except Exception as error:
+            log_event("error", level=logging.ERROR, exc_info=error, request_id=request_id)
+            if begun:  # uvicorn closes the connection
+                raise
+            failure = error_response(500, f"internal error; the server's log has the details of request {request_id}")
+            await failure(scope, receive, send_with_headers)
+        finally:
+            seconds = time.perf_counter() - start
+            route = getattr(scope.get("route"), "path", None) or "other"
+            self.metrics.on_request(route, status, seconds)
+            log_event(
+                "request",
+                request_id=request_id,
+                method=scope["method"][:16],
+                route=route,
+                status=status,
+                ms=round(1000 * seconds, 1),
+                client=(scope.get("client") or ("",))[0][:64],
+                **facts,
+            )
+
+    def _limited(self, headers: Headers, receive: Receive) -> Receive:
+        """Receives no more of a body than the limit, and nothing but UTF-8, which JSON and forms have no NUL in."""
+        declared = headers.get("content-length", "")
+        # FastAPI passes this exception on to the app's own answers.
+        refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; send several requests")
+        received = 0
+
+        async def limited() -> Message:
+            nonlocal received
+            if declared.isdecimal() and int(declared[:20]) > self.max_body:
+                raise refusal
+            message = await receive()
+            received += len(message.get("body", b""))
+            if received > self.max_body:
+                raise refusal
+            if b"\0" in message.get("body", b""):
+                raise HTTPException(400)
+            return message
+
+        return limited
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    headers = {"Retry-After": "5", "Connection": "close"}
+    await error_response(503, "too many connections are open; try again later", headers)(scope, receive, send)

@@ -2,30 +2,72 @@
 
 import argparse
 import asyncio
-import importlib
 import re
-import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError, SoftsearchError
 
-_EXTRA = ("fastapi", "uvicorn", "prometheus_client")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_ADDRESS, _WORK, _REQUEST = "address", "work", "limits of a request"
+_ACCESS = "access (off by default)"
 
 
-def _between(least: float, most: float, kind: type[int] | type[float] = int) -> Callable[[str], Any]:
-    def number(text: str) -> int | float:
+def _number(group: str, default: float | None, least: float, most: float, text: str, metavar: str = "N") -> Any:
+    def number(value: str) -> float:
         try:
-            value = kind(text)
+            if least <= (read := type(least)(value)) <= most:
+                return read
         except ValueError:
-            value = float("nan")
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least:,} to {most:,}")
-        return value
+            pass
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number from {least:,} to {most:,}")
 
-    return number
+    return field(default=default, metadata={"group": group, "help": text, "type": number, "metavar": metavar})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The options of ``softsearch serve``."""
+
+    host: str = field(
+        default="127.0.0.1",
+        metadata={
+            "group": _ADDRESS,
+            "help": "address to listen on; 0.0.0.0: all of this host's",
+            "metavar": "ADDRESS",
+        },
+    )
+    port: int = _number(_ADDRESS, 8000, 0, 65535, "0: any free one, which the log names")
+    workers: int | None = _number(_WORK, None, 1, 1024, "processes that translate (default: one for each core)")
+    queue: int = _number(_WORK, 1000, 1, 1_000_000, "sentences that may wait; beyond them the answer is 503")
+    delay: float = _number(_WORK, 0.005, 0.0, 10, "seconds to wait for a fuller batch", "S")
+    deadline: float = _number(_WORK, 30.0, 0.1, 3600, "seconds to wait for a worker; after them 504", "S")
+    batch_timeout: float = _number(_WORK, 60.0, 1.0, 3600, "seconds of a batch; after them 504", "S")
+    max_body: int = _number(_REQUEST, 1_000_000, 1000, 1 << 30, "bytes")
+    max_sentences: int = _number(_REQUEST, 128, 1, 10_000, "sentences, at most --queue")
+    max_characters: int = _number(_REQUEST, 2_000, 1, 1_000_000, "characters of a sentence")
+    max_beam: int = _number(_REQUEST, 20, 1, 1000, "hypotheses of a sentence, also of n_best")
+    max_length: int = _number(_REQUEST, 500, 1, 100_000, "target tokens that max_length and min_length may name")
+    api_keys: Path | None = field(
+        default=None,
+        metadata={
+            "group": _ACCESS,
+            "help": "file of API keys, one on each line; requests for work need one",
+            "type": Path,
+            "metavar": "FILE",
+        },
+    )
+    cors: Sequence[str] | None = field(
+        default=None,
+        metadata={
+            "group": _ACCESS,
+            "help": "let pages of this origin use the server; repeatable",
+            "action": "append",
+            "metavar": "ORIGIN",
+        },
+    )
 
 
 def add_serve_options(parser: argparse.ArgumentParser) -> None:
@@ -36,43 +78,13 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         metavar="BUNDLE",
         help="folder of an exported bundle, whose name is the model's; NAME=FOLDER gives it another",
     )
-    seconds = {"metavar": "S"}
-    groups: dict[str, dict[str, tuple[Any, Any, str, dict[str, str]]]] = {
-        "address": {
-            "--host": (str, "127.0.0.1", "address to listen on; 0.0.0.0: all of this host's", {"metavar": "ADDRESS"}),
-            "--port": (_between(0, 65535), 8000, "0: any free one, which the log names", {}),
-        },
-        "work": {
-            "--workers": (_between(1, 1024), None, "processes that translate (default: one for each core)", {}),
-            "--queue": (_between(1, 1_000_000), 1000, "sentences that may wait; beyond them the answer is 503", {}),
-            "--delay": (_between(0, 10, float), 0.005, "seconds to wait for a fuller batch", seconds),
-            "--deadline": (_between(0.1, 3600, float), 30.0, "seconds to wait for a worker; after them 504", seconds),
-            "--batch-timeout": (_between(1, 3600, float), 60.0, "seconds of a batch; after them 504", seconds),
-        },
-        "limits of a request": {
-            "--max-body": (_between(1000, 1 << 30), 1_000_000, "bytes", {}),
-            "--max-sentences": (_between(1, 10_000), 128, "sentences, at most --queue", {}),
-            "--max-characters": (_between(1, 1_000_000), 2_000, "characters of a sentence", {}),
-            "--max-beam": (_between(1, 1000), 20, "hypotheses of a sentence, also of n_best", {}),
-            "--max-length": (_between(1, 100_000), 500, "target tokens that max_length and min_length may name", {}),
-        },
-        "access (off by default)": {
-            "--api-keys": (Path, None, "file of API keys, one a line, of which work needs one", {"metavar": "FILE"}),
-            "--cors": (
-                str,
-                [],
-                "let pages of this origin use the server; repeatable",
-                {"metavar": "ORIGIN", "action": "append"},
-            ),
-        },
-    }
-    for title, options in groups.items():
-        group = parser.add_argument_group(title)
-        for flag, (kind, default, text, settings) in options.items():
-            shown = "" if default in (None, []) else f" (default: {default})"
-            group.add_argument(
-                flag, **{"type": kind, "default": default, "metavar": "N", "help": text + shown} | settings
-            )
+    groups = {title: parser.add_argument_group(title) for title in (_ADDRESS, _WORK, _REQUEST, _ACCESS)}
+    for option in fields(Settings):
+        keywords = dict(option.metadata)
+        group = groups[keywords.pop("group")]
+        if option.default is not None:
+            keywords["help"] += f" (default: {option.default})"
+        group.add_argument(f"--{option.name.replace('_', '-')}", default=option.default, **keywords)
 
 
 def serve(arguments: argparse.Namespace) -> None:
@@ -81,46 +93,16 @@ def serve(arguments: argparse.Namespace) -> None:
     Raises:
         SoftsearchError: the extra is missing, the address is taken, or a bundle cannot be opened.
     """
-    for name in _EXTRA:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            raise SoftsearchError(f"softsearch serve needs {name}; run: pip install 'softsearch[serve]'") from error
-    bundles = _named(arguments.bundles)
-    if arguments.max_sentences > arguments.queue:
+    try:
+        from softsearch.runtime.server.running import run
+    except ModuleNotFoundError as error:
+        raise SoftsearchError(f"softsearch serve needs {error.name}; run: pip install 'softsearch[serve]'") from error
+    settings = Settings(**{option.name: getattr(arguments, option.name) for option in fields(Settings)})
+    if settings.max_sentences > settings.queue:
         raise ConfigError(
-            f"--max-sentences is {arguments.max_sentences}, expected at most --queue ({arguments.queue}); change one"
+            f"--max-sentences is {settings.max_sentences}, expected at most --queue ({settings.queue}); change one"
         )
-    from softsearch.runtime.server.access import read_keys
-    from softsearch.runtime.server.dispatcher import Dispatcher
-    from softsearch.runtime.server.limits import RequestLimits
-    from softsearch.runtime.server.line_queue import Limits
-    from softsearch.runtime.server.logs import log_to_stderr
-    from softsearch.runtime.server.metrics import Metrics
-    from softsearch.runtime.server.running import run
-    from softsearch.runtime.server.service import Service
-
-    metrics = Metrics()
-    limits = Limits(
-        workers=arguments.workers or 0,
-        queue=arguments.queue,
-        delay=arguments.delay,
-        deadline=arguments.deadline,
-        batch=arguments.batch_timeout,
-    )
-    dispatcher = Dispatcher(bundles, limits, metrics)
-    request_limits = RequestLimits(
-        body=arguments.max_body,
-        sentences=arguments.max_sentences,
-        characters=arguments.max_characters,
-        beam=arguments.max_beam,
-        length=arguments.max_length,
-    )
-    keys = [] if arguments.api_keys is None else read_keys(arguments.api_keys)
-    metrics.watch(queue=lambda: dispatcher.waiting, workers=lambda: dispatcher.workers)
-    listener = _listen(arguments.host, arguments.port)
-    log_to_stderr()
-    asyncio.run(run(Service(dispatcher, request_limits, metrics, keys, arguments.cors), listener))
+    asyncio.run(run(_named(arguments.bundles), settings))
 
 
 def _named(bundles: Sequence[str]) -> dict[str, Path]:
@@ -138,14 +120,3 @@ def _named(bundles: Sequence[str]) -> dict[str, Path]:
             raise ConfigError(f"{named[name]} and {path} are both named {name}; give one another name: NAME={path}")
         named[name] = path
     return named
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens."""
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise SoftsearchError(
-            f"cannot listen on {host} port {port}: {error.strerror}; choose another --port or --host"
-        ) from error

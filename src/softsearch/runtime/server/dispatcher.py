@@ -8,29 +8,25 @@ waits for N lines, or a full batch, but never longer than ``delay``.
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import ConfigError, InputError, SoftsearchError
+from softsearch.errors import InputError, SoftsearchError, printable, traceback_of
 from softsearch.runtime.facts import ModelFacts
-from softsearch.runtime.server.errors import (
-    DeadlineError,
-    NotReadyError,
-    QueueFullError,
-    WorkerLostError,
-    traceback_of,
-)
-from softsearch.runtime.server.line_queue import Group, Limits, Line, LineQueue, Request
-from softsearch.runtime.server.models import Model
-from softsearch.runtime.server.observer import Observer
+from softsearch.runtime.server.command import Settings
+from softsearch.runtime.server.line_queue import Line, LineQueue, Request, RequestError
+from softsearch.runtime.server.models import Group, Model
+from softsearch.runtime.server.monitoring import Metrics
 from softsearch.runtime.server.pool import Pool
 from softsearch.runtime.server.workers import Failure, Job, Worker, WorkerDiedError
 from softsearch.runtime.translation import Translation
 from softsearch.search.batching import cores
 from softsearch.search.forced_decoding import PairScore
 
+_RETRY_AFTER = {"Retry-After": "5"}  # seconds, where the queue does not tell
 _MAX_TRIES = 2  # of lines whose worker dies
 _SMOOTHING = 0.1  # weight of the last batch in the mean speed
 _log = logging.getLogger(__name__)
@@ -41,16 +37,14 @@ class Dispatcher:
 
     Args:
         bundles: the folder of each model, by the name that clients use.
-        limits: of the queue and the batches.
-        observer: is told what happens.
+        settings: workers, the limits of the queue and of batches.
+        metrics: count what happens.
     """
 
-    def __init__(
-        self, bundles: Mapping[str, Path], limits: Limits | None = None, observer: Observer | None = None
-    ) -> None:
-        self.limits, self._observer = limits or Limits(), observer or Observer()
-        self._size = self.limits.workers or cores()
-        self._pool = Pool(bundles, self._size, self._wake, self._observer.on_death)
+    def __init__(self, bundles: Mapping[str, Path], settings: Settings, metrics: Metrics) -> None:
+        self.settings, self._metrics = settings, metrics
+        self.draining = False  # the server stops: it answers the requests that are there, and takes no more
+        self._pool = Pool(bundles, settings.workers or cores(), self._wake, metrics.on_death)
         self._queue = LineQueue()
         self._retries: deque[list[Line]] = deque()  # of one request each, whose worker died
         self._requests: set[Request] = set()
@@ -68,7 +62,17 @@ class Dispatcher:
     @property
     def ready(self) -> bool:
         """Whether requests are taken and a worker is there to do them."""
-        return self._open and bool(self._pool.workers)
+        return self._open and not self.draining and bool(self._pool.workers)
+
+    def check_ready(self) -> None:
+        """Refuses requests while the models are loaded and when the server stops.
+
+        Raises:
+            RequestError: with status 503.
+        """
+        if not self.ready:
+            state = "stopping" if self.draining else "loading its models"
+            raise RequestError(503, f"the server is {state}; try again later", _RETRY_AFTER)
 
     @property
     def workers(self) -> int:
@@ -80,26 +84,17 @@ class Dispatcher:
         """The number of lines that wait."""
         return len(self._queue)
 
-    async def start(self) -> None:
-        """Opens the worker processes and warms them up.
-
-        Raises:
-            BundleError: a bundle cannot be opened.
-            WorkerDiedError: a worker process died at its start, say because memory ran out.
-        """
-        await self._pool.start()
-        self._open = True
-
-    async def reload(self) -> None:
+    async def load(self) -> None:
         """Serves the bundles as they are on disk now; no request is lost.
 
         New worker processes replace the old ones once all are warm, so memory holds both for a while.
 
         Raises:
-            BundleError: a bundle cannot be opened; the old ones stay.
-            WorkerDiedError: a new worker process died; likewise.
+            BundleError: a bundle cannot be opened; old workers stay.
+            WorkerDiedError: a new worker process died, say because memory ran out; likewise.
         """
-        await self._pool.reload()
+        await self._pool.load()
+        self._open = True
 
     async def stop(self) -> None:
         """Takes no more requests, waits for those that are there, and ends the worker processes.
@@ -108,7 +103,7 @@ class Dispatcher:
         """
         self._open = False
         if self._requests:
-            limit = self.limits.deadline + self.limits.batch
+            limit = self.settings.deadline + self.settings.batch_timeout
             await asyncio.wait([request.future for request in self._requests], timeout=limit)
         self.abandon()
         await self._pool.close()
@@ -120,7 +115,11 @@ class Dispatcher:
         """Takes no more requests, and fails those that are there."""
         self._open = False
         for request in self._requests:
-            request.fail(NotReadyError("the server stops before it has an answer; send the request again later"))
+            request.fail(
+                RequestError(
+                    503, "the server stops before it has an answer; send the request again later", _RETRY_AFTER
+                )
+            )
 
     async def translate(
         self, model: str, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: Any
@@ -133,22 +132,16 @@ class Dispatcher:
             model: its name.
             lines: the text.
             prefixes: one for each line; "" for any.
-            options: ``search``, by its name, ``replace_unknown`` and those of the search.
+            options: ``search``, by its name, and those of the search.
 
         Raises:
-            ConfigError: there is no such model, or an option is wrong.
-            InputError: ``lines`` is one string, there are more than the queue holds, or not as many prefixes.
-            LineError: a line cannot be translated.
-            QueueFullError: too many lines wait.
-            DeadlineError: a line had not begun at the deadline.
-            WorkerLostError: the request killed two workers.
-            InternalError: a worker raised an unexpected exception.
-            NotReadyError: the dispatcher has not started, or stops.
+            ConfigError: an option is wrong.
+            InputError: a line cannot be encoded.
+            RequestError: too many lines wait, the deadline passed, a line cannot be translated, the request killed two
+                workers, a worker raised an unexpected exception, or the dispatcher has not started, or stops.
         """
-        known = self._model(model)
-        _check_lists(lines=lines, prefixes=prefixes)
-        group = known.translation_group(options, prefixes=prefixes is not None)
-        return await self._run(group, lines, prefixes, known.count_tokens(lines))
+        group = self._model(model).translation_group(options, prefixes=prefixes is not None)
+        return await self._run(group, lines, prefixes)
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
         """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.
@@ -156,28 +149,22 @@ class Dispatcher:
         Raises:
             SoftsearchError: as :meth:`translate`.
         """
-        known = self._model(model)
-        _check_lists(src=src, tgt=tgt)
-        return await self._run(known.score_group(), src, tgt, known.count_tokens(src, tgt))
+        return await self._run(self._model(model).score_group(), src, tgt)
 
     def _model(self, name: str) -> Model:
         if not self._open:
-            raise NotReadyError("the server starts or stops; try again later")
-        if name not in self._pool.models:
-            raise ConfigError(f"there is no model {name!r}, expected one of {', '.join(self._pool.models)}")
+            raise RequestError(503, "the server starts or stops; try again later", _RETRY_AFTER)
         return self._pool.models[name]
 
-    async def _run(
-        self, group: Group, texts: Sequence[str], others: Sequence[str] | None, tokens: Sequence[int]
-    ) -> list[Any]:
+    async def _run(self, group: Group, texts: Sequence[str], others: Sequence[str] | None) -> list[Any]:
         if not texts:
             return []
         self._check_room(len(texts))
         loop = asyncio.get_running_loop()
-        request = Request(group, texts, others, tokens, loop.create_future(), loop.time())
+        request = Request(group, texts, others, loop.create_future(), loop.time())
         self._queue.push(request.lines)
         self._requests.add(request)
-        timer = loop.call_later(self.limits.deadline, self._expire, request)
+        timer = loop.call_later(self.settings.deadline, self._expire, request)
         self._wake()
         try:
             return await request.future
@@ -191,29 +178,31 @@ class Dispatcher:
             del request
 
     def _check_room(self, lines: int) -> None:
-        if lines > self.limits.queue:
-            raise InputError(f"the request has {lines} lines, expected at most {self.limits.queue}; split it")
-        waiting = len(self._queue)
-        if waiting + lines > self.limits.queue:
-            raise QueueFullError(
-                f"{waiting} lines wait already, and {lines} more are above the limit of {self.limits.queue}; try again "
-                "later",
-                retry_after=waiting * self._seconds_per_line,
+        most, waiting = self.settings.queue, len(self._queue)
+        if lines > most:
+            raise InputError(f"the request has {lines} lines, expected at most {most}; split it")
+        if waiting + lines > most:
+            retry_after = max(1, math.ceil(waiting * self._seconds_per_line))
+            raise RequestError(
+                503,
+                f"{waiting} lines wait already, and {lines} more are above the limit of {most}; try again later",
+                {"Retry-After": str(retry_after)},
             )
 
     def _drop(self, request: Request) -> None:
         """Takes the lines of a request that has ended out of the queue; a few may still be in a worker."""
         if request.missing and (waiting := [line for line in request.lines if line in self._queue]):
             self._queue.remove(waiting)
-            self._observer.on_lines(waiting[0].group.model, "dropped", len(waiting))
+            self._metrics.on_lines(waiting[0].group.model.facts.name, "dropped", len(waiting))
 
     def _expire(self, request: Request) -> None:
         waiting = sum(not line.begun for line in request.lines)
         if waiting:
             request.fail(
-                DeadlineError(
-                    f"{waiting} of {len(request.lines)} lines had not begun after {self.limits.deadline:g} s, because "
-                    "the server is busy; try again later, or send fewer"
+                RequestError(
+                    504,
+                    f"{waiting} of {len(request.lines)} lines had not begun after {self.settings.deadline:g} s, "
+                    "because the server is busy; try again later, or send fewer",
                 )
             )
 
@@ -232,14 +221,14 @@ class Dispatcher:
             self._start(idle.pop(0), lines)
 
     def _next_lines(self, worker: Worker, idle: int) -> list[Line]:
-        """The next batch for a worker, one of so many idle ones; none if it should wait."""
+        """The next batch for a worker, one of ``idle`` ones; none if it should wait for more lines."""
         while self._retries:
             if lines := [line for line in self._retries.popleft() if not line.request.future.done()]:
                 return lines
         if not self._queue:
             return []
         batch, loop = self._queue.plan(idle), asyncio.get_running_loop()
-        patience = worker.freed + self.limits.delay - loop.time()
+        patience = worker.freed + self.settings.delay - loop.time()
         if len(self._queue) < worker.answered and not batch.full and patience > 0:
             self._timer = loop.call_later(patience, self._start_batches)
             return []
@@ -248,21 +237,33 @@ class Dispatcher:
 
     def _start(self, worker: Worker, lines: list[Line]) -> None:
         """Gives a worker a batch."""
+        lines = self._encoded_for_now(lines)
+        if not lines:
+            self._pool.release(worker)
+            return
         loop, group = asyncio.get_running_loop(), lines[0].group
         for line in lines:
             line.begun = True
-        job = Job(
-            group.kind,
-            group.model,
-            group.options,
-            [line.text for line in lines],
-            None if lines[0].other is None else [line.other or "" for line in lines],
-            [line.index + 1 for line in lines],
-        )
+        sources, targets = [line.source for line in lines], [line.target for line in lines]
+        job = Job(group.model.facts.name, group.search, sources, targets if group.pairs else None)
         # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
         task = loop.create_task(self._finish(worker, lines, worker.call(job), loop.time()))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+    def _encoded_for_now(self, lines: list[Line]) -> list[Line]:
+        """The lines, encoded again if a reload has replaced their model; those that the new one refuses fail."""
+        old = lines[0].group
+        if (model := self._pool.models[old.model.facts.name]) is old.model:
+            return lines
+        kept = []
+        for line in lines:
+            try:
+                line.join(old.of(model))
+                kept.append(line)
+            except SoftsearchError as error:
+                line.request.fail(error)
+        return kept
 
     async def _finish(
         self, worker: Worker, lines: list[Line], answer: "asyncio.Future[list[Any]]", began: float
@@ -270,73 +271,73 @@ class Dispatcher:
         """Waits for a worker's answers and passes them on."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self.limits.batch):
+            async with asyncio.timeout(self.settings.batch_timeout):
                 answers = await answer
         except WorkerDiedError:
             self._try_again(lines)
             return
         except TimeoutError:
-            _log.error("a worker process has not ended a batch within %g s and is killed", self.limits.batch)
+            _log.error("a worker process has not ended a batch within %g s and is killed", self.settings.batch_timeout)
             worker.kill()
             self._try_again(lines, hung=True)
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
-            answers = [Failure("internal", traceback_of(error))] * len(lines)
+            answers = [Failure(traceback_of(error), expected=False)] * len(lines)
         seconds = loop.time() - began
-        own = seconds / len(lines) / self._size
+        own = seconds / len(lines) / self._pool.size
         self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)
         worker.freed, worker.answered = loop.time(), len(lines)
         self._pool.release(worker)
         self._answer(lines, answers)
         tokens = len(lines) * max(line.tokens for line in lines)
-        self._observer.on_batch(lines[0].group.model, [began - line.arrived for line in lines], tokens, seconds)
+        self._metrics.on_batch(
+            lines[0].group.model.facts.name, [began - line.arrived for line in lines], tokens, seconds
+        )
 
     def _answer(self, lines: list[Line], answers: list[Any]) -> None:
         failed = 0
         for line, answer in zip(lines, answers, strict=True):
             if isinstance(answer, Failure):
                 failed += 1
-                line.request.fail(answer.error(line.index))
+                line.request.fail(_error(line, answer))
             else:
                 line.request.answer(line.index, answer)
         for outcome, count in (("done", len(lines) - failed), ("failed", failed)):
             if count:
-                self._observer.on_lines(lines[0].group.model, outcome, count)
+                self._metrics.on_lines(lines[0].group.model.facts.name, outcome, count)
 
     def _try_again(self, lines: list[Line], *, hung: bool = False) -> None:
         """After the death of their worker lines get another try, each request by itself: one of them may be deadly.
 
         They get none after their deadline, because nothing would end it, and none after a hang, which may be theirs.
         """
-        limits, latest = self.limits, asyncio.get_running_loop().time() - self.limits.deadline
+        settings, latest = self.settings, asyncio.get_running_loop().time() - self.settings.deadline
         requests: dict[Request, list[Line]] = {}
         for line in lines:
             line.begun, line.tries = False, line.tries + 1
             requests.setdefault(line.request, []).append(line)
         for request, own in requests.items():
-            error: SoftsearchError
             if hung:
-                error = DeadlineError(f"a batch took more than {limits.batch:g} s; send fewer or shorter lines")
-            elif own[0].tries == _MAX_TRIES:
-                error = WorkerLostError(
-                    f"{_MAX_TRIES} worker processes died of this request, perhaps for want of memory; send fewer or "
-                    "shorter lines"
+                status, reason = (
+                    504,
+                    f"a batch took more than {settings.batch_timeout:g} s; send fewer or shorter lines",
                 )
+            elif own[0].tries == _MAX_TRIES:
+                status, reason = 500, f"{_MAX_TRIES} worker processes died of this request; send fewer or shorter lines"
             elif own[0].arrived < latest:
-                error = DeadlineError(f"a worker process died after {limits.deadline:g} s; try again later")
+                status, reason = 504, f"a worker process died after {settings.deadline:g} s; try again later"
             else:
                 self._retries.append(own)
                 continue
-            request.fail(error)
-            self._observer.on_lines(own[0].group.model, "lost", len(own))
+            request.fail(RequestError(status, reason))
+            self._metrics.on_lines(own[0].group.model.facts.name, "lost", len(own))
         self._wake()
 
 
-def _check_lists(**arguments: Sequence[str] | None) -> None:
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name, value in given.items():
-        if isinstance(value, str):
-            raise InputError(f"{name} is one string, expected a list of lines; put it into a list")
-    if len({len(value) for value in given.values()}) > 1:
-        numbers = " and ".join(f"{len(value)} {name}" for name, value in given.items())
-        raise InputError(f"{numbers} were given, expected as many of each")
+def _error(line: Line, failure: Failure) -> RequestError:
+    """The error for the client whose request has the line; the log gets the traceback."""
+    number = line.index + 1
+    if failure.expected:
+        return RequestError(422, f"line {number}: {failure.reason}")
+    _log.error("line %d of a request failed\n%s", number, printable(failure.reason, keep="\n"))
+    return RequestError(500, f"line {number} failed for a reason that the log of the server holds")

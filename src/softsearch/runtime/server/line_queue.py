@@ -4,28 +4,34 @@ import asyncio
 import math
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.errors import SoftsearchError
+from softsearch.runtime.server.models import Group
 
-Kind = Literal["translate", "score"]
 
+class RequestError(SoftsearchError):
+    """A request that the server refuses or cannot answer.
 
-@dataclass(frozen=True)
-class Group:
-    """What lines have in common that may share a batch."""
+    Args:
+        status: of the HTTP response.
+        message: what is wrong, found and expected, and what to do.
+        headers: of the response.
+    """
 
-    key: str  # equal if and only if the rest is
-    kind: Kind
-    model: str
-    options: dict[str, Any]  # keywords of Translator.translate
-    batch_tokens: int  # the most of a batch, padding included
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
 
 
 class Request:
-    """The lines of a call and the results that are known."""
+    """The lines of a call and the results that are known.
+
+    Raises:
+        InputError: a line cannot be encoded.
+    """
 
     __slots__ = ("future", "lines", "missing", "results")
 
@@ -34,14 +40,13 @@ class Request:
         group: Group,
         texts: Sequence[str],
         others: Sequence[str] | None,
-        tokens: Sequence[int],
         future: "asyncio.Future[list[Any]]",
         now: float,
     ) -> None:
         self.future, self.missing = future, len(texts)
         self.results: list[Any] = [None] * len(texts)
         self.lines = [
-            Line(group, self, index, text, None if others is None else others[index], tokens[index], now)
+            Line(group, self, index, text, None if others is None else others[index], now)
             for index, text in enumerate(texts)
         ]
 
@@ -67,11 +72,21 @@ class Line:
     index: int  # in the request
     text: str
     other: str | None
-    tokens: int  # EOS included
     arrived: float  # seconds, on any clock
-    begun: bool = False  # a worker has it, or has answered it
-    tries: int = 0  # of workers that died
+    source: Any = field(init=False)  # both encoded
+    target: Any = field(init=False)
+    tokens: int = field(init=False)  # EOS included
+    begun: bool = field(default=False, init=False)  # a worker has it, or has answered it
+    tries: int = field(default=0, init=False)  # of workers that died
     number: int = field(default=0, init=False)  # in the queue
+
+    def __post_init__(self) -> None:
+        self.join(self.group)
+
+    def join(self, group: Group) -> None:
+        """Puts the line into a group, whose model encodes it."""
+        self.group = group
+        self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
 
 
 class Batch(NamedTuple):
@@ -81,40 +96,12 @@ class Batch(NamedTuple):
     full: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits of a dispatcher.
-
-    Args:
-        workers: processes, each of one thread; by default one for each core that this process may use.
-        queue: lines that may wait.
-        delay: seconds that a worker waits for a fuller batch after it has answered one.
-        deadline: seconds after which a request fails if a line of it has not begun.
-        batch: seconds after which a worker that has not answered is killed and replaced.
-
-    Raises:
-        ConfigError: a limit is out of range.
-    """
-
-    workers: int = 0
-    queue: int = 2000
-    delay: float = 0.005
-    deadline: float = 30.0
-    batch: float = 60.0
-
-    def __post_init__(self) -> None:
-        for name, least in (("workers", 0), ("queue", 1), ("delay", 0.0), ("deadline", 0.0), ("batch", 0.0)):
-            value = getattr(self, name)
-            if not least <= value < float("inf"):
-                raise ConfigError(f"{name} is {value}, expected at least {least}; change {name}")
-
-
 class LineQueue:
     """Lines in the order of their arrival, and by group in the order of their length."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[Line, None] = OrderedDict()
-        self._by_length: dict[str, list[tuple[int, int, Line]]] = {}  # tokens, number, line
+        self._by_length: dict[Group, list[tuple[int, int, Line]]] = {}  # tokens, number, line
         self._last = 0
 
     def __len__(self) -> int:
@@ -129,16 +116,16 @@ class LineQueue:
             self._last += 1
             line.number = self._last
             self._waiting[line] = None
-            insort(self._by_length.setdefault(line.group.key, []), (line.tokens, line.number, line))
+            insort(self._by_length.setdefault(line.group, []), (line.tokens, line.number, line))
 
     def remove(self, lines: Iterable[Line]) -> None:
         """Takes lines out, which must be waiting."""
         for line in lines:
             del self._waiting[line]
-            group = self._by_length[line.group.key]
+            group = self._by_length[line.group]
             del group[bisect_left(group, (line.tokens, line.number))]
             if not group:
-                del self._by_length[line.group.key]
+                del self._by_length[line.group]
 
     def plan(self, workers: int) -> Batch:
         """The lines that should be translated next; they stay in the queue, which must not be empty.
@@ -148,7 +135,7 @@ class LineQueue:
         are idle, they share the group's lines.
         """
         oldest = next(iter(self._waiting))
-        lines = self._by_length[oldest.group.key]
+        lines = self._by_length[oldest.group]
         most, batch_tokens = math.ceil(len(lines) / workers), oldest.group.batch_tokens
         low = bisect_left(lines, (oldest.tokens, oldest.number))
         high = low + 1

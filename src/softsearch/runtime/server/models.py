@@ -1,113 +1,107 @@
-"""Models as the main process knows them: facts, tokenizers to count tokens, and the check of options."""
+"""Models as the main process knows them: they encode lines and check options, but have no graphs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from softsearch.errors import BundleError, ConfigError, InputError
+from softsearch.errors import BundleError, ConfigError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.facts import model_facts
+from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
-from softsearch.runtime.options import (
-    check_options,
-    default_batch_tokens,
-    make_search,
-    needs_alignments,
-    refuse_misplaced,
-)
-from softsearch.runtime.server.errors import LineError
-from softsearch.runtime.server.line_queue import Group
-from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
 
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
-_MAX_GROUPS = 256  # remembered
 
 
 class Model:
     """A bundle without its graphs, which the worker processes open.
 
     Raises:
-        BundleError: it is for other languages, or a tokenizer is wrong.
+        BundleError: it is not for this runtime, or a tokenizer is wrong.
     """
 
     def __init__(self, name: str, bundle: Bundle) -> None:
-        if bundle.manifest.is_single:
+        manifest = bundle.manifest
+        if manifest.is_single:
             raise BundleError(
-                f"bundle {bundle.path}: {SINGLE} is for ONNX Runtime in other languages, and softsearch does not run "
-                "it; export the checkpoint with format=bundle"
+                f"bundle {bundle.path}: {SINGLE} is for other programming languages, and softsearch does not run it; "
+                "export the checkpoint with format=bundle"
             )
-        if bundle.manifest.feature_dim is not None:
+        if manifest.feature_dim is not None:
             raise BundleError(
                 f"bundle {bundle.path} reads feature vectors, and the server takes text alone; use softsearch "
                 "translate --features, or Translator.translate(features=...)"
             )
-        self.facts = model_facts(name, bundle)
-        self._manifest = bundle.manifest
-        self._groups: dict[str, Group] = {}  # of options that have been checked
-        files = (bundle.manifest.src_tokenizer, bundle.manifest.tgt_tokenizer)
-        self._src_tokenizer, self._tgt_tokenizer = (SentencePieceTokenizer(bundle.files[file]) for file in files)
+        self.facts, self._manifest = model_facts(name, bundle), manifest
+        self._encoder = LineEncoder(
+            open_tokenizers(bundle), manifest.max_src_tokens, manifest, is_plain=manifest.text_form == "lc_tok"
+        )
 
-    def translation_group(self, options: Mapping[str, Any], *, prefixes: bool) -> Group:
-        """The group of lines with these keywords of :meth:`Translator.translate`, None for the bundle's default.
+    def translation_group(self, options: Mapping[str, Any], *, prefixes: bool) -> "Group":
+        """The group of lines with these search options; those left out are as the bundle recommends.
 
         Raises:
             ConfigError: an option is unknown, wrong, or needs attention that the model lacks.
         """
-        given = {name: value for name, value in options.items() if value is not None}
-        # By text, because a list has no hash, and 1 == 1.0 == True, of which one may be wrong.
-        key = repr((self.facts.name, prefixes, sorted(given.items())))
-        if key not in self._groups:
-            if len(self._groups) >= _MAX_GROUPS:
-                self._groups.clear()
-            self._groups[key] = Group(key, "translate", self.facts.name, given, self._batch_tokens(given))
-        return self._groups[key]
-
-    def _batch_tokens(self, given: Mapping[str, Any]) -> int:
-        """The token budget of a search with these options, which are checked."""
-        searched = {name: value for name, value in given.items() if name not in ("search", "replace_unknown")}
-        kind = given.get("search", self._manifest.search_kind)
-        refuse_misplaced(searched)
-        if not isinstance(given.get("replace_unknown", False), bool):
-            raise ConfigError("replace_unknown is a dictionary, expected true or false from a client")
-        check_options(kind, searched)
-        search = make_search(self._manifest, self._tgt_tokenizer, kind, searched)
-        if (needs_alignments(search) or given.get("replace_unknown")) and not self.facts.has_attention:
+        recommended = self._manifest.search_kind
+        # Exact search has no bound on its time.
+        kind = options.get("search", "beam" if recommended == "exact" else recommended)
+        searched = {name: value for name, value in options.items() if name != "search"}
+        check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
+        search = make_search(self._manifest, self._encoder.tokenizers[1], kind, searched)
+        if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
-                f"model {self.facts.name} has no attention, which alignments, a coverage penalty and the replacement "
-                "of unknown words need; leave the option out"
+                f"model {self.facts.name} has no attention, which alignments and a coverage penalty need; leave the "
+                "option out"
             )
-        return default_batch_tokens(search)
+        return Group(self, search, default_batch_tokens(search), prefixes, options)
 
-    def score_group(self) -> Group:
+    def score_group(self) -> "Group":
         """The group of pairs to score."""
-        return Group(f"score {self.facts.name}", "score", self.facts.name, {}, _SCORE_TOKENS)
+        return Group(self, None, _SCORE_TOKENS, True)
 
-    def count_tokens(self, src: Sequence[str], tgt: Sequence[str] | None = None) -> list[int]:
-        """The tokens of each line, EOS included; of pairs, of the longer side.
+    def encode(self, group: "Group", text: str, other: str | None, number: int) -> tuple[Any, Any, int]:
+        """The source and the target of a line as workers take them, and the tokens of the longer one, EOS included.
 
         Raises:
-            LineError: a line has a lone surrogate.
+            InputError: the line with this number, or its prefix, cannot be encoded.
         """
-        counts = [_count(self._src_tokenizer, line, index) for index, line in enumerate(src)]
-        if tgt is None:
-            return counts
-        return [
-            max(count, _count(self._tgt_tokenizer, line, index))
-            for index, (count, line) in enumerate(zip(counts, tgt, strict=True))
-        ]
+        if group.search is None:
+            (src,), (tgt,) = self._encoder.pairs(([text], [other or ""]), ("source", "target"), number)
+            return src, tgt, max(len(src), len(tgt)) + 1
+        parts = self._encoder.parts(text, number)
+        prefix = None if other is None else self._encoder.prefix(other, number)
+        return parts, prefix, sum(len(part.ids) for part in parts) + 1
+
+
+@dataclass(frozen=True)
+class Group:
+    """What lines have in common that may share a batch."""
+
+    model: Model
+    search: Strategy | None  # None: pairs are scored
+    batch_tokens: int  # the most of a batch, padding included
+    pairs: bool  # each line has a prefix, or a translation to score
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)  # from which the search was made
+
+    def of(self, model: Model) -> "Group":
+        """The same group of another model, which a reload has put in the place of this one."""
+        if self.search is None:
+            return model.score_group()
+        return model.translation_group(self.options, prefixes=self.pairs)
 
 
 def open_models(bundles: Mapping[str, Path]) -> dict[str, Model]:
     """Opens and verifies the bundles as they are on disk now.
 
     Raises:
-        BundleError: one is missing, altered, of a newer format or for other languages.
+        BundleError: one is missing, altered, of a newer format or not for this runtime.
     """
     return {name: Model(name, Bundle.open(path)) for name, path in bundles.items()}
 
 
-def _count(tokenizer: SentencePieceTokenizer, line: str, index: int) -> int:
-    try:
-        return len(tokenizer.encode(line)) + 1
-    except InputError as error:
-        raise LineError(index, f"line {index + 1}: {error}") from error
+def hashes(models: Mapping[str, Model]) -> dict[str, str]:
+    """The hashes that identify the models' bundles."""
+    return {name: model.facts.sha256 for name, model in models.items()}

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import SoftsearchError
-from softsearch.runtime.server.errors import NotReadyError
-from softsearch.runtime.server.models import Model, open_models
-from softsearch.runtime.server.workers import Worker
+from softsearch.runtime.server.models import Model, hashes, open_models
+from softsearch.runtime.server.workers import Worker, WorkerDiedError
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds between attempts to replace a worker
 _log = logging.getLogger(__name__)
@@ -31,91 +30,68 @@ class Pool:
         self.models: dict[str, Model] = {}
         self.workers: list[Worker] = []  # the warm ones
         self.idle: list[Worker] = []  # of these, the longest idle first
-        self._retired: set[Worker] = set()  # end after their batch
-        self._bundles, self._size = dict(bundles), size
-        self._on_idle, self._on_death = on_idle, on_death
+        self.size = size
+        self._living: set[Worker] = set()  # also those that end after their batch, because a reload replaced them
+        self._bundles, self._on_idle, self._on_death = dict(bundles), on_idle, on_death
         self._changing = asyncio.Lock()  # one replacement or reload at a time
-        self._replacing: set[asyncio.Task[None]] = set()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
 
-    async def start(self) -> None:
-        """Opens all workers, at the same time.
+    async def load(self) -> None:
+        """Opens the bundles as they are on disk now, in new workers that replace all others once all are warm.
 
         Raises:
-            BundleError: a bundle cannot be opened.
-            WorkerDiedError: a worker died, say because memory ran out.
-        """
-        models = await asyncio.to_thread(open_models, self._bundles)
-        self._swap(models, await self._open_all(models))
-
-    async def reload(self) -> None:
-        """Opens the bundles as they are on disk now, in new workers that replace the old ones once all are warm.
-
-        Raises:
-            BundleError: a bundle cannot be opened: the old workers stay, and no answer comes from a new one.
-            WorkerDiedError: a new worker died: likewise.
+            BundleError: a bundle cannot be opened; old workers stay, and no answer comes from a new one.
+            WorkerDiedError: a new worker died, say because memory ran out; likewise.
         """
         async with self._changing:
-            models = await asyncio.to_thread(open_models, self._bundles)
-            self._swap(models, await self._open_all(models))
+            await self._replace_all(await asyncio.to_thread(open_models, self._bundles))
 
     async def close(self) -> None:
         """Ends all workers; those that are not idle are killed."""
         self._closing = True
-        for task in self._replacing:
+        for task in self._tasks:
             task.cancel()
-        for worker in {*self.workers, *self._retired} - {*self.idle}:
+        for worker in self._living - {*self.idle}:
             worker.kill()
         async with self._changing:  # after a reload, which opens no more workers
-            await asyncio.gather(
-                *self._replacing, *self._ending, *(worker.close() for worker in self.workers), return_exceptions=True
-            )
+            ends = [worker.close() for worker in self._living]
+            await asyncio.gather(*self._tasks, *ends, return_exceptions=True)
         self.workers.clear()
         self.idle.clear()
 
     def release(self, worker: Worker) -> None:
         """Takes a worker back after its batch."""
-        if worker in self._retired:
-            self._retired.discard(worker)
-            _keep(self._ending, worker.close())
-        elif worker in self.workers:  # it may have died in the meantime
+        if worker in self.workers:
             self.idle.append(worker)
             self._on_idle()
+        elif worker in self._living:  # a reload has replaced it
+            self._run(worker.close())
+
+    async def _open(self, models: Mapping[str, Model]) -> Worker:
+        worker = await Worker.open(self._bundles, hashes(models))
+        self._living.add(worker)
+        worker.ended.add_done_callback(lambda _: self._remove(worker))
+        if self._closing:
+            raise WorkerDiedError("the server stops")
+        return worker
 
     def _add(self, worker: Worker) -> None:
         self.workers.append(worker)
         self.idle.append(worker)
-        worker.ended.add_done_callback(lambda _: self._remove(worker))
         self._on_idle()
 
     def _remove(self, worker: Worker) -> None:
         """After the end of a worker, expected or not."""
-        self._retired.discard(worker)
+        self._living.discard(worker)
         if self._closing or worker not in self.workers:
             return
         self.workers.remove(worker)
         if worker in self.idle:
             self.idle.remove(worker)
         _log.warning("worker process died with exit code %s; it is replaced", worker.exitcode)
-        _keep(self._replacing, self._replace())
+        self._run(self._replace())
         self._on_death()
-
-    def _retire(self, worker: Worker) -> None:
-        """Lets a worker finish its batch and end."""
-        self.workers.remove(worker)
-        if worker in self.idle:
-            self.idle.remove(worker)
-            _keep(self._ending, worker.close())
-        else:
-            self._retired.add(worker)
-
-    async def _open(self, models: Mapping[str, Model]) -> Worker:
-        worker = await Worker.open(self._bundles, _hashes(models))
-        if self._closing:
-            await worker.close()
-            raise NotReadyError("the server stops")
-        return worker
 
     async def _replace(self) -> None:
         """Opens a worker in the place of one that died, however often it takes."""
@@ -132,43 +108,32 @@ class Pool:
                 return
 
     async def _fill(self) -> None:
-        if len(self.workers) >= self._size:  # a reload has
+        if len(self.workers) >= self.size:  # a reload has
             return
         models = await asyncio.to_thread(open_models, self._bundles)
-        if _hashes(models) != _hashes(self.models):
+        if hashes(models) != hashes(self.models):
             _log.warning("the bundles have changed on disk since they were opened; all workers are replaced")
-            self._swap(models, await self._open_all(models))
+            await self._replace_all(models)
         else:
             self._add(await self._open(models))
 
-    async def _open_all(self, models: Mapping[str, Model]) -> list[Worker]:
-        """Opens as many workers as the pool has, at the same time; none if one cannot be opened."""
-        opening = [asyncio.ensure_future(self._open(models)) for _ in range(self._size)]
-        try:
-            return await asyncio.gather(*opening)
-        except BaseException:
-            for task in opening:
-                task.cancel()
-            for worker in await asyncio.gather(*opening, return_exceptions=True):
-                if isinstance(worker, Worker):
-                    worker.kill()
-            raise
-
-    def _swap(self, models: dict[str, Model], workers: Sequence[Worker]) -> None:
-        """Puts workers in the place of all that there are: every batch from now on is theirs."""
+    async def _replace_all(self, models: dict[str, Model]) -> None:
+        """Opens all workers anew, at the same time; if one cannot be opened, the old ones stay."""
+        opened = await asyncio.gather(*(self._open(models) for _ in range(self.size)), return_exceptions=True)
+        workers = [worker for worker in opened if isinstance(worker, Worker)]
+        if failures := [failure for failure in opened if isinstance(failure, BaseException)]:
+            for worker in workers:
+                worker.kill()
+            raise failures[0]
         self.models = models
-        for old in list(self.workers):
-            self._retire(old)
+        idle, self.workers, self.idle = self.idle, [], []
+        for worker in idle:
+            self._run(worker.close())
         for worker in workers:
             self._add(worker)
 
-
-def _keep(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
-    """Runs it in the background; the event loop alone would not keep the task."""
-    task = asyncio.get_running_loop().create_task(work)
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)
-
-
-def _hashes(models: Mapping[str, Model]) -> dict[str, str]:
-    return {name: model.facts.sha256 for name, model in models.items()}
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs it in the background; the event loop alone would not keep the task."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

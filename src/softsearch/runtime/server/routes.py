@@ -1,32 +1,43 @@
 """The server's routes."""
 
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Body, Request
+from fastapi import APIRouter, Body, HTTPException, Request
 from fastapi.openapi.models import Example
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 import softsearch
+from softsearch.errors import SoftsearchError, printable
+from softsearch.runtime.facts import ModelFacts
 from softsearch.runtime.server import schema
-from softsearch.runtime.server.answers import FAILURES
-from softsearch.runtime.server.partial import events, partial_results, unless_gone
-from softsearch.runtime.server.service import Service
+from softsearch.runtime.server.access import Admitted, Bearer, Served, Service
+from softsearch.runtime.translation import Translation
 from softsearch.runtime.web.site import site_json
 
-_EVENT = {
-    "type": "object",
-    "required": ["event", "data"],
-    "properties": {
-        "event": {"enum": ["partial", "done", "error"]},
-        "data": {"type": "string", "contentMediaType": "application/json"},
-    },
+CLIENT_GONE = 499  # nginx's number; nobody reads this answer, it is for the log
+FIRST_LENGTH = 4  # target tokens of a stream's first result; each further one has twice as many
+_FAILURES: dict[int | str, dict[str, Any]] = {  # for the OpenAPI document
+    status: {"model": schema.Error, "description": description}
+    for status, description in {
+        400: "the body is not JSON, or a language pair is unknown",
+        401: "no valid API key, where the server asks for one",
+        403: "a form from a page of another origin",
+        413: "the body is too large",
+        422: "a field, a sentence or an option is wrong",
+        500: "an error of the server, which is in its log",
+        503: "the server is overloaded, or not ready; see Retry-After",
+        504: "the deadline passed",
+    }.items()
 }
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "events `partial` and `done` with a result and `final`, or `error` with an error",
-        "content": {"text/event-stream": {"itemSchema": _EVENT}},
+        "content": {"text/event-stream": {}},
     }
 }
 _EXAMPLES: dict[str, Example] = {
@@ -35,48 +46,43 @@ _EXAMPLES: dict[str, Example] = {
     "LibreTranslate": {"value": {"q": "one two three", "source": "auto", "target": "de"}},
 }
 _TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+_T = TypeVar("_T")
 router = APIRouter()
 
 
-def _service(request: Request) -> Service:
-    # Not by FastAPI's Depends, which takes some 5 % of the time of a request.
-    service = request.app.state.service
-    assert isinstance(service, Service)
-    return service
-
-
-@router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=FAILURES)
+@router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=_FAILURES)
 async def translate(
-    request: Request, body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)]
+    request: Request,
+    service: Served,
+    bearer: Bearer,
+    body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)],
 ) -> JSONResponse:
     """Translates one sentence or many; takes LibreTranslate's requests too."""
-    service = _service(request)
+    key = bearer.credentials if bearer else ""
     if isinstance(body, schema.LibreRequest):
+        service.admit(request, key if body.api_key is None else body.api_key)
         return await _translate_libre(request, body, service)
-    service.admit(request)
-    facts = service.model(body.model)
+    service.admit(request, key)
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
-    options = service.check(body, texts, prefixes)
-    service.count(request, facts.name, texts)
+    facts = service.model(request, body.model, texts)
+    service.check_texts(text=texts, prefix=prefixes)
+    options = service.check_options(body, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
-    translations = await unless_gone(request, work)
+    translations = await _unless_gone(request, work)
     return JSONResponse({"model": facts.name, "translations": [schema.result(each) for each in translations]})
 
 
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
-    service.admit(request, body.api_key)
-    facts = service.model_of_pair(body.source, body.target)
     # Its clients send paragraphs, whose lines are translated each and joined again.
     paragraphs = [text.split("\n") for text in _list(body.q)]
     lines = [line for paragraph in paragraphs for line in paragraph]
+    facts = service.model(request, service.model_of_pair(body.source, body.target), lines)
+    service.check_texts(q=lines)
     n_best = 1 + (body.alternatives or 0)
-    service.limits.check_texts("q", lines)
-    options: dict[str, Any] = {}
-    if n_best > 1:
-        options = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)}
-        service.limits.check_options(schema.Options.model_validate({"n_best": n_best}), lines)
-    service.count(request, facts.name, lines)
-    translated = iter(await unless_gone(request, service.dispatcher.translate(facts.name, lines, **options)))
+    asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
+    options = service.check_options(schema.Options.model_validate(asked), lines)
+    work = service.dispatcher.translate(facts.name, lines, **options)
+    translated = iter(await _unless_gone(request, work))
     found = [[next(translated).n_best for _ in paragraph] for paragraph in paragraphs]
     # A blank line has no alternatives: it stays blank in all.
     texts = [
@@ -92,54 +98,52 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
     return JSONResponse(answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()})
 
 
-@router.post("/translate/stream", response_class=StreamingResponse, responses=FAILURES | _EVENTS)
-async def stream(request: Request, body: schema.StreamRequest) -> StreamingResponse:
+@router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
+async def stream(request: Request, service: Admitted, body: schema.StreamRequest) -> StreamingResponse:
     """Translates one sentence and sends what is found as it is searched, as server-sent events."""
-    service = _service(request)
-    service.admit(request)
-    facts = service.model(body.model)
-    options = service.check(body, [body.text], None if body.prefix is None else [body.prefix])
-    service.count(request, facts.name, [body.text])
-    results = partial_results(service.dispatcher, facts.name, body.text, body.prefix, options)
-    first = await unless_gone(request, anext(results))  # an error until here has its own status
-    return StreamingResponse(
-        events(first, results),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},  # nginx would hold events back
-    )
+    facts = service.model(request, body.model, [body.text])
+    prefixes = None if body.prefix is None else [body.prefix]
+    service.check_texts(text=[body.text], prefix=prefixes)
+    options = service.check_options(body, [body.text])
+    results = _partial_results(service, facts, [body.text], prefixes, options)
+    first = await _unless_gone(request, anext(results))  # an error until here has its own status
+
+    async def events() -> AsyncIterator[str]:
+        yield _event("done" if first["final"] else "partial", first)
+        try:
+            async for found in results:
+                yield _event("done" if found["final"] else "partial", found)
+        except SoftsearchError as error:
+            yield _event("error", {"error": printable(str(error))})
+
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # nginx would hold events back
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
-@router.post("/score", response_model=schema.ScoreResponse, responses=FAILURES)
-async def score(request: Request, body: schema.ScoreRequest) -> JSONResponse:
+@router.post("/score", response_model=schema.ScoreResponse, responses=_FAILURES)
+async def score(request: Request, service: Admitted, body: schema.ScoreRequest) -> JSONResponse:
     """Scores translations: log p(tgt | src)."""
-    service = _service(request)
-    service.admit(request)
-    facts = service.model(body.model)
-    service.check_pairs(body.src, body.tgt)
-    service.count(request, facts.name, body.src)
-    scores = await unless_gone(request, service.dispatcher.score(facts.name, body.src, body.tgt))
+    facts = service.model(request, body.model, body.src)
+    service.check_texts(src=body.src, tgt=body.tgt)
+    scores = await _unless_gone(request, service.dispatcher.score(facts.name, body.src, body.tgt))
     return JSONResponse({"model": facts.name, "scores": [each._asdict() for each in scores]})
 
 
-@router.get("/models", response_model=schema.ModelsResponse)
-async def models(request: Request) -> dict[str, Any]:
-    """The models and what is known of them."""
-    service = _service(request)
+@router.get("/models", response_model=dict[str, list[schema.Model]])
+async def models(service: Served) -> dict[str, Any]:
+    """The models and what is known of them; the first one is the default of LibreTranslate's language pairs."""
     return {"models": [asdict(facts) for facts in service.dispatcher.models.values()]}
 
 
 @router.get("/site.json", include_in_schema=False)
-async def site(request: Request) -> dict[str, Any]:
+async def site(service: Served) -> dict[str, Any]:
     """What the browser page reads first."""
-    service = _service(request)
-    models = service.dispatcher.models.values()
-    return site_json(models, backend="server", version=softsearch.__version__)
+    return site_json(service.dispatcher.models.values(), backend="server", version=softsearch.__version__)
 
 
 @router.get("/languages", response_model=list[schema.Language])
-async def languages(request: Request) -> list[dict[str, Any]]:
+async def languages(service: Served) -> list[dict[str, Any]]:
     """LibreTranslate's list of languages; the names are the codes."""
-    service = _service(request)
     targets: dict[str, set[str]] = {}
     for facts in service.dispatcher.models.values():
         if facts.src_lang and facts.tgt_lang:
@@ -147,26 +151,80 @@ async def languages(request: Request) -> list[dict[str, Any]]:
     return [{"code": code, "name": code, "targets": sorted(targets[code])} for code in targets]
 
 
-@router.get("/healthz", response_model=schema.Status)
+@router.get("/healthz")
 async def healthz() -> dict[str, str]:
     """The process answers."""
     return {"status": "ok"}
 
 
-@router.get("/readyz", response_model=schema.Status, responses={503: FAILURES[503]})
-async def readyz(request: Request) -> dict[str, str]:
+@router.get("/readyz", responses={503: _FAILURES[503]})
+async def readyz(service: Served) -> dict[str, str]:
     """The server takes requests."""
-    service = _service(request)
-    service.refuse_unless_ready()
+    service.dispatcher.check_ready()
     return {"status": "ready"}
 
 
 @router.get("/metrics", response_class=Response, responses=_TEXT)
-async def metrics(request: Request) -> Response:
+async def metrics(service: Served) -> Response:
     """Metrics for Prometheus."""
-    service = _service(request)
     return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
 
 def _list(texts: str | list[str]) -> list[str]:
     return [texts] if isinstance(texts, str) else texts
+
+
+async def _partial_results(
+    service: Service, facts: ModelFacts, text: list[str], prefixes: list[str] | None, options: dict[str, Any]
+) -> AsyncIterator[dict[str, Any]]:
+    """Yields results of one sentence with ``final``, by searching again and again with more target tokens.
+
+    A beam search that no hypothesis left at the limit of its length would find the same without the limit; therefore
+    all hypotheses are asked for.
+    """
+    most = options.get("n_best", 1)
+    wide = dict(options)
+    if options.get("search", facts.search) == "beam":
+        wide["n_best"] = max(most, options.get("beam", facts.beam))
+
+    async def search(options: dict[str, Any]) -> Translation:
+        (translation,) = await service.dispatcher.translate(facts.name, text, prefixes=prefixes, **options)
+        return translation
+
+    limit, own_limit = FIRST_LENGTH, options.get("max_length", FIRST_LENGTH + 1)
+    while limit < own_limit:
+        translation = await search(wide | {"max_length": limit})
+        final = not any(hypothesis.truncated for hypothesis in translation.n_best)
+        yield {"final": final, **schema.result(translation, most)}
+        if final:
+            return
+        limit *= 2
+        longest = int(facts.max_length_factor * len(translation.src_pieces)) + facts.max_length_offset
+        own_limit = min(options.get("max_length", longest), longest)
+    yield {"final": True, **schema.result(await search(options))}
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
+
+
+async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
+    """The result of work, which is cancelled when the client closes its connection.
+
+    Raises:
+        HTTPException: it did.
+    """
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise HTTPException(CLIENT_GONE, "the client closed its connection")
+        return working.result()
+    finally:
+        working.cancel()
+        watching.cancel()

@@ -1,16 +1,17 @@
 """Shapes of requests and responses, as they stand in the server's OpenAPI document."""
 
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-from softsearch.runtime.server.forms import read_form
 from softsearch.runtime.translation import Translation
 from softsearch.search.options import MAX_BEAM, MAX_LENGTH_OFFSET, MAX_LENGTH_PENALTY
 from softsearch.search.sampling import MIN_TEMPERATURE
 
 ALIGNMENT_DIGITS = 4  # after the point
+_MAX_FIELDS = 100  # of a form
 
 
 def _whole_characters(text: str) -> str:
@@ -24,6 +25,7 @@ def _whole_characters(text: str) -> str:
 Text = Annotated[str, AfterValidator(_whole_characters)]
 Texts = Annotated[list[Text], Field(min_length=1, max_length=10_000)]
 ONE, MANY, NATIVE, LIBRE = "<one>", "<many>", "<native>", "<libre>"  # names of alternatives in pydantic's errors
+TAGS = ("body", ONE, MANY, NATIVE, LIBRE)  # places in its errors that are no fields
 TextOrTexts = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[Texts, Tag(MANY)],
     Discriminator(lambda value: MANY if isinstance(value, list) else ONE),
@@ -87,10 +89,26 @@ class LibreRequest(_Request):
     api_key: Text | None = None
 
 
+def _read_form(body: Any) -> Any:
+    """The fields of a form, which some clients of LibreTranslate send, by name; a repeated one is a list."""
+    if not isinstance(body, bytes):
+        return body
+    try:
+        pairs = parse_qsl(body.decode("ascii"), strict_parsing=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except ValueError as error:
+        raise ValueError(
+            "the body is neither JSON nor a form; send JSON with content-type: application/json"
+        ) from error
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
+
+
 AnyTranslateRequest = Annotated[
     Annotated[TranslateRequest, Tag(NATIVE)] | Annotated[LibreRequest, Tag(LIBRE)],
     Discriminator(lambda body: LIBRE if isinstance(body, dict) and "q" in body else NATIVE),
-    BeforeValidator(read_form),
+    BeforeValidator(_read_form),
 ]
 
 
@@ -100,6 +118,9 @@ class ScoreRequest(_Request):
     model: Text | None = None
     src: Texts = Field(examples=[["ten"]])
     tgt: Texts = Field(examples=[["zehn"]])
+
+
+REQUESTS: dict[str, type[BaseModel]] = {"/translate/stream": StreamRequest, "/score": ScoreRequest}  # by path
 
 
 class Hypothesis(BaseModel):
@@ -162,24 +183,12 @@ class Model(BaseModel):
     max_src_tokens: int
 
 
-class ModelsResponse(BaseModel):
-    """The models, the first one being the default of LibreTranslate's language pairs."""
-
-    models: list[Model]
-
-
 class Language(BaseModel):
     """A source language of LibreTranslate's ``GET /languages``."""
 
     code: str
     name: str
     targets: list[str]
-
-
-class Status(BaseModel):
-    """Of the server."""
-
-    status: str
 
 
 class Error(BaseModel):

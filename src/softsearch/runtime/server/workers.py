@@ -5,7 +5,6 @@ Nothing is shared between processes but a pipe, so that one may die at any momen
 
 import asyncio
 import atexit
-import logging
 import multiprocessing
 import os
 import signal
@@ -14,12 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softsearch.errors import BundleError, ConfigError, InputError, SoftsearchError, printable
+from softsearch.errors import BundleError, SoftsearchError, traceback_of
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.server.errors import InternalError, LineError, traceback_of
-from softsearch.runtime.server.line_queue import Kind
+from softsearch.runtime.options import Strategy
 
 if TYPE_CHECKING:  # ONNX Runtime is for the worker processes
     from softsearch.runtime.translator import Translator
@@ -30,34 +28,22 @@ _CONTEXT = multiprocessing.get_context("spawn")
 _IGNORED = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)}
 _OPEN_SECONDS = 600.0  # to start and open the models
 _CLOSE_SECONDS = 5.0  # that an idle worker has to end by itself
-_log = logging.getLogger(__name__)
 
 
 class Job(NamedTuple):
-    """A batch for a worker."""
+    """A batch for a worker, encoded."""
 
-    kind: Kind
     model: str
-    options: dict[str, Any]
-    lines: list[str]
-    others: list[str] | None  # prefixes, or translations to score
-    numbers: list[int]  # of the lines in their requests, from 1
+    search: Strategy | None  # None: pairs are scored
+    sources: list[Any]  # of each line the parts; of a pair the token ids
+    targets: list[list[int]] | None  # token ids of prefixes, or of translations to score
 
 
 class Failure(NamedTuple):
     """Why a line has no result."""
 
-    cause: Literal["line", "config", "internal"]
-    message: str  # of an internal one, the traceback
-
-    def error(self, index: int) -> SoftsearchError:
-        """The error for the client whose request has the line at this index; the log gets the traceback."""
-        if self.cause == "config":
-            return ConfigError(self.message)
-        if self.cause == "line":
-            return LineError(index, self.message)
-        _log.error("line %d of a request failed\n%s", index + 1, printable(self.message, keep="\n"))
-        return InternalError(f"line {index + 1} failed for a reason that the log of the server holds")
+    reason: str  # for the client; of an unexpected one, the traceback for the log
+    expected: bool
 
 
 class WorkerDiedError(SoftsearchError):
@@ -97,7 +83,7 @@ class Worker:
         worker = cls(bundles, sha256)
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
-                failure: Failure | None = await worker._answer
+                failure: str | None = await worker._answer
         except TimeoutError as error:
             worker.kill()
             raise WorkerDiedError(f"a worker process did not open the models within {_OPEN_SECONDS:g} s") from error
@@ -106,7 +92,7 @@ class Worker:
             raise
         if failure is not None:
             await worker.close()
-            raise BundleError(failure.message)
+            raise BundleError(failure)
         return worker
 
     def call(self, job: Job) -> "asyncio.Future[list[Any]]":
@@ -189,7 +175,7 @@ def _work(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapping[str, st
         try:
             translators = {name: _open(path, sha256[name]) for name, path in bundles.items()}
         except SoftsearchError as error:
-            pipe.send(Failure("internal", str(error)))
+            pipe.send(str(error))
             return
         pipe.send(None)
         while (job := pipe.recv()) is not None:
@@ -219,28 +205,19 @@ def _answer(translator: "Translator", job: Job) -> list[Any]:
     """The results of a batch; if it fails, of its lines one by one, so that a bad line fails alone."""
     try:
         return list(_run(translator, job))
-    except ConfigError as error:
-        return [Failure("config", str(error))] * len(job.lines)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not reach the other lines
-        if len(job.lines) == 1:
-            return [_failure(error)]
+        if len(job.sources) == 1:
+            expected = isinstance(error, SoftsearchError)
+            return [Failure(str(error) if expected else traceback_of(error), expected)]
     answers: list[Any] = []
-    for index, number in enumerate(job.numbers):
-        others = None if job.others is None else [job.others[index]]
-        alone = job._replace(lines=[job.lines[index]], others=others, numbers=[number])
-        answers += _answer(translator, alone)
+    for index, source in enumerate(job.sources):
+        targets = None if job.targets is None else [job.targets[index]]
+        answers += _answer(translator, job._replace(sources=[source], targets=targets))
     return answers
 
 
 def _run(translator: "Translator", job: Job) -> Sequence[Any]:
-    # The number is right for a line that is alone, and only then does a message with it leave this process.
-    if job.kind == "score":
-        assert job.others is not None
-        return translator.score(job.lines, job.others, names=("source", "target"), first_line=job.numbers[0])
-    return translator.translate(job.lines, prefixes=job.others, first_line=job.numbers[0], **job.options)
-
-
-def _failure(error: Exception) -> Failure:
-    if isinstance(error, InputError):
-        return Failure("line", str(error))
-    return Failure("internal", traceback_of(error))
+    if job.search is not None:
+        return translator.translate_parts(job.sources, job.search, job.targets)
+    assert job.targets is not None
+    return translator.score_ids(job.sources, job.targets)

@@ -11,8 +11,8 @@ import pytest
 
 from softsearch import Translator
 from softsearch.runtime.server import workers
+from softsearch.runtime.server.command import Settings
 from softsearch.runtime.server.dispatcher import Dispatcher
-from softsearch.runtime.server.line_queue import Limits
 from tests.serving import BUNDLE, Served, serving
 from tests.unit.runtime.server.dispatchers import Log, Open
 from tests.unit.runtime.server.worker_faults import work_with_faults
@@ -29,9 +29,9 @@ def serve(bundle_dir: Path, log: Log, monkeypatch: pytest.MonkeyPatch) -> Open:
     monkeypatch.setattr(workers, "_work", work_with_faults)
 
     @asynccontextmanager
-    async def open_dispatcher(bundle: Path = bundle_dir, **limits: Any) -> AsyncIterator[Dispatcher]:
-        dispatcher = Dispatcher({"small": bundle}, Limits(**{"workers": 1, **limits}), log)
-        await dispatcher.start()
+    async def open_dispatcher(bundle: Path = bundle_dir, **settings: Any) -> AsyncIterator[Dispatcher]:
+        dispatcher = Dispatcher({"small": bundle}, Settings(**{"workers": 1, **settings}), log)
+        await dispatcher.load()
         try:
             yield dispatcher
         finally:

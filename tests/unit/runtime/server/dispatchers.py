@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from typing import Any
 
 from softsearch.runtime.server.dispatcher import Dispatcher
-from softsearch.runtime.server.observer import Observer
+from softsearch.runtime.server.monitoring import Metrics
 
 Open = Callable[..., AbstractAsyncContextManager[Dispatcher]]
 
 
-class Log(Observer):
+class Log(Metrics):
     """Remembers what happened."""
 
     def __init__(self) -> None:

@@ -7,9 +7,15 @@ import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.server.access import read_keys
-from tests.unit.runtime.server.test_middleware import ask, make_service
+from tests.unit.runtime.server.test_app import ask, make_service
 
 KEY = "0123456789abcdef"
+
+
+def _keys(folder: Path, *keys: str) -> Path:
+    file = folder / "keys"
+    file.write_text("\n".join(keys))
+    return file
 
 
 @pytest.mark.parametrize(
@@ -27,8 +33,8 @@ KEY = "0123456789abcdef"
         ({}, {"q": "a", "source": "en", "target": "de", "api_key": "Ж"}, 401),
     ],
 )
-def test_work_needs_a_key(headers: dict[str, str], body: dict[str, str], status: int) -> None:
-    service = make_service(keys=["another-key-of-ours", KEY])
+def test_work_needs_a_key(headers: dict[str, str], body: dict[str, str], status: int, tmp_path: Path) -> None:
+    service = make_service(api_keys=_keys(tmp_path, "another-key-of-ours", KEY))
     (answer,) = ask(service, httpx.Request("POST", "http://test/translate", json=body, headers=headers))
     assert answer.status_code == status, answer.text
     assert KEY not in answer.text
@@ -36,8 +42,8 @@ def test_work_needs_a_key(headers: dict[str, str], body: dict[str, str], status:
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_the_rest_needs_none() -> None:
-    service = make_service(keys=[KEY])
+def test_the_rest_needs_none(tmp_path: Path) -> None:
+    service = make_service(api_keys=_keys(tmp_path, KEY))
     paths = ("/healthz", "/models", "/languages", "/metrics", "/openapi.json")
     answers = ask(service, *(httpx.Request("GET", f"http://test{path}") for path in paths))
     assert [answer.status_code for answer in answers] == [200] * len(paths)
@@ -67,7 +73,7 @@ def test_forms_of_other_origins_are_not_worked_on(content_type: str, origin: str
     headers = {"content-type": content_type} | ({} if origin is None else {"origin": origin})
     body = b'{"text": "ten"}' if content_type.endswith("json") else b"q=ten&source=en&target=de"
     request = httpx.Request("POST", "http://test/translate", content=body, headers=headers)
-    (answer,) = ask(make_service(origins=["https://a.example"]), request)
+    (answer,) = ask(make_service(cors=["https://a.example"]), request)
     assert answer.status_code == status, answer.text
     assert ("page of another origin" in answer.text) == (status == 403)
 

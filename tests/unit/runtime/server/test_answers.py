@@ -42,7 +42,7 @@ BAD = {  # the body of POST /translate: the status, what the answer says
     '{"text": "four", "search": "sample", "n_best": 21}': (422, "n_best is 21, expected at most 20"),
     '{"text": "four", "temperature": 2}': (422, "temperature is an option of search sample"),
     '{"text": "four", "model": "../golden"}': (422, "model is '../golden', expected one of golden"),
-    '{"text": "four", "prefix": ["a", "b"]}': (422, "prefix has 2 items and text 1"),
+    '{"text": "four", "prefix": ["a", "b"]}': (422, "text has 1 sentences and prefix has 2 sentences"),
     '{"text": "four", "prefix": "Ж"}': (422, "vocabulary lacks a part of the prefix"),
     f'{{"text": "{LONG}"}}': (422, "text[0] has 5000 characters, expected at most 2000"),
     json.dumps({"text": ["a"] * 129}): (422, "text has 129 sentences, expected at most 128"),
@@ -83,7 +83,11 @@ def test_every_limit_of_a_stream_and_of_scores_holds(client: httpx.Client) -> No
     _check(stream, 422, "text is a list, expected a valid string")
     _check(client.post("/translate/stream", json={"text": LONG}), 422, "text[0] has 5000 characters")
     _check(client.post("/translate/stream", json={"text": "a", "n_best": 6}), 422, "n_best is 6")
-    _check(client.post("/score", json={"src": ["a"], "tgt": ["a", "b"]}), 422, "src has 1 sentences and tgt 2")
+    _check(
+        client.post("/score", json={"src": ["a"], "tgt": ["a", "b"]}),
+        422,
+        "src has 1 sentences and tgt has 2 sentences",
+    )
     _check(client.post("/score", json={"src": ["a"], "tgt": [LONG]}), 422, "tgt[0] has 5000 characters")
     _check(client.post("/score", json={"src": ["a"], "tgd": ["a"]}), 422, "tgt is missing")
 

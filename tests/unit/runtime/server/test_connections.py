@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import uvicorn
 
-from softsearch.runtime.server import connections
+from softsearch.runtime.server import running
 from softsearch.runtime.server.app import make_app
 from tests.serving import eventually
-from tests.unit.runtime.server.test_middleware import make_service
+from tests.unit.runtime.server.test_app import make_service
 
 pytestmark = pytest.mark.slow
 
@@ -25,12 +25,12 @@ Connect = Callable[[], socket.socket]
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
     """A server that is impatient with slow clients, and takes 3 connections, and 3 more to refuse."""
-    monkeypatch.setattr(connections, "RECEIVE_SECONDS", 0.5)
-    monkeypatch.setattr(connections, "SEND_SECONDS", 0.5)
-    monkeypatch.setattr(connections.Connection, "most", 3)
+    monkeypatch.setattr(running, "RECEIVE_SECONDS", 0.5)
+    monkeypatch.setattr(running, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(running.Connection, "most", 3)
     listener = socket.create_server(("127.0.0.1", 0))
     settings = {"ws": "none", "lifespan": "off", "log_config": None}
-    server = uvicorn.Server(uvicorn.Config(make_app(make_service()), http=connections.Connection, **settings))
+    server = uvicorn.Server(uvicorn.Config(make_app(make_service()), http=running.Connection, **settings))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     eventually(lambda: server.started)
@@ -163,7 +163,7 @@ def test_connections_are_as_many_as_file_handles_suffice_for(soft: int, hard: in
     code = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
-from softsearch.runtime.server.connections import most_connections
+from softsearch.runtime.server.running import most_connections
 print(most_connections(), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,16 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsearch.runtime.server.line_queue import Group, Line, LineQueue, Request
+from softsearch.runtime.server.line_queue import Line, LineQueue, Request
+from softsearch.runtime.server.models import Group, Model
 
-GROUPS = [Group(key, "translate", "m", {}, budget) for key, budget in (("wide", 40), ("narrow", 12))]
+
+class Counted(Model):
+    """A line is the number of its tokens."""
+
+    def __init__(self) -> None:
+        pass
+
+    def encode(self, group: Group, text: str, other: str | None, number: int) -> tuple[str, None, int]:
+        return text, None, int(text)
+
+
+GROUPS = [Group(Counted(), None, budget, pairs=False) for budget in (40, 12)]  # a wide and a narrow one
 
 
 def request(group: Group, tokens: Sequence[int]) -> list[Line]:
     loop = asyncio.new_event_loop()
     try:
-        texts = [f"line of {count}" for count in tokens]
-        return Request(group, texts, None, tokens, loop.create_future(), 0.0).lines
+        return Request(group, list(map(str, tokens)), None, loop.create_future(), 0.0).lines
     finally:
         loop.close()
 

@@ -15,9 +15,9 @@ import pytest
 
 from softsearch.errors import BundleError
 from softsearch.runtime.server import pool, workers
+from softsearch.runtime.server.command import Settings
 from softsearch.runtime.server.dispatcher import Dispatcher
-from softsearch.runtime.server.errors import DeadlineError, NotReadyError, WorkerLostError
-from softsearch.runtime.server.line_queue import Limits
+from softsearch.runtime.server.line_queue import RequestError
 from softsearch.runtime.server.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
 from tests.unit.runtime.bundles import make_bundle
@@ -108,7 +108,7 @@ def test_a_request_that_kills_two_workers_is_given_up_and_the_others_go_on(serve
 
     found = asyncio.run(main())
     lost = [answer for answer in found if not isinstance(answer, str)]
-    assert [type(answer) for answer in lost] == [WorkerLostError]
+    assert [type(answer) for answer in lost] == [RequestError]
     assert "2 worker processes died of this request" in str(lost[0])
     assert found[5] is lost[0]
     assert log.deaths == 2
@@ -148,7 +148,7 @@ def test_a_worker_that_cannot_be_replaced_is_tried_again_until_it_can(
                 os.kill(before, signal.SIGKILL)
             await until(lambda: caplog.text.count("cannot be replaced, next attempt") >= 2)
             assert not dispatcher.ready
-            with pytest.raises(DeadlineError):  # not for ever, although it had begun once
+            with pytest.raises(RequestError):  # not for ever, although it had begun once
                 await ask
             away.rename(victim)
             await until(lambda: dispatcher.ready)
@@ -175,7 +175,7 @@ def test_reload_under_load_loses_no_request_and_ends_with_the_new_bundle(serve: 
                 return seen
 
             clients = [asyncio.ensure_future(client()) for _ in range(8)]
-            await dispatcher.reload()
+            await dispatcher.load()
             done.set()
             seen = set.union(*await asyncio.gather(*clients))
             assert not {*before} & {*pids(dispatcher)}
@@ -192,6 +192,22 @@ def test_reload_under_load_loses_no_request_and_ends_with_the_new_bundle(serve: 
     assert log.deaths == 0
 
 
+def test_lines_that_wait_at_a_reload_are_encoded_as_the_new_bundle_reads_them(serve: Open, victim: Path) -> None:
+    async def main() -> list[str]:
+        async with serve(victim) as dispatcher:
+            with frozen(dispatcher):
+                begun = asyncio.ensure_future(_ask(dispatcher, "ten"))
+                await until(lambda: not dispatcher._pool.idle)
+                waiting = [asyncio.ensure_future(_ask(dispatcher, line)) for line in LINES]
+                make_bundle(victim, words=True)  # with another vocabulary
+                await dispatcher.load()
+                found = await asyncio.gather(*waiting)
+            await begun
+            return found
+
+    assert asyncio.run(main()) == [found.text for found in Translator(victim, threads=1).translate(LINES)]
+
+
 def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: Path) -> None:
     async def main() -> None:
         async with serve(victim, workers=2) as dispatcher:
@@ -199,7 +215,7 @@ def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: Path) 
             for name, content in (("src.model", b"damaged"), ("encoder.onnx", b"damaged")):
                 (victim / name).write_bytes(content)
                 with pytest.raises(BundleError, match="copy or export the bundle again"):
-                    await dispatcher.reload()
+                    await dispatcher.load()
             assert pids(dispatcher) == before
             assert dispatcher.ready
             assert await _ask(dispatcher, "ten") == text
@@ -213,7 +229,7 @@ def test_a_bundle_that_only_the_worker_finds_bad_leaves_the_old_one(serve: Open,
             before = pids(dispatcher)
             make_bundle(victim, graphs={"encoder": {}, "decoder_step": {}})
             with pytest.raises(BundleError, match="export the bundle again"):
-                await dispatcher.reload()
+                await dispatcher.load()
             assert pids(dispatcher) == before
             assert await _ask(dispatcher, "ten")
 
@@ -229,7 +245,7 @@ def test_a_reload_of_which_one_worker_dies_answers_nothing_with_the_new_bundle(
             make_bundle(victim, seed=1)
             (victim.parent / ONE_OPENS).mkdir()
             (victim.parent / ONE_OPENS / "token").touch()
-            reload = asyncio.ensure_future(dispatcher.reload())
+            reload = asyncio.ensure_future(dispatcher.load())
             seen = set()
             while not reload.done():
                 seen.add(await _ask(dispatcher, LINES[0]))
@@ -244,12 +260,14 @@ def test_a_reload_of_which_one_worker_dies_answers_nothing_with_the_new_bundle(
 
 def test_a_worker_that_hangs_in_a_batch_is_replaced(serve: Open, log: Log, caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with serve(batch=4.0) as dispatcher:
+        async with serve(batch_timeout=4.0) as dispatcher:
             (before,) = pids(dispatcher)
             with frozen(dispatcher):
-                ask = asyncio.ensure_future(_ask(dispatcher, "x" * 1_000_000))  # more than a pipe takes at once
+                ask = asyncio.ensure_future(
+                    dispatcher.translate("small", ["one two three " * 100] * 500)
+                )  # more than a pipe takes at once
                 await until(lambda: not dispatcher._pool.idle)
-                with pytest.raises(DeadlineError, match="a batch took more than 4 s"):
+                with pytest.raises(RequestError, match="a batch took more than 4 s"):
                     await ask
             assert await _ask(dispatcher, "ten")  # by the new one
             assert pids(dispatcher) != [before]
@@ -274,7 +292,7 @@ def test_a_stop_waits_for_no_worker_that_hangs(serve: Open, monkeypatch: pytest.
                 await asyncio.wait_for(dispatcher.stop(), 20)
                 assert not any(map(_exists, before))
             for found in await asyncio.gather(*asks, return_exceptions=True):
-                assert isinstance(found, NotReadyError)
+                assert isinstance(found, RequestError)
 
     asyncio.run(main())
 
@@ -298,7 +316,7 @@ def test_a_line_whose_worker_dies_after_its_deadline_is_not_tried_again(serve: O
                 ask = asyncio.ensure_future(_ask(dispatcher, "ten"))
                 await asyncio.sleep(0.3)
                 os.kill(before, signal.SIGKILL)
-                with pytest.raises(DeadlineError, match=r"died after 0\.2 s"):
+                with pytest.raises(RequestError, match=r"died after 0\.2 s"):
                     await ask
 
     asyncio.run(main())
@@ -330,7 +348,7 @@ def test_stop_answers_all_that_is_there_and_ends_the_processes(serve: Open, log:
                 await until(lambda: not dispatcher._pool.idle)
                 stopping = asyncio.ensure_future(dispatcher.stop())
                 await asyncio.sleep(0)
-                with pytest.raises(NotReadyError):
+                with pytest.raises(RequestError):
                     await _ask(dispatcher, "ten")
             found = await asyncio.gather(*asks)
             await stopping
@@ -342,14 +360,14 @@ def test_stop_answers_all_that_is_there_and_ends_the_processes(serve: Open, log:
 
 
 @pytest.mark.parametrize("bad", ["missing", "damaged", "single"])
-def test_start_refuses_a_bad_bundle(bad: str, victim: Path, repo_root: Path) -> None:
+def test_start_refuses_a_bad_bundle(bad: str, log: Log, victim: Path, repo_root: Path) -> None:
     path = {"missing": victim / "nothing", "damaged": victim, "single": repo_root / "tests/golden/single"}[bad]
     (victim / "tgt.model").write_bytes(b"damaged")
 
     async def main() -> None:
-        dispatcher = Dispatcher({"small": path}, Limits(workers=2))
+        dispatcher = Dispatcher({"small": path}, Settings(workers=2), log)
         with pytest.raises(BundleError):
-            await dispatcher.start()
+            await dispatcher.load()
         await dispatcher.stop()
 
     asyncio.run(main())
@@ -359,12 +377,13 @@ SERVER = """
     import asyncio, sys, time
     from pathlib import Path
     from softsearch.runtime.server import workers
+    from softsearch.runtime.server.command import Settings
     from softsearch.runtime.server.dispatcher import Dispatcher
-    from softsearch.runtime.server.line_queue import Limits
+    from softsearch.runtime.server.monitoring import Metrics
 
     async def main():
-        dispatcher = Dispatcher({"small": Path(sys.argv[1])}, Limits(workers=2))
-        await dispatcher.start()
+        dispatcher = Dispatcher({"small": Path(sys.argv[1])}, Settings(workers=2), Metrics())
+        await dispatcher.load()
         if sys.argv[2] == "busy":
             asks = [asyncio.ensure_future(dispatcher.translate("small", ["ten"])) for _ in range(2)]
             while dispatcher._pool.idle:

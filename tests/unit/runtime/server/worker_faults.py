@@ -25,8 +25,9 @@ def work_with_faults(pipe: Connection, bundles: Mapping[str, Path], sha256: Mapp
 
 
 def _run_with_faults(translator: Any, job: workers.Job) -> Sequence[Any]:
-    if DEADLY in job.lines:
+    texts = {part.text for source in job.sources if job.search for part in source}
+    if DEADLY in texts:
         os._exit(9)
-    if EXPLOSIVE in job.lines:
+    if EXPLOSIVE in texts:
         raise RuntimeError("it exploded")
     return _run(translator, job)

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 
-from softsearch.runtime.server.logs import JsonLines, Seldom
+from softsearch.runtime.server.monitoring import JsonLines, Seldom
 
 
 def test_a_line_is_one_object_of_printable_ascii() -> None:

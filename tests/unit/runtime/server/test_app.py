@@ -10,11 +10,11 @@ import pytest
 
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.facts import ModelFacts, model_facts
+from softsearch.runtime.server.access import Service
 from softsearch.runtime.server.app import make_app
+from softsearch.runtime.server.command import Settings
 from softsearch.runtime.server.dispatcher import Dispatcher
-from softsearch.runtime.server.limits import RequestLimits
-from softsearch.runtime.server.metrics import Metrics
-from softsearch.runtime.server.service import Service
+from softsearch.runtime.server.monitoring import Metrics
 from tests.serving import BUNDLE, Served
 
 
@@ -46,7 +46,8 @@ def ask(service: Service, *requests: httpx.Request, **options: Any) -> list[http
 
 def make_service(kind: type[Dispatcher] = Dispatcher, **options: Any) -> Service:
     """A service that has not been started."""
-    return Service(kind({"golden": BUNDLE}), RequestLimits(), Metrics(), **options)
+    settings, metrics = Settings(**options), Metrics()
+    return Service(kind({"golden": BUNDLE}, settings, metrics), settings, metrics)
 
 
 def test_an_unexpected_error_is_in_the_log_and_not_in_the_answer(caplog: pytest.LogCaptureFixture) -> None:
@@ -75,7 +76,7 @@ def test_before_the_start_and_at_the_end_only_health_is_good() -> None:
     assert [answer.status_code for answer in answers] == [200, 503, 503]
     assert answers[1].json() == {"error": "the server is loading its models; try again later"}
     assert answers[2].headers["retry-after"] == "5"
-    service.draining = True
+    service.dispatcher.draining = True
     assert "stopping" in ask(service, ready)[0].json()["error"]
 
 
@@ -123,7 +124,7 @@ def test_answers_ask_browsers_for_isolation(client: httpx.Client) -> None:
 def test_pages_of_other_origins_are_let_in_only_if_asked_for() -> None:
     request = httpx.Request("GET", "http://test/healthz", headers={"origin": "https://a.example"})
     assert "access-control-allow-origin" not in ask(make_service(), request)[0].headers
-    service = make_service(origins=["https://a.example"])
+    service = make_service(cors=["https://a.example"])
     assert ask(service, request)[0].headers["access-control-allow-origin"] == "https://a.example"
     other = httpx.Request("GET", "http://test/healthz", headers={"origin": "https://b.example"})
     assert "access-control-allow-origin" not in ask(service, other)[0].headers
