@@ -203,7 +203,7 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
         with ThreadPoolExecutor(1) as pool:
             # One batch, and more than the pipe takes at once: the server must not wait until the worker reads.
-            answer = pool.submit(_translate, client, [" " * 7000] * 128)
+            answer = pool.submit(_translate, client, [f"one{' ' * 6990}two"] * 128)
             while not answer.done():
                 assert client.get("/healthz", timeout=1.5).status_code == 200
                 time.sleep(0.05)
