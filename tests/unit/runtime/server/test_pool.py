@@ -264,7 +264,7 @@ def test_a_worker_that_hangs_in_a_batch_is_replaced(serve: Open, log: Log, caplo
             (before,) = pids(dispatcher)
             with frozen(dispatcher):
                 ask = asyncio.ensure_future(
-                    dispatcher.translate("small", ["one two three " * 100] * 500)
+                    _ask(dispatcher, f"one{' ' * 1_000_000}two")
                 )  # more than a pipe takes at once
                 await until(lambda: not dispatcher._pool.idle)
                 with pytest.raises(RequestError, match="a batch took more than 4 s"):
