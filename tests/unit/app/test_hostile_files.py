@@ -275,9 +275,8 @@ def test_every_class_of_our_yaml_may_be_named_by_a_file(part: Literal["model", "
         found |= set(targets(content if path.parent.name == part else content.get(part)))
     assert len(found) > 5
     for name in sorted(found):
-        with pytest.raises(CheckpointError, match=rf"(cannot be built|is a {name.rpartition('.')[2]})") as refused:
+        with pytest.raises(CheckpointError, match=r"cannot be built \(ConfigError: "):  # it is admitted and bound
             build_from_file(tmp_path, part, {"_target_": name, "nonsense": 1}, kinds[part])
-        assert "nonsense is not an option" in str(refused.value)  # it is admitted and bound
 
 
 OUTSIDE = """

@@ -31,7 +31,7 @@ from softsearch.app.config.allowed_classes import read_trust, trusting
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import flatten, nearest, read_options
 from softsearch.app.cpu import tune_cpu
-from softsearch.app.start import end_on_signals, missing_package, raise_on_signals
+from softsearch.app.process import end_on_signals, missing_package, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError, printable
 
 log = logging.getLogger(__name__)
