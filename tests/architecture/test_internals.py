@@ -41,7 +41,13 @@ INTERNALS = {  # by distribution: the file that uses its private names, and wher
     "omegaconf": ("app/config/validation.py", ("node._get_full_key",)),
     "sacrebleu": (
         "evaluation/sentence_scores.py",
-        ("chrf._compute_f_score", "chrf._extract_reference_info", "chrf._preprocess_segment"),
+        (
+            "chrf._compute_f_score",
+            "chrf._compute_score_from_stats",
+            "chrf._extract_corpus_statistics",
+            "chrf._extract_reference_info",
+            "chrf._preprocess_segment",
+        ),
     ),
     "python": ("runtime/arguments.py", ("parser._option_string_actions",)),
     "torch": ("export/recurrences.py", ("torch._higher_order_ops.scan:scan",)),

@@ -62,6 +62,7 @@ def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, en
             os.dup2(os.open(file, flags, 0o644), number)
         os.environ.clear()
         os.environ.update(env)
+        sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
         faulthandler.dump_traceback_later(timeout, exit=True)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run where a shell ignores it
         random.seed()

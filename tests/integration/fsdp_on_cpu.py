@@ -19,6 +19,7 @@ from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.metrics_csv import MetricsFile
+from tests.unit.evaluation.default_metrics import METRICS
 from tests.unit.training.small_run import small_data, small_module, small_trainer
 
 STEPS = 6
@@ -43,7 +44,7 @@ def main(folder: Path, *model: str) -> None:
         throughput,
         ExactResume(seed=1),
         FaultySteps(folder=folder),
-        TranslateValidation(search=Greedy(max_length_factor=1.0), samples_dir=folder / "samples"),
+        TranslateValidation(metrics=METRICS, search=Greedy(max_length_factor=1.0), samples_dir=folder / "samples"),
         Dashboard(),
         FinalValidation(),
     ]

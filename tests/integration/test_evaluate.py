@@ -85,9 +85,9 @@ def test_the_ensemble_comes_first_and_is_compared_with_its_members(report: dict[
     ensemble = report["systems"][0]
     assert ensemble["name"] == "ensemble"
     assert {(c["baseline"], c["metric"]) for c in report["comparisons"]} == {
-        ("ensemble", metric) for metric in ("bleu", "chrf", "ter")
+        ("ensemble", metric) for metric in ("bleu", "chrf", "ter", "bleu_lc", "exact_match")
     }
-    assert len(report["comparisons"]) == 9
+    assert len(report["comparisons"]) == 15
     metrics = json.loads((reported / "metrics.json").read_text())
     assert metrics["test/chrf"] == pytest.approx(ensemble["scores"]["chrf"]["value"])
     assert metrics["test/loss"] == pytest.approx(ensemble["nll"])

@@ -11,9 +11,9 @@ from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.train.train import train
-from softsearch.evaluation.metrics import corpus_scores
 from softsearch.runtime.translator import Translator
 from tests.integration.small_runs import configure, shrink
+from tests.unit.evaluation.default_metrics import corpus_scores
 
 EVERY_PUSH = {"rnnsearch", "lstm", "transformer_tiny"}  # a GRU with attention, an LSTM without, no recurrence
 MODELS = [

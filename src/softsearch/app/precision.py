@@ -10,7 +10,7 @@ import numpy as np
 from softsearch.app.console import print_rows
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import BundleError, ConfigError, CorpusError
-from softsearch.evaluation.metrics import bleu_metric
+from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.export.precision import LowPrecision, lower_precision
 from softsearch.runtime.bundle import Bundle
@@ -55,11 +55,11 @@ def lowering(
         if not short:
             raise ConfigError(f"all sentences of {text.name} are longer than max_src_tokens; set a greater limit")
         used = text.select(short)
-        metric = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
+        metric = bleu_for(text.text_form, text.tgt_lang)
 
         def bleu(translations: Sentences) -> float:
             lines = [tokenizers[1].decode(ids) for ids in translations]
-            return float(metric.corpus_score(lines, [used.references]).score)
+            return metric.corpus_score(lines, used.references)
 
         graphs, loss = lower_precision(bundle, precision, used.encode(tokenizers)[0], bleu)
         rows = [("float32", f"{loss.before:.2f}", ""), (precision, f"{loss.after:.2f}", f"{loss.agreement:.1%}")]

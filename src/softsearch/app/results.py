@@ -3,20 +3,24 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from softsearch.app.config.options import Parts
+from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console, print_rows, say
-from softsearch.errors import printable
-from softsearch.evaluation.metrics import Scores
-from softsearch.evaluation.schema import REPORT, Report, Score, SystemReport
+from softsearch.errors import ConfigError, printable
+from softsearch.evaluation.metrics import Metric, Scores
+from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport
 from softsearch.text.plain_values import read_json
 
 METRICS = "metrics.json"
-_PERCENT = ("exact_match", "padding_efficiency", "outside_share")
+_PERCENT = ("padding_efficiency", "outside_share")
+_TAKEN = ("loss", "perplexity", "aer")  # names of figures that are not translations' scores
 _FACTS = {  # rows about a system: the fields of its report
     "sentences without unknown words": "no_unk_sentences",
     "-log p of a reference token": "nll",
@@ -29,10 +33,30 @@ _FACTS = {  # rows about a system: the fields of its report
 }
 
 
-def write_metrics(folder: Path, metrics: Mapping[str, float], signatures: Mapping[str, str]) -> None:
-    """Writes the final metrics and the signatures of the scores among them."""
+def build_metrics(nodes: Parts) -> dict[str, Metric]:
+    """Builds the metrics of the config group ``metric``.
+
+    Raises:
+        ConfigError: there is none, one has a name that is taken, or a class that is no metric, or refuses its options.
+    """
+    metrics = {name: build(node) for name, node in nodes.items() if node is not None}
+    for name, metric in metrics.items():
+        if not isinstance(metric, Metric):
+            kind = f"{Metric.__module__}.{Metric.__name__}"
+            raise ConfigError(f"metric.{name} is a {type(metric).__name__}, expected a subclass of {kind}")
+        if name in _TAKEN or not name.isidentifier():
+            raise ConfigError(f"metric.{name}: expected another name, of letters and not one of {', '.join(_TAKEN)}")
+    if not metrics:
+        raise ConfigError("metric has no metrics, expected at least one, as in metric=bleu")
+    return metrics
+
+
+def write_metrics(folder: Path, scores: Scores, training: Mapping[str, float], *, model: str, test_set: str) -> None:
+    """Writes the final metrics, the signatures of the scores among them, and what a comparison of runs shows."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / METRICS).write_text(json.dumps({**metrics, "signatures": dict(signatures)}, indent=2) + "\n")
+    described = {"model": model, "test_set": test_set, "metrics": {n: asdict(fact) for n, fact in scores.facts.items()}}
+    content = {**training, **scores.values, "signatures": scores.signatures, **described}
+    (folder / METRICS).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def read_metrics(folder: Path) -> dict[str, float]:
@@ -60,14 +84,23 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def report(folder: Path, split: str, hypotheses: Sequence[str], scores: Scores, training: Mapping[str, float]) -> None:
+def report(
+    folder: Path,
+    split: str,
+    hypotheses: Sequence[str],
+    scores: Scores,
+    training: Mapping[str, float],
+    *,
+    model: str,
+    test_set: str,
+) -> None:
     """Writes ``metrics.json`` and the translations of a test, and prints them with the training's metrics."""
-    values, signatures = scores.prefixed(split)
-    metrics = {**training, **values}
-    write_metrics(folder, metrics, signatures)
+    scores = scores.prefixed(split)
+    write_metrics(folder, scores, training, model=model, test_set=test_set)
     path = write_hypotheses(folder, split, hypotheses)
-    print_rows(("metric", "value"), ((name, _value(name, value)) for name, value in metrics.items()))
-    for name, text in signatures.items():
+    rows = ((name, _value(name, value, scores.facts)) for name, value in {**training, **scores.values}.items())
+    print_rows(("metric", "value"), rows)
+    for name, text in scores.signatures.items():
         say(f"{name}: {text}")
     say(f"translations: {path}\nmetrics: {folder / METRICS}")
 
@@ -78,11 +111,12 @@ def show_report(report: Report, folder: Path) -> None:
     console.print(_score_table(report))
     for system in report.systems:
         if system.search_curve:
-            _print_curve(system)
+            _print_curve(system, next(iter(report.metrics.values())))
     if report.comparisons:
         columns = ("system", "against", "metric", "difference", "p")
         rows = (
-            (c.system, c.baseline, c.metric, f"{c.difference:+.2f}", f"{c.p_value:.3f}") for c in report.comparisons
+            (c.system, c.baseline, c.metric, report.metrics[c.metric].show(c.difference, sign="+"), f"{c.p_value:.3f}")
+            for c in report.comparisons
         )
         print_rows(columns, rows, title="paired bootstrap")
     for name, score in report.systems[0].scores.items():
@@ -96,8 +130,11 @@ def _score_table(report: Report) -> Table:
     table = Table("metric", title="with 95 % intervals")
     for system in report.systems:
         table.add_column(system.name, overflow="fold")  # names may begin alike
-    for name in dict.fromkeys(name for system in report.systems for name in system.scores):
-        table.add_row(name, *(_interval(name, system.scores.get(name)) for system in report.systems))
+    for name, fact in report.metrics.items():
+        scores = [system.scores.get(name) for system in report.systems]
+        if any(scores):
+            shown = (s and f"{fact.show(s.value)} ({fact.show(s.low)} to {fact.show(s.high)})" for s in scores)
+            table.add_row(name, *(text or "" for text in shown))
     for name, field in _FACTS.items():
         values = [getattr(system, field) for system in report.systems]
         if any(value is not None for value in values):
@@ -105,24 +142,19 @@ def _score_table(report: Report) -> Table:
     return table
 
 
-def _print_curve(system: SystemReport) -> None:
+def _print_curve(system: SystemReport, metric: MetricFacts) -> None:
     rows = []
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
-        numbers = (f"{point.bleu:.2f}", f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
-        rows.append((point.name, *numbers, f"{point.empty:.1%}", errors))
-    columns = ("search", "BLEU", "log p", "score", "seconds", "empty", "search errors")
+        numbers = (f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
+        rows.append((point.name, metric.show(point.quality), *numbers, f"{point.empty:.1%}", errors))
+    columns = ("search", metric.title, "log p", "score", "seconds", "empty", "search errors")
     print_rows(columns, rows, title=f"searches with {system.name}")
 
 
-def _interval(name: str, score: Score | None) -> str:
-    if score is None:
-        return ""
-    factor, unit = (100, " %") if name.endswith(_PERCENT) else (1, "")
-    return f"{score.value * factor:.2f}{unit} ({score.low * factor:.2f} to {score.high * factor:.2f})"
-
-
-def _value(name: str, value: float) -> str:
+def _value(name: str, value: float, facts: Mapping[str, MetricFacts]) -> str:
+    if fact := facts.get(name.rpartition("/")[2]):
+        return fact.show(value)
     if name.endswith(_PERCENT):
         return f"{value:.1%}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"

@@ -18,7 +18,7 @@ COMMANDS = {  # with configs of the same names, and the functions that do the wo
     "dictionary": "softsearch.app.dictionary.dictionary",
     "tune": "softsearch.app.tune.tune",
     "sweep": "softsearch.app.sweep.sweep.sweep",
-    "compare": "softsearch.app.compare.compare.compare",
+    "compare": "softsearch.app.compare.compare",
 }
 
 

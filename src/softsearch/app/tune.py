@@ -12,7 +12,6 @@ import optuna
 from omegaconf import DictConfig, OmegaConf
 from optuna.samplers import TPESampler
 from rich.table import Table
-from sacrebleu.metrics.base import Metric
 
 from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import check
@@ -24,7 +23,7 @@ from softsearch.app.systems.weights_file import Tuned, option_key, typed_options
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import corpus_metrics
+from softsearch.evaluation.metrics import Metric, bleu_for
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, combine
 from softsearch.search.batching import translate_ids
@@ -71,7 +70,7 @@ class Models:
 
     def bleu(self, texts: Sequence[str]) -> float:
         """BLEU of one translation per sentence."""
-        return float(self.metric.corpus_score(texts, [self.text.references]).score)
+        return self.metric.corpus_score(texts, self.text.references)
 
 
 def tune(options: Tune) -> None:
@@ -89,7 +88,7 @@ def tune(options: Tune) -> None:
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
     text = replace(text, sources=text.sources[: options.sentences], references=text.references[: options.sentences])
-    metric = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)["bleu"]
+    metric = bleu_for(text.text_form, text.tgt_lang)
     start = {"ensemble": options.ensemble, "language_model_weight": float(options.language_model_weight)}
     start |= _numbered("weights", [1.0] * len(systems) if options.weights is None else options.weights)
     models = Models(start, systems, language_model, text, metric)
@@ -98,7 +97,7 @@ def tune(options: Tune) -> None:
     trials = maximize(problem)
     _show(trials, text, time.perf_counter() - began)
     out = options.run_dir / "weights.json"
-    validation = {"text": text.name, "sentences": len(text.sources), "signature": str(metric.get_signature())}
+    validation = {"text": text.name, "sentences": len(text.sources), "signature": metric.signature}
     tuned = _tuned(options, trials, validation)
     tuned.save(out)
     # The same search also needs the options that were typed and are not in the file.

@@ -1,23 +1,29 @@
 """Baselines: the systems of an earlier report to compare with."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
 from softsearch.errors import ConfigError
+from softsearch.evaluation.bootstrap import Resampled
+from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.schema import SystemReport, read_report
-from softsearch.evaluation.test_set import HeldOutText
 
 
-def read_earlier(against: Path, text: HeldOutText, names: Collection[str]) -> list[SystemReport]:
-    """The systems of the report in the folder ``against``, without their pictures.
+def read_earlier(
+    against: Path, evaluator: Evaluator, names: Collection[str]
+) -> list[tuple[SystemReport, dict[str, Resampled]]]:
+    """The systems of the report in the folder ``against``, without their pictures, and their scores for paired tests.
+
+    Their translations are scored anew, so that all scores of a metric have one signature.
 
     A system whose name is among ``names``, those of the new report, is prefixed with its folder's name.
 
     Raises:
         ConfigError: the report cannot be read, or is about another test set.
     """
-    report = read_report(against)
+    report, text, facts = read_report(against), evaluator.text, evaluator.facts()
+    same_curve = [*report.metrics][:1] == [*facts][:1]
     if report.sources != text.sources or report.references != text.references:
         raise ConfigError(
             f"against={against} is about {report.test_set} ({len(report.sources):,} sentences), this test set is "
@@ -29,19 +35,9 @@ def read_earlier(against: Path, text: HeldOutText, names: Collection[str]) -> li
         while name in taken:
             name = f"{against.resolve().name}: {name}"
         taken.add(name)
-        systems.append(replace(system, name=name, heatmaps=[]))
+        scored = evaluator.score(system.hypotheses)
+        kept = {key: score for key, score in system.scores.items() if key in facts}  # of translations without UNK
+        values = scored.values | {"scores": kept | scored.values["scores"]}
+        curve = system.search_curve if same_curve else []
+        systems.append((replace(system, **values, name=name, heatmaps=[], search_curve=curve), scored.resampled))
     return systems
-
-
-def compare_signatures(new: SystemReport, earlier: Sequence[SystemReport]) -> list[str]:
-    """Warnings about earlier scores of a metric with another signature: tokenisation, case, sacreBLEU's version."""
-    warnings = []
-    for system in earlier:
-        for name in new.scores.keys() & {"bleu", "chrf", "ter"} & system.scores.keys():
-            own, other = new.scores[name].signature, system.scores[name].signature
-            if own != other:
-                warnings.append(
-                    f"{name} of {system.name} is {other}, that of {new.name} is {own}: the two scores must not be "
-                    "compared; only the paired bootstrap is by one metric"
-                )
-    return sorted(warnings)

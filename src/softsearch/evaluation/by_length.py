@@ -1,11 +1,10 @@
-"""BLEU and length ratio by source length (Bahdanau et al. 2015, figure 2)."""
+"""Scores and length ratio by source length (Bahdanau et al. 2015, figure 2)."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from sacrebleu.metrics import BLEU
-
-from softsearch.evaluation.bootstrap import score_with_interval
+from softsearch.evaluation.bootstrap import interval, resample
+from softsearch.evaluation.metrics import Metric, Table
 from softsearch.evaluation.schema import LengthRange
 
 _UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # words; longer sources are in a last range
@@ -24,19 +23,22 @@ def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
     return {_NAMES[number]: indices[number] for number in sorted(indices)}
 
 
-def score_by_length(
-    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str], bleu: BLEU
-) -> list[LengthRange]:
-    """BLEU with intervals, and length ratios, by range."""
-    ranges = []
-    for name, indices in length_ranges(sources).items():
-        own, expected = ([side[index] for index in indices] for side in (hypotheses, references))
-        score = score_with_interval(bleu, own, expected)
-        ranges.append(LengthRange(name, len(indices), score, length_ratio(own, expected, bleu)))
-    return ranges
+def score_by_length(sources: Sequence[str], metric: Metric, table: Table, words: Table) -> list[LengthRange]:
+    """Scores with intervals, and length ratios, by range.
+
+    Args:
+        sources: the sentences.
+        metric: scores them.
+        table: its statistics of them.
+        words: numbers of words of their translations and references, ``[sentences, 2]``.
+    """
+    return [
+        LengthRange(name, len(own), interval(metric, resample(metric, table[own])), length_ratio(words[own]))
+        for name, own in length_ranges(sources).items()
+    ]
 
 
-def length_ratio(hypotheses: Sequence[str], references: Sequence[str], bleu: BLEU) -> float:
-    """Words of the translations per word of the references, as ``bleu`` tokenises them; 0 without references."""
-    score = bleu.corpus_score(list(hypotheses), [list(references)])
-    return float(score.sys_len / score.ref_len) if score.ref_len else 0.0
+def length_ratio(words: Table) -> float:
+    """Words of the translations per word of the references; 0 without references."""
+    translated, expected = words.sum(axis=0)
+    return float(translated / expected) if expected else 0.0

@@ -1,13 +1,13 @@
 """Inference with a model in training: translation by the runtime's search on all processes, scores and loss."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed
 
-from softsearch.evaluation.metrics import Scores, corpus_scores, with_languages
+from softsearch.evaluation.metrics import Metric, Scores, corpus_scores, for_text, with_languages
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
@@ -20,15 +20,19 @@ BATCH_TOKENS = 2048  # the most source tokens, padding included, that are search
 
 
 def evaluate(
-    model: Seq2Seq, tokenizers: Tokenizers, search: SearchStrategy, text: HeldOutText
+    model: Seq2Seq,
+    tokenizers: Tokenizers,
+    search: SearchStrategy,
+    text: HeldOutText,
+    metrics: Mapping[str, Metric],
 ) -> tuple[list[str], Scores]:
     """Translates ``text``; returns the translations and their scores for ``metrics.json``."""
     src, tgt = text.encode(tokenizers)
     hypotheses = translate_sources(model, tokenizers[1], search, src)
     with evaluating(model):
         loss = mean_nll(score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=BATCH_TOKENS))
-    scores = corpus_scores(hypotheses, text.references, text_form=text.text_form, tgt_lang=text.tgt_lang)
-    return hypotheses, with_languages(scores, hypotheses, text, loss)
+    scores = corpus_scores(for_text(metrics, text.text_form, text.tgt_lang), hypotheses, text.references)
+    return hypotheses, with_languages(scores, hypotheses, text, loss, metrics)
 
 
 def translate_sources(

@@ -4,14 +4,14 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from softsearch.evaluation.bootstrap import score_with_interval, sentence_chrf, share_with_interval
+from softsearch.evaluation.bootstrap import Resampled, interval, resample
 from softsearch.evaluation.by_length import length_ratio, score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
-from softsearch.evaluation.metrics import bleu_metric, corpus_metrics
-from softsearch.evaluation.schema import Score, SystemReport
+from softsearch.evaluation.metrics import Metric, facts, word_counts
+from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import cores, translate_ids
@@ -32,30 +32,60 @@ class Translations(NamedTuple):
     seconds: float  # of the search
 
 
+class Scored(NamedTuple):
+    """What can be measured of translations alone."""
+
+    values: dict[str, Any]  # fields of a SystemReport
+    resampled: dict[str, Resampled]  # by metric, for paired tests
+
+
+class Measured(NamedTuple):
+    """One system on the test set."""
+
+    report: SystemReport
+    hypotheses: list[Hypothesis]  # the best one of each sentence
+    warnings: list[str]
+    resampled: dict[str, Resampled]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """Measures systems on one test set."""
+    """Measures systems on one test set.
+
+    Attributes:
+        metrics: made for this text; the first one also scores ranges of lengths, sentences without UNK and searches.
+        dictionary: replaces unknown words; None leaves them as they are.
+    """
 
     text: HeldOutText
-    dictionary: Mapping[str, str] | None = None  # replaces unknown words; None leaves them as they are
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    dictionary: Mapping[str, str] | None = None
     progress: ProgressBar = lambda _name, _total: nullcontext(lambda _done: None)
 
-    def measure(
-        self, system: System, strategy: SearchStrategy, search: str
-    ) -> tuple[SystemReport, list[Hypothesis], list[str]]:
-        """Translates the test set and scores it; ``search`` is ``strategy`` in words, for the report.
+    @property
+    def sentence_metric(self) -> str:
+        """The first metric that says something about a single sentence, or else the first one."""
+        return next((name for name, metric in self.metrics.items() if metric.for_sentences), next(iter(self.metrics)))
 
-        Returns:
-            The report, the best hypothesis of each sentence, and warnings.
+    def facts(self) -> dict[str, MetricFacts]:
+        """What the report shows of its metrics, that of sentences without UNK included."""
+        described = facts(self.metrics)
+        name, first = next(iter(described.items()))
+        return described | {f"{name}_no_unk": replace(first, title=f"{first.title}, no UNK")}
+
+    def measure(self, system: System, strategy: SearchStrategy, search: str) -> Measured:
+        """Translates the test set and scores it; ``search`` is ``strategy`` in words, for the report.
 
         Raises:
             SoftsearchError: the search does not fit the system.
         """
-        text = self.text
         hypotheses, texts, seconds = self.translate(system, strategy)
-        bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
         nll, no_nll = self._nll(system)
+        scored = self.score(texts)
         no_unk = self._translate_without_unk(system, strategy, hypotheses)
+        if no_unk is not None:
+            name, metric = next(iter(self.metrics.items()))
+            scored.values["scores"][f"{name}_no_unk"] = interval(metric, resample(metric, metric.table(*no_unk)))
         report = SystemReport(
             name=system.name,
             origin=system.origin,
@@ -66,20 +96,32 @@ class Evaluator:
             size_bytes=system.size_bytes,
             sentences_per_second=len(hypotheses) / seconds,
             tokens_per_second=sum(h.length for h in hypotheses) / seconds,
-            scores=self._scores(texts, no_unk),
             nll=nll,
-            length_ratio=length_ratio(texts, text.references, bleu),
-            by_length=score_by_length(text.sources, texts, text.references, bleu),
-            hypotheses=texts,
-            sentence_chrf=sentence_chrf(texts, text.references),
             no_unk_sentences=None if no_unk is None else len(no_unk[0]),
+            **scored.values,
         )
         warnings = [f"{system.name} has no -log p of a reference token: {no_nll}"] if no_nll else []
         if cut := sum(hypothesis.truncated for hypothesis in hypotheses):
             warnings.append(
                 f"{system.name}: {cut:,} translations were cut at the length limit, before the model ended them"
             )
-        return report, hypotheses, warnings
+        return Measured(report, hypotheses, warnings, scored.resampled)
+
+    def score(self, texts: list[str]) -> Scored:
+        """Scores translations of the test set."""
+        sources, references = self.text.lines
+        tables = {name: metric.table(texts, references) for name, metric in self.metrics.items()}
+        resampled = {name: resample(self.metrics[name], table) for name, table in tables.items()}
+        words = word_counts(texts, references, self.text.text_form, self.text.tgt_lang)
+        first, for_sentences = next(iter(tables)), self.sentence_metric
+        values = {
+            "scores": {name: interval(self.metrics[name], found) for name, found in resampled.items()},
+            "length_ratio": length_ratio(words),
+            "by_length": score_by_length(sources, self.metrics[first], tables[first], words),
+            "hypotheses": texts,
+            "sentence_scores": [self.metrics[for_sentences].sentence_score(row) for row in tables[for_sentences]],
+        }
+        return Scored(values, resampled)
 
     def translate(self, system: System, strategy: SearchStrategy) -> Translations:
         """Translates the sources."""
@@ -96,17 +138,6 @@ class Evaluator:
         return Translations(
             hypotheses, translation_texts(system, self.text.sources, src, hypotheses, self.dictionary), seconds
         )
-
-    def _scores(self, hypotheses: list[str], no_unk: tuple[list[str], list[str]] | None) -> dict[str, Score]:
-        text = self.text
-        metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
-        if text.text_form == "plain":
-            metrics["bleu_lc"] = bleu_metric(text_form="plain", tgt_lang=text.tgt_lang, lowercase=True)
-        scores = {name: score_with_interval(metric, hypotheses, text.references) for name, metric in metrics.items()}
-        if no_unk is not None:
-            scores["bleu_no_unk"] = score_with_interval(metrics["bleu"], *no_unk)
-        same = [h == r for h, r in zip(hypotheses, text.references, strict=True)]
-        return scores | {"exact_match": share_with_interval(same)}
 
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]

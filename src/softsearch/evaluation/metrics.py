@@ -1,15 +1,27 @@
-"""Corpus scores by sacreBLEU, with signatures that say how they were computed."""
+"""Metrics: how good translations are, as sums of statistics of sentences; sacreBLEU's, our own, and anybody's.
+
+A metric is a class in the config group ``metric``. What a score is computed from is added up over sentences, so that
+corpus scores, scores of single sentences, bootstrap intervals and paired tests all follow from two methods.
+"""
 
 import re
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from math import inf, isfinite
 from typing import NamedTuple
 
-from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.metrics.base import Metric
+import numpy as np
+import sacrebleu.metrics
+from numpy.typing import ArrayLike, NDArray
+from sacrebleu.metrics.base import Metric as SacreBLEUMetric
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.schema import SystemReport, plain_signature
+from softsearch.errors import ConfigError
+from softsearch.evaluation import sentence_scores
+from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
+from softsearch.ranges import AtLeastOne, Count
+from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.text.vocabulary import LANGUAGE_TAG
 
 # Languages without spaces between words, by ISO 639; sacreBLEU's ja-mecab needs MeCab.
@@ -17,31 +29,183 @@ _TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
     ("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"
 )
 _UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
+Table = NDArray[np.float64]
+
+
+class Metric(ABC):
+    """A score of translations, given one reference per sentence; subclass it for a metric of your own.
+
+    Attributes:
+        title: name in tables and figures.
+        higher_is_better: direction, for early stopping, the best checkpoint, order and tests.
+        limits: lowest and highest score.
+        percent: whether a score is a share, from 0 to 1, and shown in per cent.
+        for_sentences: whether the score of a single sentence says something; the report's page sorts by the first such.
+        signature: how the score is computed, in one line; scores with different signatures are not comparable.
+    """
+
+    title: str = ""
+    higher_is_better: bool = True
+    limits: tuple[float, float] = (-inf, inf)
+    percent: bool = False
+    for_sentences: bool = True
+    signature: str = ""
+
+    @abstractmethod
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
+        """What is added up over sentences, ``[sentences, n]``; such as matches and words."""
+
+    @abstractmethod
+    def score(self, sums: NDArray[np.float64]) -> float:
+        """The score of the sentences whose statistics add up to ``sums``, ``[n]``."""
+
+    def sentence_score(self, statistics: NDArray[np.float64]) -> float:
+        """The score of one sentence, given its row of statistics."""
+        return self.score(statistics)
+
+    def for_text(self, text_form: TextForm, tgt_lang: str) -> "Metric | None":
+        """This metric for a form of text and a language, such as with another tokenizer; None if it does not apply."""
+        return self
+
+    def corpus_score(self, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+        """The score of all sentences together."""
+        return self.score(self.table(hypotheses, references).sum(axis=0))
+
+    def table(self, hypotheses: Sequence[str], references: Sequence[str]) -> Table:
+        """The statistics, checked.
+
+        Raises:
+            ConfigError: a class of somebody's own returns something else than a row of finite numbers per sentence.
+        """
+        if len(hypotheses) != len(references):
+            raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references, expected equal numbers")
+        rows = np.asarray(self.statistics(list(hypotheses), list(references)), dtype=np.float64)
+        if rows.ndim != 2 or len(rows) != len(references) or not np.isfinite(rows).all():
+            raise ConfigError(
+                f"metric {type(self).__name__}: statistics() returned shape {list(rows.shape)} for {len(references)} "
+                "sentences, expected [sentences, n] finite numbers; change the class"
+            )
+        return rows
+
+
+class _SacreBLEU(Metric):
+    """A metric of sacreBLEU's."""
+
+    limits = (0.0, 100.0)
+
+    def __init__(self, title: str, own: SacreBLEUMetric) -> None:
+        own.num_refs = 1  # what a signature needs before anything is scored
+        self.title, self.own, self.signature = title, own, str(own.get_signature())
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
+        """Counts of matches, and of what could match."""
+        return sentence_scores.statistics(self.own, hypotheses, references)
+
+    def score(self, sums: NDArray[np.float64]) -> float:
+        """The score."""
+        return sentence_scores.score(self.own, sums)
+
+
+class BLEU(_SacreBLEU):
+    """BLEU (Papineni et al. 2002, P02-1040), 0 to 100; of a single sentence with smoothing and no empty orders.
+
+    Args:
+        tokenize: sacreBLEU's name of a tokenizer; None chooses by the text: ``none`` for ``lc_tok``, else by language.
+        lowercase: older papers score lower-cased text; left out for text that is lower-cased anyway.
+    """
+
+    for_sentences = False  # chrF says more
+
+    def __init__(self, *, tokenize: str | None = None, lowercase: bool = False) -> None:
+        names = sacrebleu.metrics.BLEU.TOKENIZERS
+        if tokenize is not None and tokenize not in names:
+            raise ConfigError(f"tokenize of BLEU is {tokenize!r}, expected null or one of {', '.join(names)}")
+        self.tokenize, self.lowercase = tokenize, lowercase
+        title = "BLEU" + ", lower-cased, tokenised" * lowercase + f", {tokenize}" * (tokenize is not None)
+        corpus, self.sentence = (
+            sacrebleu.metrics.BLEU(lowercase, force=True, tokenize=tokenize or "13a", effective_order=sentence)
+            for sentence in (False, True)
+        )
+        super().__init__(title, corpus)
+
+    def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric | None:
+        """BLEU with the tokenizer of the text."""
+        if self.lowercase and text_form == "lc_tok":
+            return None
+        by_text = "none" if text_form == "lc_tok" else _TOKENIZE.get(_primary(tgt_lang), "13a")
+        bound = BLEU(tokenize=self.tokenize or by_text, lowercase=self.lowercase)
+        bound.title = self.title
+        return bound
+
+    def sentence_score(self, statistics: NDArray[np.float64]) -> float:
+        """Smoothed BLEU, as ``sacrebleu.sentence_bleu`` computes it."""
+        return sentence_scores.score(self.sentence, statistics)
+
+
+class ChrF(_SacreBLEU):
+    """chrF (Popovic 2015, W15-3049), 0 to 100; chrF++ with ``word_order=2``."""
+
+    def __init__(self, *, char_order: AtLeastOne = 6, word_order: Count = 0, beta: AtLeastOne = 2) -> None:
+        own = sacrebleu.metrics.CHRF(char_order=char_order, word_order=word_order, beta=beta)
+        super().__init__("chrF" + "+" * word_order, own)
+
+
+class TER(_SacreBLEU):
+    """Translation edit rate (Snover et al. 2006), 0 to 100 and above; plain Chinese and Japanese by character."""
+
+    higher_is_better = False
+    limits = (0.0, inf)
+
+    def __init__(self, *, case_sensitive: bool = False, by_character: bool = False) -> None:
+        # tercom splits into characters only where it also normalises
+        own = sacrebleu.metrics.TER(by_character, asian_support=by_character, case_sensitive=case_sensitive)
+        self.case_sensitive, self.by_character = case_sensitive, by_character
+        super().__init__("TER", own)
+
+    def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric:
+        """TER by word or character."""
+        split = self.by_character or (text_form == "plain" and _primary(tgt_lang) in _TOKENIZE)
+        return TER(case_sensitive=self.case_sensitive, by_character=split)
+
+
+class ExactMatch(Metric):
+    """The share of translations that are equal to their references."""
+
+    title, percent, limits = "exact match", True, (0.0, 1.0)
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
+        """Whether each is equal, and 1."""
+        return [(h == r, 1) for h, r in zip(hypotheses, references, strict=True)]
+
+    def score(self, sums: NDArray[np.float64]) -> float:
+        """The share."""
+        return float(sums[0] / sums[1])
+
+
+class SentenceScore:
+    """A metric of one sentence, such as BLEU, which ``sacrebleu.sentence_bleu`` smooths; 0 to 100 become 0 to 1."""
+
+    def __init__(self, metric: Metric, tokenizer: SentencePieceTokenizer) -> None:
+        self.metric, self.tokenizer = metric, tokenizer
+
+    def __call__(self, translation: Sequence[int], reference: Sequence[int]) -> float:
+        """The score of token ids without EOS."""
+        hypothesis, expected = map(self.tokenizer.decode, (translation, reference))
+        return self.metric.sentence_score(self.metric.table([hypothesis], [expected])[0]) / 100
 
 
 class Scores(NamedTuple):
     """Corpus scores of one system on one test set."""
 
-    values: dict[str, float]  # bleu, chrf, ter (0 to 100; lower is better for ter), exact_match (0 to 1)
-    signatures: dict[str, str]
+    values: dict[str, float]  # by the metrics' names in the config
+    signatures: dict[str, str]  # of those that have one
+    facts: Mapping[str, MetricFacts]
 
     def prefixed(self, prefix: str) -> "Scores":
         """The scores with ``prefix/`` before their names."""
         values = {f"{prefix}/{name}": value for name, value in self.values.items()}
-        return Scores(values, {f"{prefix}/{name}": text for name, text in self.signatures.items()})
-
-
-def corpus_metrics(*, text_form: TextForm, tgt_lang: str, ter: bool = True) -> dict[str, Metric]:
-    """BLEU, chrF and TER as in :func:`corpus_scores`; a metric has no signature before it has scored something."""
-    metrics = {"bleu": bleu_metric(text_form=text_form, tgt_lang=tgt_lang), "chrf": CHRF()}
-    split = text_form == "plain" and _primary(tgt_lang) in _TOKENIZE  # tercom does so only where it also normalises
-    return metrics | ({"ter": TER(normalized=split, asian_support=split)} if ter else {})
-
-
-def bleu_metric(*, text_form: TextForm, tgt_lang: str, lowercase: bool = False, effective_order: bool = False) -> BLEU:
-    """BLEU as in :func:`corpus_scores`; older papers score lower-cased text, and single sentences need the latter."""
-    tokenize = "none" if text_form == "lc_tok" else _TOKENIZE.get(_primary(tgt_lang), "13a")
-    return BLEU(lowercase=lowercase, tokenize=tokenize, force=True, effective_order=effective_order)
+        signatures = {f"{prefix}/{name}": text for name, text in self.signatures.items()}
+        return self._replace(values=values, signatures=signatures)
 
 
 def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str) -> str | None:
@@ -58,24 +222,54 @@ def _primary(lang: str) -> str:
     return re.split("[-_]", lang)[0]
 
 
-def corpus_scores(
-    hypotheses: Sequence[str], references: Sequence[str], *, text_form: TextForm, tgt_lang: str, ter: bool = True
-) -> Scores:
-    """Scores detokenised translations, with one reference per sentence; TER takes longer than the other metrics.
+def for_text(metrics: Mapping[str, Metric], text_form: TextForm, tgt_lang: str) -> dict[str, Metric]:
+    """The metrics that apply to a form of text and a target language, made for it.
 
-    BLEU takes ``lc_tok`` text as it is (``tokenize=none``) and tokenises plain text by its language; TER splits plain
-    Chinese and Japanese into characters.
+    Raises:
+        ConfigError: none applies.
     """
-    values, signatures = {}, {}
-    for name, metric in corpus_metrics(text_form=text_form, tgt_lang=tgt_lang, ter=ter).items():
-        values[name] = metric.corpus_score(list(hypotheses), [list(references)]).score
-        signatures[name] = str(metric.get_signature())
-    same = sum(h == r for h, r in zip(hypotheses, references, strict=True))
-    values["exact_match"] = same / len(references)
-    return Scores(values, signatures)
+    every = {name: metric.for_text(text_form, tgt_lang) for name, metric in metrics.items()}
+    bound = {name: metric for name, metric in every.items() if metric is not None}
+    if not bound:
+        raise ConfigError(f"metric: {', '.join(every)} cannot score {text_form} text; choose another, such as bleu")
+    return bound
 
 
-def with_languages(scores: Scores, hypotheses: Sequence[str], text: HeldOutText, loss: float | None) -> Scores:
+def facts(metrics: Mapping[str, Metric]) -> dict[str, MetricFacts]:
+    """What tables and pages need to know of metrics."""
+    return {
+        name: MetricFacts(
+            metric.title or name.replace("_", " "),
+            metric.higher_is_better,
+            metric.percent,
+            [limit if isfinite(limit) else None for limit in metric.limits],
+        )
+        for name, metric in metrics.items()
+    }
+
+
+def bleu_for(text_form: TextForm, tgt_lang: str) -> Metric:
+    """BLEU as published scores of such text have it."""
+    bleu = BLEU().for_text(text_form, tgt_lang)
+    assert bleu is not None
+    return bleu
+
+
+def word_counts(hypotheses: Sequence[str], references: Sequence[str], text_form: TextForm, tgt_lang: str) -> Table:
+    """The numbers of words of both sides as BLEU tokenises them, ``[sentences, 2]``."""
+    return bleu_for(text_form, tgt_lang).table(hypotheses, references)[:, :2]
+
+
+def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+    """Scores detokenised translations, with one reference per sentence, by metrics made for their text."""
+    values = {name: metric.corpus_score(hypotheses, references) for name, metric in metrics.items()}
+    signatures = {name: metric.signature for name, metric in metrics.items() if metric.signature}
+    return Scores(values, signatures, facts(metrics))
+
+
+def with_languages(
+    scores: Scores, hypotheses: Sequence[str], text: HeldOutText, loss: float | None, metrics: Mapping[str, Metric]
+) -> Scores:
     """``scores`` of a whole test set with those of each language, as ``de/bleu``, and the loss.
 
     Tags at the start of the sources name the languages; fewer than two have no scores of their own.
@@ -87,15 +281,16 @@ def with_languages(scores: Scores, hypotheses: Sequence[str], text: HeldOutText,
     values, signatures = dict(scores.values), dict(scores.signatures)
     for lang, indices in by_language.items() if len(by_language) > 1 else ():
         own, references = ([side[i] for i in indices] for side in (hypotheses, text.references))
-        part = corpus_scores(own, references, text_form=text.text_form, tgt_lang=lang).prefixed(lang)
+        part = corpus_scores(for_text(metrics, text.text_form, lang), own, references).prefixed(lang)
         values |= part.values
         signatures |= part.signatures
-    return Scores(values if loss is None else values | {"loss": loss}, signatures)
+    return Scores(values if loss is None else values | {"loss": loss}, signatures, scores.facts)
 
 
-def report_metrics(report: SystemReport, text: HeldOutText) -> Scores:
+def report_metrics(report: SystemReport, text: HeldOutText, metrics: Mapping[str, Metric]) -> Scores:
     """The metrics of ``metrics.json`` as an evaluation has measured them."""
-    values = {name: report.scores[name].value for name in ("bleu", "chrf", "ter", "exact_match")}
+    bound = for_text(metrics, text.text_form, text.tgt_lang)
+    values = {name: report.scores[name].value for name in bound}
+    signatures = {name: metric.signature for name, metric in bound.items() if metric.signature}
     values |= {} if report.aer is None else {"aer": report.aer}
-    signatures = {name: plain_signature(report.scores[name].signature) for name in ("bleu", "chrf", "ter")}
-    return with_languages(Scores(values, signatures), report.hypotheses, text, report.nll)
+    return with_languages(Scores(values, signatures, facts(bound)), report.hypotheses, text, report.nll, metrics)

@@ -25,12 +25,26 @@ class Score:
 
 
 @dataclass(frozen=True)
+class MetricFacts:
+    """What tables and figures show of a metric."""
+
+    title: str
+    higher_is_better: bool = True
+    percent: bool = False  # a share, 0 to 1
+    limits: list[float | None] = field(default_factory=lambda: [None, None])  # lowest and highest
+
+    def show(self, value: float, digits: int = 2, sign: str = "") -> str:
+        """A score as text; a difference has the ``sign`` +."""
+        return f"{100 * value:{sign}.{digits}f} %" if self.percent else f"{value:{sign}.{digits}f}"
+
+
+@dataclass(frozen=True)
 class LengthRange:
     """The scores of a range of source lengths."""
 
     name: str  # as in "06-10", in words
     sentences: int
-    bleu: Score
+    score: Score  # by the report's first metric
     length_ratio: float  # words of the translations / words of the references
 
 
@@ -39,7 +53,7 @@ class SearchPoint:
     """One search with one model on the whole test set."""
 
     name: str  # greedy, beam 5, exact, ...
-    bleu: float
+    quality: float  # by the report's first metric
     mean_log_prob: float  # of a sentence's best hypothesis, nats
     mean_score: float  # after the length penalty
     seconds: float
@@ -71,16 +85,16 @@ class SystemReport:
     size_bytes: int
     sentences_per_second: float
     tokens_per_second: float  # of the translations, EOS counted
-    scores: dict[str, Score]  # bleu, chrf, ter, bleu_lc, ..., exact_match, bleu_no_unk
+    scores: dict[str, Score]  # by metric
     nll: float | None  # mean -log p of a reference token, nats; None where it is infinite or no probability
     length_ratio: float
     by_length: list[LengthRange]
     hypotheses: list[str]
-    sentence_chrf: list[float]  # 0 to 100
+    sentence_scores: list[float]  # by the report's sentence_metric
     search_curve: list[SearchPoint] = field(default_factory=list)
     aer: float | None = None  # alignment error rate, 0 to 1
     heatmaps: list[Heatmap] = field(default_factory=list)
-    no_unk_sentences: int | None = None  # without unknown words in source and reference; those of bleu_no_unk
+    no_unk_sentences: int | None = None  # without unknown words in source and reference; those of scores of no UNK
 
 
 @dataclass(frozen=True)
@@ -107,6 +121,8 @@ class Report:
     sources: list[str]
     references: list[str]
     systems: list[SystemReport]
+    metrics: dict[str, MetricFacts]  # of the systems' scores; the first one ranks systems, lengths and searches
+    sentence_metric: str
     comparisons: list[Comparison] = field(default_factory=list)
     overlap: dict[str, int] = field(default_factory=dict)  # test sentences that are in the training data, by kind
     warnings: list[str] = field(default_factory=list)
@@ -133,7 +149,7 @@ def read_report(path: Path) -> Report:
     """
     path = path if path.suffix == ".json" else path / REPORT
     try:
-        report: Report = _parse(read_json(path), Report, "the report")
+        report: Report = parse(read_json(path), Report, "the report")
         if not report.systems or {len(s.hypotheses) for s in report.systems} != {len(report.references)}:
             raise ValueError("its systems have not as many translations as there are references")
     except (OSError, ValueError, ArithmeticError, RecursionError) as error:
@@ -144,7 +160,7 @@ def read_report(path: Path) -> Report:
     return report
 
 
-def _parse(value: Any, hint: Any, name: str) -> Any:
+def parse(value: Any, hint: Any, name: str) -> Any:
     """Returns a JSON value as an object of the annotated type.
 
     Raises:
@@ -152,20 +168,20 @@ def _parse(value: Any, hint: Any, name: str) -> Any:
     """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is types.UnionType:  # X | None
-        return None if value is None else _parse(value, arguments[0], name)
+        return None if value is None else parse(value, arguments[0], name)
     if origin is list and isinstance(value, list):
-        return [_parse(item, arguments[0], name) for item in value]
+        return [parse(item, arguments[0], name) for item in value]
     if origin is dict and isinstance(value, dict):
-        return {key: _parse(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
+        return {key: parse(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
     if is_dataclass(hint) and isinstance(value, dict):
         hints = typing.get_type_hints(hint)
         if value.keys() != hints.keys():
             raise ValueError(f"{name} has {', '.join(value)}, expected {', '.join(hints)}")
-        return hint(**{key: _parse(item, hints[key], key) for key, item in value.items()})  # type: ignore[operator]
+        return hint(**{key: parse(item, hints[key], key) for key, item in value.items()})  # type: ignore[operator]
     if hint is float and type(value) in (int, float) and math.isfinite(value):
         return value
     if hint is int and type(value) is int and not abs(value) < 2**63:
         raise ValueError(f"{name} is out of range")
-    if hint in (int, str) and type(value) is hint:
+    if hint in (int, str, bool) and type(value) is hint:
         return value
     raise ValueError(f"{name} is {str(value)[:60]!r}, expected {getattr(hint, '__name__', hint)}")

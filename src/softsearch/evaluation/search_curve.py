@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import bleu_metric
 from softsearch.evaluation.schema import SearchPoint
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis, SearchStrategy
@@ -21,8 +20,8 @@ def search_curve(
 
     ``options`` have the length penalty of the scores.
     """
-    text, points, warnings = evaluator.text, [], []
-    bleu = bleu_metric(text_form=text.text_form, tgt_lang=text.tgt_lang)
+    points, warnings = [], []
+    metric = next(iter(evaluator.metrics.values()))
     results = {name: evaluator.translate(system, strategy) for name, strategy in searches.items()}
     errors = search_errors([result.hypotheses for result in results.values()])
     for (name, (hypotheses, texts, seconds)), error_share in zip(results.items(), errors, strict=True):
@@ -30,7 +29,7 @@ def search_curve(
         points.append(
             SearchPoint(
                 name=name,
-                bleu=float(bleu.corpus_score(texts, [text.references]).score),
+                quality=metric.corpus_score(texts, evaluator.text.references),
                 mean_log_prob=float(np.mean([h.log_prob for h in hypotheses])),
                 mean_score=float(np.mean(scores)),
                 seconds=seconds,

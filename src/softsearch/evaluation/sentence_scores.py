@@ -1,11 +1,12 @@
-"""Scores of single translations given as token ids, by sacreBLEU on their text: chrF of all pairs, sentence BLEU."""
+"""What needs sacreBLEU's private names: chrF of all pairs of translations, and the sums that scores come from."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
+from sacrebleu.metrics.base import Metric
 
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -59,13 +60,12 @@ def _counts(counters: Sequence[Counter[str]], columns: dict[str, int]) -> NDArra
     return table
 
 
-class SentenceBLEU:
-    """Smoothed BLEU of a sentence, 0 to 1, as ``sacrebleu.sentence_bleu`` computes it."""
+def statistics(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[float]]:
+    """The counts that ``metric`` adds up, of each sentence."""
+    rows: list[list[float]] = metric._extract_corpus_statistics(hypotheses, [references])
+    return rows
 
-    def __init__(self, metric: BLEU, tokenizer: SentencePieceTokenizer) -> None:
-        self.metric, self.tokenizer = metric, tokenizer
 
-    def __call__(self, translation: Sequence[int], reference: Sequence[int]) -> float:
-        """The score of token ids without EOS."""
-        hypothesis, expected = map(self.tokenizer.decode, (translation, reference))
-        return float(self.metric.sentence_score(hypothesis, [expected]).score) / 100
+def score(metric: Metric, sums: NDArray[np.float64]) -> float:
+    """The score of sentences whose counts add up to ``sums``."""
+    return float(metric._compute_score_from_stats(sums.tolist()).score)

@@ -1,8 +1,7 @@
-"""Charts: BLEU and length ratio by source length, BLEU by search time, and the Pareto picture of runs or trials."""
+"""Charts: scores and length ratio by source length, scores by search time, and the Pareto picture of runs or trials."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from softsearch.evaluation.schema import SearchPoint
+from softsearch.evaluation.schema import MetricFacts, SearchPoint
 from softsearch.report.drawing import COLOURS, GROUND, LINE, SOFT, drawable, pixels, style
 
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # matplotlib's names: characters of a legend
@@ -24,11 +23,11 @@ def draw_by_length(
     label: str,
     *,
     level: float | None = None,
-    limit: float = inf,
+    limits: Sequence[float | None] = (0.0, None),
 ) -> Figure:
     """Draws a line per system number over the ranges of source lengths, with a band for intervals, inside ``style``.
 
-    ``counts`` are the numbers of sentences by range, in the order of the axis, which ends at ``limit`` at the latest.
+    ``counts`` are the numbers of sentences by range, in the order of the axis, which stays within ``limits``.
     """
     figure, axes = _axes("words of the source, and number of sentences", label)
     ranges = list(counts)
@@ -45,32 +44,32 @@ def draw_by_length(
     axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\n{count:,}" for name, count in counts.items()])
     axes.margins(x=0.06, y=0.12)
     bottom, top = axes.get_ylim()
-    axes.set_ylim(max(0.0, bottom), min(top, limit))
+    lowest, highest = limits
+    axes.set_ylim(bottom if lowest is None else max(lowest, bottom), top if highest is None else min(highest, top))
     return figure
 
 
-def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: str) -> NDArray[np.uint8]:
+def length_chart(scores: Mapping[str, float], counts: Mapping[str, int], metric: MetricFacts) -> NDArray[np.uint8]:
     """Draws one system's scores by range, without intervals, as pixels ``[height, width, 3]``."""
+    lines = {0: {name: (score,) * 3 for name, score in scores.items()}}
     with style():
-        return pixels(
-            draw_by_length({0: {name: (score,) * 3 for name, score in scores.items()}}, counts, metric, limit=100)
-        )
+        return pixels(draw_by_length(lines, counts, metric.title, limits=metric.limits))
 
 
-def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]]) -> Figure:
-    """Draws BLEU over the seconds of a search, on a logarithmic axis, inside ``style``."""
-    figure, axes = _axes("seconds for the test set", "BLEU")
+def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]], metric: str) -> Figure:
+    """Draws a metric over the seconds of a search, on a logarithmic axis, inside ``style``."""
+    figure, axes = _axes("seconds for the test set", metric)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     for number, points in curves.items():
-        bleu = [point.bleu for point in points]
-        _line(axes, number, [point.seconds for point in points], bleu)
-        around = np.convolve(np.pad(bleu, 1, mode="reflect" if len(bleu) > 1 else "edge"), [0.5, 0, 0.5], "valid")
+        scores = [point.quality for point in points]
+        _line(axes, number, [point.seconds for point in points], scores)
+        around = np.convolve(np.pad(scores, 1, mode="reflect" if len(scores) > 1 else "edge"), [0.5, 0, 0.5], "valid")
         for point, neighbours in zip(points, around, strict=True):
-            above = bool(point.bleu >= neighbours)  # a name is on the side that the line does not take
-            _annotate(axes, drawable(point.name), (point.seconds, point.bleu), number, above=above)
+            above = bool(point.quality >= neighbours)  # a name is on the side that the line does not take
+            _annotate(axes, drawable(point.name), (point.seconds, point.quality), number, above=above)
     axes.margins(x=0.09, y=0.15)
     return figure
 

@@ -9,7 +9,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
-from softsearch.app.compare.compare import compare
+from softsearch.app.compare import compare
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Compare
 from softsearch.app.results import report, show_report
@@ -21,8 +21,8 @@ from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import printable
 from softsearch.evaluation.metrics import Scores
 from softsearch.text.tokenizer import TokenizerTrainer
-from tests.unit.app.compare.test_run_folders import trained
 from tests.unit.app.stand_in import install, plan
+from tests.unit.app.test_compare import trained
 from tests.unit.data.pairs import write_pair
 from tests.unit.report.page.pages import whole_report
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "y").mkdir()
     runs = [trained(folder / "x"), trained(folder.parent / "z"), folder / "y"]
-    compare(Compare(runs=runs, split="test", run_dir=folder / "out"))
+    compare(Compare(runs=runs, split="test", rank_by=None, run_dir=folder / "out"))
     printed = capsys.readouterr().out
     assert f" {SHOWN.partition('/')[2]}/x " in printed
     assert f"written to {printable(str(folder))}/out" in printed
@@ -53,7 +53,7 @@ def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(folder, "test", [], Scores({NAME: 1.0}, {"bleu": NAME}), {})
+    report(folder, "test", [], Scores({NAME: 1.0}, {"bleu": NAME}, {}), {}, model="", test_set="")
     printed = capsys.readouterr().out
     assert f" test/{SHOWN} " in printed
     assert f"bleu: {SHOWN}" in printed

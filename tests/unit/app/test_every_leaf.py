@@ -14,6 +14,7 @@ from softsearch.app.config.build import build_data
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
+from softsearch.app.results import build_metrics
 from softsearch.app.systems.search import needs_tokenizers
 from softsearch.app.train.train import GIVEN, build_callbacks, build_training, describe_model
 from softsearch.errors import SoftsearchError
@@ -31,9 +32,10 @@ NEEDED = {
 NOT_HERE = ("trainer=gpu", "trainer=fsdp", *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")))
 GROUPS = (
     "data", "tokenizer", "batching", "model", "loss", "method", "optimizer", "scheduler", "search", "trainer",
-    "callbacks", "logger",
+    "callbacks", "logger", "metric",
 )  # fmt: skip
 BUILT = {
+    "metric": lambda options: build_metrics(options.metric),
     "callbacks": build_callbacks,
     "search": lambda options: needs_tokenizers(options.search) or build(options.search),
     "trainer": lambda options: build(options.trainer, logger=False),

@@ -6,14 +6,13 @@ import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from omegaconf import OmegaConf
 
-from softsearch.app.compare.run_folders import read_runs
+from softsearch.app.compare import read_runs
 from softsearch.app.config.allowed_classes import (
     UntrustedClassError,
     build_from_file,
@@ -444,12 +443,10 @@ def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
 DEEP = "[" * 10**5
 
 
-@pytest.mark.parametrize("name", ["report.json", "metrics.json", "results.json", "config.yaml", "aliases"])
+@pytest.mark.parametrize("name", ["report.json", "metrics.json", "results.json"])
 def test_compare_reads_no_bombs(name: str, tmp_path: Path) -> None:
     (tmp_path / "metrics.json").write_text(json.dumps({"test/bleu": 3.0}))
-    levels = "".join(f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n" for a, b in pairwise("abcdefghijklmnop"))
-    text = f"a: &a [x]\n{levels}name: *p\n" if name == "aliases" else DEEP
-    (tmp_path / name.replace("aliases", "config.yaml")).write_text(text)
+    (tmp_path / name).write_text(DEEP)
     if name == "results.json":
         (tmp_path / "metrics.json").unlink()
     (run,) = read_runs([tmp_path], "test")
@@ -497,15 +494,6 @@ def test_what_a_bundle_says_of_its_training_is_text(tmp_path: Path, canary: Path
         make_bundle(tmp_path / f"b{index}", training=facts)
         (system,) = open_any([str(tmp_path / f"b{index}")])
         assert (system.source, system.parameters, system.text_form) == (None, 0, "plain")
-
-
-def test_a_run_folder_s_config_is_text(tmp_path: Path, canary: Path) -> None:
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "metrics.json").write_text(json.dumps({"test/bleu": 3.0}))
-    config = hostile({"name": "${canary:}", "data": {**RUN, "test_set": "${canary:}"}, "model": RUN}, canary)
-    OmegaConf.save(OmegaConf.create(config), tmp_path / "run" / "config.yaml")
-    (run,) = read_runs([tmp_path / "run"], "test")
-    assert run.model == "${canary:}"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Scores by the length of the source."""
 
 import pytest
-from sacrebleu.metrics import BLEU
 
 from softsearch.evaluation.by_length import length_ranges, length_ratio, score_by_length
+from softsearch.evaluation.metrics import BLEU, word_counts
 
 
 def words(count: int) -> str:
@@ -34,15 +34,15 @@ def test_each_range_is_scored_by_itself() -> None:
     sources = [words(3), words(8), words(4)]
     references = ["a b c d", "e f g h", "i j k l"]
     hypotheses = ["a b c d", "e f x", "i j k l"]
-    short, longer = score_by_length(sources, hypotheses, references, BLEU(tokenize="none"))
-    assert (short.name, short.sentences, short.bleu.value) == ("01-05", 2, pytest.approx(100))
-    assert (short.bleu.low, short.bleu.high, short.length_ratio) == pytest.approx((100, 100, 1))
+    bleu = BLEU(tokenize="none")
+    table = bleu.table(hypotheses, references)
+    short, longer = score_by_length(sources, bleu, table, table[:, :2])
+    assert (short.name, short.sentences, short.score.value) == ("01-05", 2, pytest.approx(100))
+    assert (short.score.low, short.score.high, short.length_ratio) == pytest.approx((100, 100, 1))
     assert (longer.name, longer.sentences, longer.length_ratio) == ("06-10", 1, 0.75)
-    expected = BLEU(tokenize="none").corpus_score(hypotheses[1:2], [references[1:2]]).score
-    assert longer.bleu.value == pytest.approx(expected)
+    assert longer.score.value == pytest.approx(bleu.corpus_score(hypotheses[1:2], references[1:2]))
 
 
 def test_length_ratios_by_hand() -> None:
-    bleu = BLEU(tokenize="none")
-    assert length_ratio(["a b c", "d"], ["a b", "c d e f g h"], bleu) == 4 / 8
-    assert length_ratio(["a"], [""], bleu) == 0
+    assert length_ratio(word_counts(["a b c", "d"], ["a b", "c d e f g h"], "lc_tok", "en")) == 4 / 8
+    assert length_ratio(word_counts(["a"], [""], "lc_tok", "en")) == 0

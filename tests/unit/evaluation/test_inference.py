@@ -5,13 +5,13 @@ import torch
 from torch.nn import functional
 
 from softsearch.evaluation.inference import evaluate, evaluating, translate_sources
-from softsearch.evaluation.metrics import corpus_scores
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS
 from tests.contract.models import TGT_VOCAB, small_model
+from tests.unit.evaluation.default_metrics import METRICS, corpus_scores
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
 REFERENCES = ["fed", "abc g", "d", "cab"]
@@ -49,19 +49,19 @@ def test_the_loss_is_the_mean_over_target_tokens(model: Seq2Seq, tokenizer: Sent
         logits = model(torch.tensor([[*tokenizer.encode(source), EOS]]), torch.tensor([[BOS, *ids[:-1]]]))[0]
         total += float(functional.cross_entropy(logits, torch.tensor(ids), reduction="sum"))
         tokens += len(ids)
-    _, scores = evaluate(model.train(), (tokenizer, tokenizer), Greedy(), TEXT)
+    _, scores = evaluate(model.train(), (tokenizer, tokenizer), Greedy(), TEXT, METRICS)
     assert scores.values["loss"] == pytest.approx(total / tokens, rel=1e-5)
 
 
 def test_scores_carry_the_loss(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
-    hypotheses, scores = evaluate(model, (tokenizer, tokenizer), Greedy(), TEXT)
+    hypotheses, scores = evaluate(model, (tokenizer, tokenizer), Greedy(), TEXT, METRICS)
     assert set(scores.values) == {"bleu", "chrf", "ter", "exact_match", "loss"}
     assert len(hypotheses) == len(SOURCES)
 
 
 def test_each_language_that_tags_ask_for_is_scored(model: Seq2Seq, tokenizer: SentencePieceTokenizer) -> None:
     text = HeldOutText("t", ["<2de> abc", "<2fr> abc def", "<2de> fed"], REFERENCES[:3], "lc_tok", "en", "de+fr")
-    hypotheses, scores = evaluate(model, (tokenizer, tokenizer), Greedy(), text)
+    hypotheses, scores = evaluate(model, (tokenizer, tokenizer), Greedy(), text, METRICS)
     names = {"bleu", "chrf", "ter", "exact_match"}
     assert set(scores.values) == {"loss"} | {f"{lang}{name}" for name in names for lang in ("", "de/", "fr/")}
     places = {"de": [0, 2], "fr": [1]}

@@ -11,7 +11,7 @@ import torch
 from softsearch.data.corpora.base import TextForm
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import report_metrics
+from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
@@ -27,6 +27,7 @@ from softsearch.search.shortlist import Shortlist, Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 from tests.contract.models import TGT_VOCAB, small_model
+from tests.unit.evaluation.default_metrics import EVALUATED
 
 TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
 SOURCES = ["a b c", "a x b", "c d e f g h i", "d", "e f"]
@@ -39,7 +40,12 @@ BEAM = BeamSearch(beam=3, length_penalty=0.5, max_length_offset=4)
 def measure(
     one: System, strategy: SearchStrategy, test_set: HeldOutText, dictionary: dict[str, str] | None = None
 ) -> tuple[SystemReport, list[Hypothesis], list[str]]:
-    return Evaluator(text=test_set, dictionary=dictionary).measure(one, strategy, "in words")
+    return evaluator(test_set, dictionary).measure(one, strategy, "in words")[:3]
+
+
+def evaluator(test_set: HeldOutText, dictionary: dict[str, str] | None = None) -> Evaluator:
+    metrics = for_text(EVALUATED, test_set.text_form, test_set.tgt_lang)
+    return Evaluator(text=test_set, metrics=metrics, dictionary=dictionary)
 
 
 def text(form: TextForm) -> HeldOutText:
@@ -68,13 +74,15 @@ def test_it_says_what_evaluation_says_and_more() -> None:
     one = system()
     report, _, _ = measure(one, GREEDY, text("plain"))
     assert isinstance(one.step_fn, TorchStepFunction)
-    hypotheses, scores = evaluate(one.step_fn.model, one.tokenizers, GREEDY, text("plain"))
+    hypotheses, scores = evaluate(one.step_fn.model, one.tokenizers, GREEDY, text("plain"), EVALUATED)
     assert report.hypotheses == hypotheses
     assert report.nll == pytest.approx(scores.values["loss"])
     for name in ("bleu", "chrf", "ter", "exact_match"):
         assert report.scores[name].value == pytest.approx(scores.values[name])
-    assert report_metrics(report, text("plain")) == scores
-    assert sum(r.sentences for r in report.by_length) == len(SOURCES) == len(report.sentence_chrf)
+    ours = report_metrics(report, text("plain"), EVALUATED)
+    assert ours.values == pytest.approx(scores.values)
+    assert ours[1:] == scores[1:]
+    assert sum(r.sentences for r in report.by_length) == len(SOURCES) == len(report.sentence_scores)
     assert report.sentences_per_second > 0 < report.tokens_per_second
     assert report.search == "in words"
 
@@ -158,11 +166,11 @@ def test_a_curve_of_searches() -> None:
     one, plain = system(), text("lc_tok")
     report, _, _ = measure(one, BEAM, plain)
     searches = {"greedy": Greedy(max_length_offset=4), "beam 1": replace(BEAM, beam=1), "beam 3": BEAM, "exact": EXACT}
-    points, warnings = search_curve(Evaluator(text=plain), one, searches, BEAM)
+    points, warnings = search_curve(evaluator(plain), one, searches, BEAM)
     assert warnings == []
     assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
-    assert points[0].bleu == points[1].bleu
-    assert points[2].bleu == pytest.approx(report.scores["bleu"].value)
+    assert points[0].quality == points[1].quality
+    assert points[2].quality == pytest.approx(report.scores["bleu"].value)
     assert points[3].search_errors == 0
     assert points[3].mean_log_prob >= max(point.mean_log_prob for point in points)
     assert np.isclose(points[0].mean_log_prob, points[1].mean_log_prob)
@@ -221,17 +229,15 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
     dictionary = dict.fromkeys("abcdefghi", "x")
     report, _, _ = measure(one, BEAM, test_set, dictionary)
     searches = {"beam": BEAM, "greedy": Greedy(max_length_offset=4)}
-    replaced, left = (
-        search_curve(Evaluator(text=test_set, dictionary=words), one, searches, BEAM)[0] for words in (dictionary, None)
-    )
-    assert replaced[0].bleu == pytest.approx(report.scores["bleu"].value)
-    assert all(ours.bleu > theirs.bleu for ours, theirs in zip(replaced, left, strict=True))
+    replaced, left = (search_curve(evaluator(test_set, words), one, searches, BEAM)[0] for words in (dictionary, None))
+    assert replaced[0].quality == pytest.approx(report.scores["bleu"].value)
+    assert all(ours.quality > theirs.quality for ours, theirs in zip(replaced, left, strict=True))
 
 
 def test_exact_search_that_gives_up_is_no_proof() -> None:
     one, plain = system(), text("lc_tok")
     search = ExactSearch(beam=3, max_length_offset=4, max_nodes=1)
-    _, warnings = search_curve(Evaluator(text=plain), one, {"exact": search}, BEAM)
+    _, warnings = search_curve(evaluator(plain), one, {"exact": search}, BEAM)
     assert warnings[0].startswith("one: exact search did not come to an end for ")
     assert " of 5 sentences" in warnings[0]
 
@@ -246,7 +252,7 @@ def test_the_test_set_is_tokenised_once() -> None:
 
     tokenizer, plain = Counting(TOKENIZER.model), text("plain")
     one = replace(system(), tokenizers=(tokenizer, tokenizer))
-    evaluator = Evaluator(text=plain)
-    evaluator.measure(one, GREEDY, "greedy")
-    search_curve(evaluator, one, {"greedy": GREEDY}, BEAM)
+    both = evaluator(plain)
+    both.measure(one, GREEDY, "greedy")
+    search_curve(both, one, {"greedy": GREEDY}, BEAM)
     assert tokenizer.lines == len(SOURCES) + len(REFERENCES)

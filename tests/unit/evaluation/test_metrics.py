@@ -1,10 +1,14 @@
 """Scores are sacreBLEU's, and the signatures say how they came about."""
 
+from collections.abc import Sequence
+
 import pytest
 import sacrebleu
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.metrics import corpus_scores, unsegmented
+from softsearch.errors import ConfigError
+from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, Metric, facts, for_text, unsegmented
+from tests.unit.evaluation.default_metrics import corpus_scores
 
 HYPOTHESES = ["A dog runs, quickly!", "two cats sit on the red mat .", "the house"]
 REFERENCES = ["A dog runs quickly!", "two cats sit on the mat .", "the house"]
@@ -69,11 +73,47 @@ def test_bounds() -> None:
 
 
 def test_exact_match_is_a_share_of_lines() -> None:
-    values = corpus_scores(HYPOTHESES, REFERENCES, text_form="plain", tgt_lang="en", ter=False).values
+    values = corpus_scores(HYPOTHESES, REFERENCES, text_form="plain", tgt_lang="en").values
     assert values["exact_match"] == pytest.approx(1 / 3)
-    assert "ter" not in values
 
 
 def test_sides_of_different_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="argument"):
-        corpus_scores(HYPOTHESES[:2], REFERENCES, text_form="plain", tgt_lang="en", ter=False)
+    with pytest.raises(ValueError, match="2 hypotheses and 3 references"):
+        corpus_scores(HYPOTHESES[:2], REFERENCES, text_form="plain", tgt_lang="en")
+
+
+def test_options_are_sacrebleus_and_in_signature_and_title() -> None:
+    metrics: dict[str, Metric] = {"a": BLEU(tokenize="intl"), "b": BLEU(lowercase=True), "c": ChrF(word_order=2)}
+    bound = for_text(metrics, "plain", "zh")
+    assert [fact.title for fact in facts(bound).values()] == ["BLEU, intl", "BLEU, lower-cased, tokenised", "chrF++"]
+    assert [bound["a"].signature.split("|")[3], bound["b"].signature.split("|")[1]] == ["tok:intl", "case:lc"]
+    assert bound["c"].corpus_score(HYPOTHESES, REFERENCES) == pytest.approx(
+        sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
+    )
+    assert list(for_text(metrics, "lc_tok", "de")) == ["a", "c"]  # such text is lower-cased already
+    with pytest.raises(ConfigError, match="tokenize of BLEU is 'word', expected null or one of none"):
+        BLEU(tokenize="word")
+
+
+@pytest.mark.parametrize("metric", [BLEU(), ChrF(), TER(), ExactMatch()])
+def test_sentences_are_scored_one_by_one(metric: Metric) -> None:
+    table = metric.table([*HYPOTHESES, ""], [*REFERENCES, "a"])
+    found = [metric.sentence_score(row) for row in table]
+    if isinstance(metric, BLEU):
+        assert found[0] == pytest.approx(sacrebleu.sentence_bleu(HYPOTHESES[0], [REFERENCES[0]]).score)
+    assert found[2:] == pytest.approx([metric.limits[0], 100] if isinstance(metric, TER) else [metric.limits[1], 0])
+    assert metric.limits[0] < found[1] < metric.limits[1] or isinstance(metric, ExactMatch)
+
+
+def test_statistics_that_do_not_fit_are_refused() -> None:
+    class Flat(ExactMatch):
+        def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+            return [1.0] * len(references)
+
+    class Infinite(ExactMatch):
+        def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[list[float]]:
+            return [[float("nan")] for _ in references]
+
+    for metric in (Flat(), Infinite()):
+        with pytest.raises(ConfigError, match=rf"metric {type(metric).__name__}: statistics\(\) returned shape \[3"):
+            metric.corpus_score(HYPOTHESES, REFERENCES)

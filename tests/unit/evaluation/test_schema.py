@@ -41,7 +41,7 @@ def test_a_file_that_is_not_a_report_is_refused(tmp_path: Path, text: str | None
         (lambda system: system.update(length_ratio=10**400), "OverflowError"),
         (lambda system: system.update(aer="low"), "aer is 'low', expected float"),
         (lambda system: system.update(by_length={}), "by_length is '{}', expected list"),
-        (lambda system: system["sentence_chrf"].append(None), "sentence_chrf is 'None', expected float"),
+        (lambda system: system["sentence_scores"].append(None), "sentence_scores is 'None', expected float"),
     ],
 )
 def test_values_of_other_types_are_refused(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from softsearch.evaluation.measure import Translations
+from softsearch.evaluation.metrics import BLEU
 from softsearch.evaluation.schema import SearchPoint
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
@@ -24,6 +25,7 @@ def curve(searches: dict[str, list[Hypothesis]], length_penalty: float = 0) -> l
     """The points of searches with these translations."""
     references = ["a b c d"] * len(next(iter(searches.values())))
     evaluator: Any = SimpleNamespace(
+        metrics={"bleu": BLEU()},
         text=HeldOutText("t", references, references, "lc_tok", "en", "de"),
         translate=lambda _system, hypotheses: Translations(hypotheses, references, 2.0),
     )
@@ -43,7 +45,7 @@ def test_an_error_is_what_another_search_beats() -> None:
     assert [point.search_errors for point in points] == [0.75, 0.25, 0]
     assert [point.empty for point in points] == [0, 0, 0]
     assert [point.mean_log_prob for point in points] == pytest.approx([-8.5 / 4, -15.00001 / 4, -13 / 4])
-    assert (points[1].name, points[1].seconds, points[1].bleu) == ("beam 5", 2.0, pytest.approx(100))
+    assert (points[1].name, points[1].seconds, points[1].quality) == ("beam 5", 2.0, pytest.approx(100))
 
 
 def test_scores_are_of_one_length_penalty() -> None:

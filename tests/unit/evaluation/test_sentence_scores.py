@@ -7,9 +7,10 @@ import pytest
 import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
 
-from softsearch.evaluation.sentence_scores import PairwiseCHRF, SentenceBLEU
+from softsearch.evaluation.metrics import BLEU, SentenceScore
+from softsearch.evaluation.sentence_scores import PairwiseCHRF
 from softsearch.text.tokenizer import train_tokenizer
 
 TEXTS = [
@@ -46,7 +47,7 @@ def test_chrf_of_any_ids(sentences: list[list[int]]) -> None:
 
 
 def test_sentence_bleu_is_sacrebleus() -> None:
-    score = SentenceBLEU(BLEU(effective_order=True), TOKENIZER)
+    score = SentenceScore(BLEU(), TOKENIZER)
     for ours, text in zip(IDS, TEXTS, strict=True):
         for theirs, reference in zip(IDS, TEXTS, strict=True):
             assert 100 * score(ours, theirs) == pytest.approx(sacrebleu.sentence_bleu(text, [reference]).score)

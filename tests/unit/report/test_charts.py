@@ -2,18 +2,20 @@
 
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import matplotlib.image
 import numpy as np
 import pytest
 
-from softsearch.evaluation.schema import SearchPoint
+from softsearch.evaluation.schema import MetricFacts, SearchPoint
 from softsearch.report.charts import draw_by_length, draw_pareto, draw_search_curve, length_chart
 from softsearch.report.drawing import style, svg
 
 OBJECTIVES = {"test/bleu": "maximize", "train/tokens_per_second": "maximize", "model/parameters": "minimize"}
 RED = (197, 34, 31)  # of the front
+BLEU = MetricFacts("BLEU", limits=[0.0, 100.0])
 COUNTS = {"01-05": 3, "06-10": 1234, "11-15": 9}
 
 
@@ -25,7 +27,7 @@ def markers(chart: ET.Element, number: int) -> list[tuple[float, float]]:
     return [(float(use.attrib["x"]), float(use.attrib["y"])) for use in uses]
 
 
-def by_length(**options: float) -> ET.Element:
+def by_length(**options: Any) -> ET.Element:
     """Two lines; the second lacks a range."""
     values = {
         0: {"01-05": (10.0, 5.0, 15.0), "06-10": (20.0, 10.0, 30.0), "11-15": (40.0, 30.0, 50.0)},
@@ -57,7 +59,7 @@ def test_a_level_is_a_dashed_line_from_side_to_side() -> None:
 def test_the_axis_ends_at_the_limit_and_scores_are_written_out() -> None:
     with style():
         figure = draw_by_length(
-            {0: {"01-05": (100.0, 99.9, 100.0), "06-10": (4.56, 4.0, 5.0)}}, COUNTS, "BLEU", limit=100
+            {0: {"01-05": (100.0, 99.9, 100.0), "06-10": (4.56, 4.0, 5.0)}}, COUNTS, "BLEU", limits=(0, 100)
         )
         chart = ET.fromstring(svg(figure, "chart", {0: ["a", "b"]}))
     labels = [text.text for text in chart.iter("text")]
@@ -85,7 +87,7 @@ def test_two_figures_of_a_page_share_no_ids() -> None:
 def test_a_name_is_on_the_side_that_the_line_does_not_take() -> None:
     curve = [SearchPoint(f"s{i}", bleu, -8.0, -0.6, 10.0**i, 0.0, None) for i, bleu in enumerate((30, 10, 40, 20))]
     with style():
-        chart = ET.fromstring(svg(draw_search_curve({0: curve}), "chart", {0: ["note"] * 4}))
+        chart = ET.fromstring(svg(draw_search_curve({0: curve}, "BLEU"), "chart", {0: ["note"] * 4}))
     places = {text.text: float(text.attrib["y"]) for text in chart.iter("text") if (text.text or "").startswith("s")}
     above = [places[f"s{i}"] < y for i, (_, y) in enumerate(markers(chart, 0))]
     assert above == [True, False, True, False]
@@ -96,17 +98,17 @@ def test_every_search_has_its_name(points: int) -> None:
     names = ["greedy", "beam 2", "$beam$ \u0000<5>", "exact"][:points]
     curve = [SearchPoint(name, 30.0 - i, -8.0, -0.6, 10.0**i, 0.0, None) for i, name in enumerate(names)]
     with style():
-        chart = ET.fromstring(svg(draw_search_curve({7: curve}), "chart", {7: ["note"] * points}))
+        chart = ET.fromstring(svg(draw_search_curve({7: curve}, "BLEU"), "chart", {7: ["note"] * points}))
     assert {name.replace("\0", "\ufffd") for name in names} <= {text.text for text in chart.iter("text")}
     places = [x for x, _ in markers(chart, 7)]
     assert np.diff(places) == pytest.approx(np.diff(places)[:1].repeat(points - 1))  # the axis is logarithmic
 
 
 def test_the_dashboard_gets_pixels_with_the_scores() -> None:
-    image = length_chart({"01-05": 10.0, "06-10": 40.0}, COUNTS, "BLEU")
+    image = length_chart({"01-05": 10.0, "06-10": 40.0}, COUNTS, BLEU)
     assert image.shape == (360, 576, 3)
-    assert not np.array_equal(image, length_chart({"01-05": 11.0, "06-10": 40.0}, COUNTS, "BLEU"))
-    assert length_chart({"01-05": 0.0}, {"01-05": 2}, "BLEU").shape == image.shape
+    assert not np.array_equal(image, length_chart({"01-05": 11.0, "06-10": 40.0}, COUNTS, BLEU))
+    assert length_chart({"01-05": 0.0}, {"01-05": 2}, BLEU).shape == image.shape
 
 
 @pytest.mark.parametrize("objectives", [2, 3])

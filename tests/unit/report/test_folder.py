@@ -11,7 +11,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import Report, write_report
 from softsearch.report.folder import all_or_nothing, file_name
 
-REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [])
+REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [], {}, "")
 
 
 def test_all_of_it_appears_at_once_over_what_was_there(tmp_path: Path) -> None:

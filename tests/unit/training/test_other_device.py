@@ -22,6 +22,7 @@ from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.metrics_csv import MetricsFile
 from tests.contract.other_device import DEVICE, other_device
+from tests.unit.evaluation.default_metrics import METRICS
 from tests.unit.training.small_run import fit
 
 
@@ -65,9 +66,9 @@ def test_a_run(tmp_path: Path, loss: CrossEntropy, more: Callable[[], list[Callb
     def callbacks() -> list[Callback]:
         return [
             Throughput(),
-            Progress(),
+            Progress(metric="val/bleu"),
             FaultySteps(folder=run),
-            TranslateValidation(search=Greedy(max_length_factor=1.0), samples_dir=run / "samples"),
+            TranslateValidation(metrics=METRICS, search=Greedy(max_length_factor=1.0), samples_dir=run / "samples"),
             Dashboard(),
             EarlyStopping(monitor="val/bleu", mode="max", patience=10),
             *more(),

@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 import softsearch
 from softsearch.app.config.allowed_classes import read_trust, trusting
 from softsearch.app.config.options import OPTIONS, Part, Parts
-from softsearch.app.config.validation import flatten, nearest, read_options
+from softsearch.app.config.validation import build, flatten, nearest, read_options
 from softsearch.app.cpu import tune_cpu
 from softsearch.app.process import end_on_signals, missing_package, raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError, printable
@@ -104,7 +104,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
 def register_resolvers() -> None:
     """Registers the functions below, which YAML calls as ``${share:...}``; PyTorch is imported in the call."""
-    for resolver in (devices_for_ddp, fast_bfloat16, precision, share, sweep_name):
+    for resolver in (devices_for_ddp, fast_bfloat16, first_metric, mode_of, precision, share, sweep_name):
         OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
 
 
@@ -121,6 +121,23 @@ def fast_bfloat16(accelerator: str) -> bool:
         return torch.cuda.is_bf16_supported(including_emulation=False)
     found = torch.cpu.get_capabilities()
     return bool(found.get("avx512_bf16") or found.get("amx_tile"))
+
+
+def first_metric(metric: Any) -> str:
+    """Returns the name of the first metric of the group, which decides where one number must."""
+    names = metric.items() if isinstance(metric, DictConfig) else ()  # another value is refused later
+    return next((str(name) for name, node in names if node is not None), "none")
+
+
+def mode_of(monitor: str, *, _root_: DictConfig) -> str:
+    """Returns ``max`` for a metric of which more is better, and ``min`` for others and for losses."""
+    name, metrics = str(monitor).removeprefix("val/"), _root_.get("metric")
+    node = metrics.get(name) if isinstance(metrics, DictConfig) else None
+    if node is None:
+        return "min"
+    with suppress(Exception):  # which is reported where the metric is built
+        return "max" if build(node).higher_is_better else "min"
+    return "max"
 
 
 def precision(accelerator: str) -> str:

@@ -38,6 +38,7 @@ class Train:
     model: Part
     loss: Part
     method: Part
+    metric: Parts
     optimizer: Part
     scheduler: Part
     search: Part
@@ -47,6 +48,7 @@ class Train:
     name: str
     seed: Seed
     compile: bool
+    monitor: str
     resume: Literal["auto"] | Path | None
     overwrite: bool
     init: Path | None
@@ -90,6 +92,7 @@ class Evaluate(Systems):
     """Options of ``evaluate``."""
 
     search: Part
+    metric: Parts
     ensemble: EnsembleAverage | None
     weights: list[float] | Path | None
     language_model: Path | None
@@ -180,6 +183,7 @@ class Compare:
 
     runs: Path | list[Path]
     split: str
+    rank_by: str | None
     run_dir: Path
 
 

@@ -1,6 +1,5 @@
 """``evaluate``: checkpoints, bundles and ensembles of them on a test set, with a report."""
 
-import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,16 +13,16 @@ from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
-from softsearch.app.results import show_report, write_hypotheses, write_metrics
+from softsearch.app.results import build_metrics, show_report, write_hypotheses, write_metrics
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
-from softsearch.evaluation.baselines import compare_signatures, read_earlier
-from softsearch.evaluation.bootstrap import compare
+from softsearch.evaluation.baselines import read_earlier
+from softsearch.evaluation.bootstrap import Resampled, compare
 from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import corpus_metrics, report_metrics, unsegmented
+from softsearch.evaluation.metrics import for_text, report_metrics, unsegmented
 from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
@@ -47,9 +46,8 @@ def evaluate(config: DictConfig) -> None:
     Raises:
         SoftsearchError: a system or the text cannot be read, or an option is wrong.
     """
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # it logs every step of a significance test
     options = read_options(with_tuned(config, typed_options()), Evaluate)
-    curve = _check_options(options)
+    curve, metrics = _check_options(options), build_metrics(options.metric)
     members = open_systems(options.ckpt, options.bundle, options.average)
     text = read_test_set(options, options.test, members)
     for system in members:
@@ -57,9 +55,10 @@ def evaluate(config: DictConfig) -> None:
     members = [_with_shortlist(system, options) for system in members]
     systems = _with_ensemble(members, options)
     gold = read_alignment_options(options, text)
-    evaluator = Evaluator(text=text, dictionary=_dictionary(options.replace_unknown), progress=progress)
+    bound, dictionary = for_text(metrics, text.text_form, text.tgt_lang), _dictionary(options.replace_unknown)
+    evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, progress=progress)
     names = [system.name for system in systems]
-    earlier = [] if options.against is None else read_earlier(options.against, text, names)
+    earlier = [] if options.against is None else read_earlier(options.against, evaluator, names)
     warnings = [
         f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
         for system in members
@@ -69,10 +68,10 @@ def evaluate(config: DictConfig) -> None:
         warnings.append(f"{problem}; name the files by language, as in test='[x.en,x.ja]'")
     if text.text_form == "lc_tok" and 2 * sum(line != line.lower() for line in text.sources) > len(text.sources):
         warnings.append(f"{text.name} has capitals, but the model's text is lower-cased and tokenised; use such text")
-    reports, alignments = [], {}
+    measured, alignments = [], {}
     for system in systems:
         strategy = build_search(options.search, system.tokenizers)
-        report, hypotheses, problems = evaluator.measure(system, strategy, _describe(system, options))
+        report, hypotheses, problems, resampled = evaluator.measure(system, strategy, _describe(system, options))
         if curve:
             searches = {name: build_search(node, system.tokenizers) for name, node in curve.items()}
             points, unproven = search_curve(evaluator, system, searches, curve_options(options.search))
@@ -81,15 +80,19 @@ def evaluate(config: DictConfig) -> None:
         aer, alignments[system.name] = measure_alignments(system, text, hypotheses, gold, options)
         if options.alignments and alignments[system.name] is None:
             problems.append(f"{system.name}: no alignments, because the model has no attention")
-        reports.append(replace(report, aer=aer))
+        measured.append((replace(report, aer=aer), resampled))
         warnings += problems
-    warnings += compare_signatures(reports[0], earlier)
     overlap: dict[str, int] = {}
     if options.overlap and text.features is None:  # captions of different pictures may be equal
         sources = {system.name: system.source for system in members}
         overlap, matches = find_overlap(sources, build(options.data), text, options.cache_dir)
         warnings += matches
-    _write(_report(text, [*reports, *earlier], overlap, warnings), alignments, text, options)
+    whole = _report(evaluator, [*measured, *earlier], overlap, warnings)
+    with all_or_nothing(options.run_dir) as new:
+        whole = _write(whole, alignments, text, options, new)
+        scores = report_metrics(whole.systems[0], text, metrics).prefixed(options.split)
+        write_metrics(new, scores, {}, model=whole.systems[0].architecture, test_set=text.name)
+    show_report(whole, options.run_dir)
 
 
 def _check_options(options: Evaluate) -> dict[str, DictConfig]:
@@ -144,8 +147,13 @@ def _describe(system: System, options: Evaluate) -> str:
     return ", ".join(words)
 
 
-def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, int], warnings: list[str]) -> Report:
-    metrics = corpus_metrics(text_form=text.text_form, tgt_lang=text.tgt_lang)
+def _report(
+    evaluator: Evaluator,
+    systems: list[tuple[SystemReport, dict[str, Resampled]]],
+    overlap: dict[str, int],
+    warnings: list[str],
+) -> Report:
+    text = evaluator.text
     return Report(
         test_set=text.name,
         src_lang=text.src_lang,
@@ -155,24 +163,30 @@ def _report(text: HeldOutText, systems: list[SystemReport], overlap: dict[str, i
         machine=describe_machine(),
         sources=text.sources,
         references=text.references,
-        systems=systems,
-        comparisons=compare({system.name: system.hypotheses for system in systems}, metrics, text.references),
+        systems=[system for system, _ in systems],
+        metrics=evaluator.facts(),
+        sentence_metric=evaluator.sentence_metric,
+        comparisons=compare({system.name: resampled for system, resampled in systems}),
         overlap=overlap,
         warnings=warnings,
     )
 
 
-def _write(report: Report, alignments: dict[str, list[Alignment] | None], text: HeldOutText, options: Evaluate) -> None:
-    """Writes the report's folder and shows the report; ``alignments`` are by system."""
-    with all_or_nothing(options.run_dir) as new:
-        systems = [
-            write_alignments(new, system, alignments.get(system.name), text, options) for system in report.systems
-        ]
-        report = replace(report, systems=systems)
-        for system in systems:
-            name = options.split if len(systems) == 1 else f"{options.split}.{file_name(system.name)}"
-            write_hypotheses(new, name, system.hypotheses)
-        write_metrics(new, *report_metrics(systems[0], text).prefixed(options.split))
-        write_report(report, new)
-        write_page(report, new)
-    show_report(report, options.run_dir)
+def _write(
+    report: Report,
+    alignments: dict[str, list[Alignment] | None],
+    text: HeldOutText,
+    options: Evaluate,
+    folder: Path,
+) -> Report:
+    """Writes the translations, alignments by system, and the report, which it returns with its heatmaps."""
+    systems = [
+        write_alignments(folder, system, alignments.get(system.name), text, options) for system in report.systems
+    ]
+    report = replace(report, systems=systems)
+    for system in systems:
+        name = options.split if len(systems) == 1 else f"{options.split}.{file_name(system.name)}"
+        write_hypotheses(folder, name, system.hypotheses)
+    write_report(report, folder)
+    write_page(report, folder)
+    return report

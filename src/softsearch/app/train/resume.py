@@ -17,8 +17,8 @@ from softsearch.training.checkpoints.folder import load_resumable, newest_resuma
 from softsearch.training.lightning_internals import RESTORING_FILE
 
 log = logging.getLogger(__name__)
-# Locations, which do not change training.
-_PATHS = ("resume", "init", "overwrite", "run_dir", "cache_dir", "callbacks", "logger")
+# What does not change training.
+_PATHS = ("resume", "init", "overwrite", "run_dir", "cache_dir", "callbacks", "logger", "metric")
 _RESULTS = "config.yaml metrics.csv metrics.json *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
 _CHECKPOINTS = "checkpoints/*.ckpt"
 

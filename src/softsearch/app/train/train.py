@@ -21,7 +21,7 @@ from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
-from softsearch.app.results import report
+from softsearch.app.results import build_metrics, report
 from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.init import read_init, start_from
@@ -30,8 +30,7 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
-from softsearch.evaluation.metrics import bleu_metric, unsegmented
-from softsearch.evaluation.sentence_scores import SentenceBLEU
+from softsearch.evaluation.metrics import SentenceScore, bleu_for, unsegmented
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import NoiseContrastive, SampledSoftmax
@@ -50,7 +49,6 @@ from softsearch.training.module import TranslationModule, make_optimizer
 log = logging.getLogger(__name__)
 GIVEN = {"model": ("src_vocab_size", "tgt_vocab_size")}  # arguments that come from the data, not from YAML
 _METRICS = ("val/loss", "val/perplexity")  # of every validation
-_OF_TRANSLATIONS = ("val/bleu", "val/chrf", "val/exact_match")
 
 
 @closing_run()
@@ -67,7 +65,7 @@ def train(config: DictConfig) -> None:
     check_folder(options)
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
-    described = describe_model(options)
+    metrics, described = build_metrics(options.metric), describe_model(options)
     training, callbacks = build_training(options, described), build_callbacks(options)
     exports_bundle = _check_search(options, callbacks)
     trainer = _build_trainer(options, callbacks)
@@ -100,16 +98,16 @@ def train(config: DictConfig) -> None:
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     model = _best_model(options, callbacks) or model
     model.to(trainer.strategy.root_device)
-    text = _test_text(data)
-    hypotheses, scores = evaluate(model, tokenizers, search, text)
+    split, text = _test_text(data)
+    hypotheses, scores = evaluate(model, tokenizers, search, text, metrics)
     for logger in loggers:
-        logger.log_metrics({f"{text.name}/{k}": v for k, v in scores.values.items()}, trainer.global_step)
+        logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
         logger.finalize("success")
     counted = {"model/parameters": float(parameters)}
     for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
         counted |= callback.summary
     if trainer.is_global_zero:
-        report(options.run_dir, text.name, hypotheses, scores, counted)
+        report(options.run_dir, split, hypotheses, scores, counted, model=options.name, test_set=text.name)
     if exports_bundle:
         log_bundle(options, data.source, loggers)
     trainer.strategy.barrier()
@@ -167,8 +165,8 @@ def with_utility(
     """The parts of training; a method that scores translations gets sentence BLEU on the data's text."""
     if "utility" not in inspect.signature(training["method"]).parameters:
         return training
-    bleu = bleu_metric(text_form=source.text_form, tgt_lang=source.tgt_lang, effective_order=True)
-    return training | {"method": partial(training["method"], utility=SentenceBLEU(bleu, tgt_tokenizer))}
+    bleu = bleu_for(source.text_form, source.tgt_lang)
+    return training | {"method": partial(training["method"], utility=SentenceScore(bleu, tgt_tokenizer))}
 
 
 def build_callbacks(options: Train) -> list[Callback]:
@@ -179,7 +177,8 @@ def build_callbacks(options: Train) -> list[Callback]:
     """
     nodes = {f"callbacks.{name}": node for name, node in options.callbacks.items() if node is not None}
     callbacks = [build(node) for node in nodes.values()]
-    metrics = _METRICS + _OF_TRANSLATIONS * any(isinstance(callback, TranslateValidation) for callback in callbacks)
+    translating = [callback for callback in callbacks if isinstance(callback, TranslateValidation)]
+    metrics = [*_METRICS, *(f"val/{name}" for callback in translating for name in callback.metrics)]
     for key, node in {"scheduler": options.scheduler, **nodes}.items():
         if "monitor" in node and node.monitor not in metrics:
             expected = ", ".join(sorted(metrics))
@@ -269,11 +268,13 @@ def _save_counted(
         trainer.save_checkpoint(folder / name)
 
 
-def _test_text(data: ParallelDataModule) -> HeldOutText:
-    """The test set, or the validation set of data that have none."""
+def _test_text(data: ParallelDataModule) -> tuple[str, HeldOutText]:
+    """The test set and its split, or the validation set of data that have none."""
     split, source = "test" if "test" in data.prepared.splits else "val", data.source
     features = source.split_features(split, data.cache_dir)
-    return HeldOutText(split, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
+    name = ", ".join(path.name for path in source.files(data.cache_dir)[split])
+    text = HeldOutText(name, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
+    return split, text
 
 
 def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from softsearch.evaluation.by_length import MIN_DRAWN
-from softsearch.evaluation.schema import Heatmap, LengthRange, Report
+from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.drawing import style, svg
 from softsearch.report.heatmap import data_url, pictures
@@ -20,13 +21,6 @@ from softsearch.text.vocabulary import FEATURE_TAG
 _FOLDER = Path(__file__).parent
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # a tag for each feature vector
-_METRICS = {  # names in the page; a metric that is not listed has its own
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "ter": "TER",
-    "bleu_lc": "BLEU, lower-cased, tokenised",
-    "bleu_no_unk": "BLEU, no UNK",
-}
 
 
 def write_page(report: Report, folder: Path) -> Path:
@@ -37,7 +31,9 @@ def write_page(report: Report, folder: Path) -> Path:
         "page.html.jinja",
         report=report,
         systems=report.systems,
-        metrics={key: _metric(key) for system in report.systems for key in system.scores},
+        metrics={key: fact for key, fact in report.metrics.items() if any(key in s.scores for s in report.systems)},
+        main=next(iter(report.metrics.values())),
+        sentence_metric=report.metrics[report.sentence_metric].title,
         signatures=_signatures(report),
         counts=counts,
         comparisons={(c.system, c.metric): c for c in report.comparisons},
@@ -90,25 +86,28 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _metric(key: str) -> str:
-    return _METRICS.get(key, key.replace("_", " "))
-
-
 def _signatures(report: Report) -> dict[str, list[str]]:
     """The names of the metrics that share a signature."""
     scores = [(score.signature, key) for system in report.systems for key, score in system.scores.items()]
-    pairs = dict.fromkeys((signature, _metric(key)) for signature, key in scores if signature)
+    pairs = dict.fromkeys((signature, report.metrics[key].title) for signature, key in scores if signature)
     return {signature: [name for other, name in pairs if other == signature] for signature, _ in pairs}
 
 
 def _translations(report: Report) -> dict[str, Any]:
     """The data of ``page.js``."""
+    metric = report.metrics[report.sentence_metric]
+    factor, sign = 100 if metric.percent else 1, 1 if metric.higher_is_better else -1
     return {
+        "direction": sign,
         "languages": [report.src_lang, report.tgt_lang],
         "sources": [_TAGS.sub(lambda tags: f"{FEATURE_TAG} × {len(tags[0].split())}", line) for line in report.sources],
         "references": report.references,
         "systems": [
-            {"name": s.name, "hypotheses": s.hypotheses, "chrf": [round(value, 1) for value in s.sentence_chrf]}
+            {
+                "name": s.name,
+                "hypotheses": s.hypotheses,
+                "scores": [round(factor * value, 1) for value in s.sentence_scores],
+            }
             for s in report.systems
         ],
     }
@@ -123,7 +122,7 @@ def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
         if counts and system.by_length
     }
     curves = {number: system.search_curve for number, system in enumerate(report.systems) if system.search_curve}
-    figures = {}
+    figures, metric = {}, next(iter(report.metrics.values()))
 
     def add(name: str, figure: Figure, values: Mapping[int, Sequence[Any]], note: Callable[[Any], str]) -> None:
         notes = {n: [f"{report.systems[n].name}, {note(value)}" for value in line] for n, line in values.items()}
@@ -131,17 +130,24 @@ def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
 
     with style():
         if by_length:
-            bleu = {n: {r.name: (r.bleu.value, r.bleu.low, r.bleu.high) for r in rs} for n, rs in by_length.items()}
-            figure = draw_by_length(bleu, counts, "BLEU", limit=100)
-            add("bleu-by-length", figure, by_length, _bleu_note)
+            scores = {
+                n: {r.name: (r.score.value, r.score.low, r.score.high) for r in rs} for n, rs in by_length.items()
+            }
+            figure = draw_by_length(scores, counts, metric.title, limits=metric.limits)
+            add("score-by-length", figure, by_length, partial(_note, metric))
             ratio = {n: {r.name: (r.length_ratio,) * 3 for r in rs} for n, rs in by_length.items()}
             figure = draw_by_length(ratio, counts, "length ratio", level=1.0)
             add("length-ratio", figure, by_length, lambda r: f"{r.name} words: {r.length_ratio:.3f}")
         if curves:
-            figure = draw_search_curve(curves)
-            add("search-curve", figure, curves, lambda p: f"{p.name}: {p.bleu:.2f} BLEU in {p.seconds:,.1f} seconds")
+            figure = draw_search_curve(curves, metric.title)
+            add("search-curve", figure, curves, partial(_point_note, metric))
     return figures
 
 
-def _bleu_note(span: LengthRange) -> str:
-    return f"{span.name} words: {span.bleu.value:.1f} ({span.bleu.low:.1f} to {span.bleu.high:.1f})"
+def _note(metric: MetricFacts, span: LengthRange) -> str:
+    value, low, high = (metric.show(x, 1) for x in (span.score.value, span.score.low, span.score.high))
+    return f"{span.name} words: {value} ({low} to {high})"
+
+
+def _point_note(metric: MetricFacts, point: SearchPoint) -> str:
+    return f"{point.name}: {metric.show(point.quality)} {metric.title} in {point.seconds:,.1f} seconds"

@@ -101,7 +101,7 @@
     entries.append(...entry("source", null, sources[at], from));
     entries.append(...entry("reference", null, base === "reference" ? underlined : references[at], to));
     systems.forEach((system, index) => {
-      entries.append(...entry(system.name, system.chrf[at], shown[index] ?? underlined, to));
+      entries.append(...entry(system.name, system.scores[at], shown[index] ?? underlined, to));
     });
     const length = lengths[at] === 1 ? "1 word" : `${lengths[at]} words`;
     const item = element("li", element("h3", `Sentence ${at + 1}, ${length}`), "sentence");
@@ -124,9 +124,9 @@
 
   function order() {
     const [kind, index] = control("sort").value.split("-");
-    const gain = (at) => systems[index].chrf[at] - systems[0].chrf[at];
+    const gain = (at) => data.direction * (systems[index].scores[at] - systems[0].scores[at]);
     const key = {
-      chrf: (at) => systems[index].chrf[at],
+      score: (at) => data.direction * systems[index].scores[at],
       worse: gain,
       better: (at) => -gain(at),
       long: (at) => -lengths[at],

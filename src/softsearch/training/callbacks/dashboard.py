@@ -1,4 +1,4 @@
-"""Dashboard of a run: gradient norms, BLEU by length, sample translations and heatmaps in all loggers."""
+"""Dashboard of a run: gradient norms, scores by length, sample translations and heatmaps in all loggers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from torch.nn.utils import get_total_norm
 
 from softsearch.evaluation.by_length import MIN_DRAWN, length_ranges
 from softsearch.evaluation.inference import evaluating
-from softsearch.evaluation.metrics import corpus_scores
+from softsearch.evaluation.metrics import Metric, facts, for_text
 from softsearch.evaluation.schema import Heatmap
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.word_alignment import Sentence, align, encode_sentences
@@ -54,7 +54,7 @@ class Dashboard(Callback):
         pl_module.log_dict({f"grad_norm/{part}": norm for part, norm in norms.items()}, rank_zero_only=True)
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
-        """Logs BLEU by length, samples and heatmaps; under FSDP, all processes must take part in the alignment."""
+        """Logs scores by length, samples and heatmaps; under FSDP, all processes must take part in the alignment."""
         callbacks = trainer.callbacks  # type: ignore[attr-defined]
         validation = next((callback for callback in callbacks if isinstance(callback, TranslateValidation)), None)
         if validation is None or not validation.translated or trainer.sanity_checking:
@@ -64,17 +64,21 @@ class Dashboard(Callback):
         drawn = self._draw(trainer, pl_module.model, samples, src) if self.heatmaps and shows_images(loggers) else []
         if not trainer.is_global_zero:
             return
-        bleu, counts = _score_lengths(trainer, validation)
-        pl_module.log_dict({f"bleu_by_length/{name}": score for name, score in bleu.items()}, rank_zero_only=True)
+        source = trainer.datamodule.source  # type: ignore[attr-defined]
+        metrics = for_text(validation.metrics, source.text_form, source.tgt_lang)
+        (name, metric), fact = next(iter(metrics.items())), next(iter(facts(metrics).values()))
+        scores, counts = _score_lengths(metric, validation)
+        by_length = f"{name}_by_length"
+        pl_module.log_dict({f"{by_length}/{words}": score for words, score in scores.items()}, rank_zero_only=True)
         if not shows_images(loggers):
             return
         from softsearch.report.charts import length_chart  # Matplotlib takes a second to import
 
         step = logged_step(trainer)
         log_table(loggers, "samples/translations", ("source", "reference", "translation"), samples, step)
-        if counts := {name: count for name, count in counts.items() if count >= MIN_DRAWN}:
-            chart = length_chart({name: bleu[name] for name in counts}, counts, "BLEU")
-            log_image(loggers, "bleu_by_length/chart", chart, f"step {step}", step)
+        if counts := {words: count for words, count in counts.items() if count >= MIN_DRAWN}:
+            chart = length_chart({words: scores[words] for words in counts}, counts, fact)
+            log_image(loggers, f"{by_length}/chart", chart, f"step {step}", step)
         if drawn:
             log_heatmaps(loggers, "samples/alignments", drawn, step)
 
@@ -99,17 +103,14 @@ class Dashboard(Callback):
         return [heatmap(*a, str(t.text), p) for a, t, p in zip(aligned, tgt, pictures, strict=True)]
 
 
-def _score_lengths(
-    trainer: lightning.Trainer, validation: TranslateValidation
-) -> tuple[dict[str, float], dict[str, int]]:
-    """BLEU and the number of sentences by range of source lengths."""
-    lines, source = validation.translated, trainer.datamodule.source  # type: ignore[attr-defined]
-    bleu, counts = {}, {}
+def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dict[str, float], dict[str, int]]:
+    """The score and the number of sentences by range of source lengths."""
+    lines = validation.translated
+    by_range, counts = {}, {}
     for name, indices in length_ranges([line[0] for line in lines]).items():
         references, hypotheses = ([lines[i][side] for i in indices] for side in (1, 2))
-        scores = corpus_scores(hypotheses, references, text_form=source.text_form, tgt_lang=source.tgt_lang, ter=False)
-        bleu[name], counts[name] = scores.values["bleu"], len(indices)
-    return bleu, counts
+        by_range[name], counts[name] = metric.corpus_score(hypotheses, references), len(indices)
+    return by_range, counts
 
 
 def gradient_norms(model: Seq2Seq, strategy: Strategy) -> dict[str, Tensor]:

@@ -16,14 +16,14 @@ _FORMATS = {  # by metric
     "tokens/s": "{:,.0f} tokens/s",
     "lr": "lr {:.2e}",
     "val/loss": "val loss {:.3f}",
-    "val/bleu": "BLEU {:.1f}",
 }
 
 
 class Progress(Callback):
-    """Shows steps, loss, tokens/s, learning rate, and the last validation's loss and BLEU."""
+    """Shows steps, loss, tokens/s, learning rate, and the last validation's loss and ``metric``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, metric: str) -> None:
+        self.formats = {metric: metric.removeprefix("val/") + " {:.3g}"} | _FORMATS
         self.bar: progress.Progress | None = None
         self.last_line = 0.0
 
@@ -45,10 +45,10 @@ class Progress(Callback):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Moves the bar."""
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=trainer.global_step, description=_metrics(trainer))
+            self.bar.update(self.bar.task_ids[0], completed=trainer.global_step, description=self._metrics(trainer))
         elif trainer.is_global_zero and monotonic() - self.last_line > _SECONDS:
             self.last_line = monotonic()
-            log.info("step %d of %d, %s", trainer.global_step, trainer.max_steps, _metrics(trainer))
+            log.info("step %d of %d, %s", trainer.global_step, trainer.max_steps, self._metrics(trainer))
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Closes the bar, also when training failed."""
@@ -56,7 +56,6 @@ class Progress(Callback):
             self.bar.stop()
             self.bar = None
 
-
-def _metrics(trainer: lightning.Trainer) -> str:
-    metrics = trainer.callback_metrics | trainer.progress_bar_metrics
-    return ", ".join(form.format(float(metrics[name])) for name, form in _FORMATS.items() if name in metrics)
+    def _metrics(self, trainer: lightning.Trainer) -> str:
+        metrics = trainer.callback_metrics | trainer.progress_bar_metrics
+        return ", ".join(form.format(float(metrics[name])) for name, form in self.formats.items() if name in metrics)

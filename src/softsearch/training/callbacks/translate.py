@@ -1,7 +1,7 @@
-"""Translation of the validation set: BLEU, chrF and sample translations at every validation."""
+"""Translation of the validation set: metrics and sample translations at every validation."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from lightning.pytorch.strategies import FSDPStrategy
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from softsearch.evaluation.inference import translate_sources
-from softsearch.evaluation.metrics import corpus_scores
+from softsearch.evaluation.metrics import Metric, corpus_scores, facts, for_text
 from softsearch.search.interface import SearchStrategy
 from softsearch.text.features import with_features
 
@@ -21,14 +21,26 @@ log = logging.getLogger(__name__)
 
 
 class TranslateValidation(Callback):
-    """Translates the validation set at every validation, logs BLEU and chrF, and writes sample translations.
+    """Translates the validation set at every validation, logs its scores, and writes sample translations.
 
     Args:
+        metrics: by name; as ``val/NAME`` they can be monitored.
+        skip: names of metrics that are too slow for every validation.
         search: greedy search is fast and ranks checkpoints as well as beam search does.
         samples_dir: folder for ``step-N.txt``, the samples' sources, references and translations.
     """
 
-    def __init__(self, *, search: SearchStrategy, samples_dir: str | Path, samples: int = 8) -> None:
+    def __init__(
+        self,
+        *,
+        metrics: Mapping[str, Metric | None],
+        search: SearchStrategy,
+        samples_dir: str | Path,
+        samples: int = 8,
+        skip: Sequence[str] = (),
+    ) -> None:
+        every = {name: metric for name, metric in metrics.items() if metric is not None}
+        self.metrics = {name: metric for name, metric in every.items() if name not in skip} or every
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
         self.translated: list[tuple[str, str, str]] = []  # sources, references and translations
         self.src: list[Sequence[int]] = []  # the sources' token ids
@@ -43,8 +55,8 @@ class TranslateValidation(Callback):
         self.src = with_features(ids, data.source.split_features("val", data.cache_dir))
         with whole_weights(trainer):
             hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, self.src)
-        form = {"text_form": data.source.text_form, "tgt_lang": data.source.tgt_lang}
-        scores = corpus_scores(hypotheses, references, **form, ter=False).values
+        metrics = for_text(self.metrics, data.source.text_form, data.source.tgt_lang)
+        scores = corpus_scores(metrics, hypotheses, references).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
         self.translated = list(zip(sources, references, hypotheses, strict=True))
 
@@ -57,12 +69,10 @@ class TranslateValidation(Callback):
         self.samples_dir.mkdir(parents=True, exist_ok=True)
         (self.samples_dir / f"step-{trainer.global_step}.txt").write_text(text, encoding="utf-8")
         metrics = {name.removeprefix("val/"): float(v) for name, v in trainer.callback_metrics.items()}
-        log.info(
-            "step %d, validation: loss %.3f, perplexity %.2f, BLEU %.2f, chrF %.2f, %.1f %% exactly right",
-            trainer.global_step,
-            *(metrics[name] for name in ("loss", "perplexity", "bleu", "chrf")),
-            100 * metrics["exact_match"],
-        )
+        shown = {name: fact for name, fact in facts(self.metrics).items() if name in metrics}
+        scores = ", ".join(f"{fact.title} {fact.show(metrics[name])}" for name, fact in shown.items())
+        losses = [metrics[name] for name in ("loss", "perplexity")]
+        log.info("step %d, validation: loss %.3f, perplexity %.2f, %s", trainer.global_step, *losses, scores)
         log.info("    source       %s\n    reference    %s\n    translation  %s", *self.translated[0])
 
     def sample_lines(self) -> list[tuple[str, str, str]]:

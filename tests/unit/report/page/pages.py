@@ -9,6 +9,7 @@ import numpy as np
 from softsearch.evaluation.schema import (
     Comparison,
     LengthRange,
+    MetricFacts,
     Report,
     Score,
     SearchPoint,
@@ -42,7 +43,7 @@ def system(name: str, hypotheses: list[str], chrf: list[float], **changed: Any) 
             LengthRange("51+", 9, Score(90.0, 80.0, 100.0), 0.7),
         ],
         "hypotheses": hypotheses,
-        "sentence_chrf": chrf,
+        "sentence_scores": chrf,
     }
     return SystemReport(**values | changed)
 
@@ -77,6 +78,12 @@ def whole_report(sentences: int = 45) -> Report:
             system("rnn", first, chrf, search_curve=curve, heatmaps=heatmaps, aer=0.31),
             system("tiny", second, [*chrf[:-2], 0.0, 90.0], nll=None),
         ],
+        metrics={
+            "bleu": MetricFacts("BLEU", limits=[0.0, 100.0]),
+            "exact_match": MetricFacts("exact match", percent=True),
+            "chrf": MetricFacts("chrF"),
+        },
+        sentence_metric="chrf",
         comparisons=[Comparison("tiny", "rnn", "bleu", -1.5, 0.0004)],
         overlap={"same source": 9},
         warnings=["9 of 45 sentences are in the <training> data"],

@@ -89,7 +89,7 @@ def test_the_worst_come_first_and_pages_turn(shown: Chrome) -> None:
 
 
 def test_every_order_orders(shown: Chrome) -> None:
-    expected = {"chrf-1": 44, "worse-1": 44, "better-1": 45, "long": 45, "short": 1, "file": 1, "chrf-0": 45}
+    expected = {"score-1": 44, "worse-1": 44, "better-1": 45, "long": 45, "short": 1, "file": 1, "score-0": 45}
     for order, first in expected.items():
         choose(shown, "sort", order)
         assert numbers(shown)[0] == first, order
@@ -118,13 +118,13 @@ def test_words_that_differ_are_marked(shown: Chrome) -> None:
     choose(shown, "compare", "1")
     assert texts(shown, f"{first} mark") == ["zahl"]
     assert texts(shown, f"{first} .missed") == ["nummer"]
-    choose(shown, "sort", "chrf-1")
+    choose(shown, "sort", "score-1")
     assert texts(shown, f"{first} .none") == ["empty"]
 
 
 def test_the_keyboard_is_enough(shown: Chrome) -> None:
     element(shown, "#sort").send_keys(Keys.ARROW_DOWN)
-    assert value(shown, "document.getElementById('sort').value") == "chrf-1"
+    assert value(shown, "document.getElementById('sort').value") == "score-1"
     assert numbers(shown)[0] == 44
     for _ in range(3):
         shown.switch_to.active_element.send_keys(Keys.TAB)

@@ -66,8 +66,8 @@ def test_scores_have_intervals_and_significance(page: Element) -> None:
     table = section.all("table")[0]
     assert rows(table) == [
         ["system", "BLEU", "exact match"],
-        ["rnn", "38.2 36.4 to 39.8", "6.5 % 5.0 to 8.0"],
-        ["tiny", "38.2 36.4 to 39.8 −1.5*, p < 0.001", "6.5 % 5.0 to 8.0"],
+        ["rnn", "38.2 36.4 to 39.8", "6.5 % 5.0 % to 8.0 %"],
+        ["tiny", "38.2 36.4 to 39.8 −1.5*, p < 0.001", "6.5 % 5.0 % to 8.0 %"],
     ]
     assert "difference from rnn" in table.all("caption")[0].text
     assert section.all("code")[0].text == SIGNATURE
@@ -95,7 +95,7 @@ def test_what_no_system_has_is_no_column(report: Report, tmp_path: Path) -> None
 
 def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> None:
     by_length, curve, ratio = (
-        page.all("figure", id=name)[0] for name in ("bleu-by-length", "search-curve", "length-ratio")
+        page.all("figure", id=name)[0] for name in ("score-by-length", "search-curve", "length-ratio")
     )
     for figure in (by_length, curve, ratio):
         assert figure.all("div", role="img")[0].attributes["aria-label"] == figure.all("figcaption")[0].text
@@ -188,7 +188,7 @@ def test_the_list_has_its_controls(page: Element) -> None:
     form = page.all("form", role="search")[0]
     sort, compare = form.all("select")
     assert [option.attributes["value"] for option in sort.all("option")] == [
-        *("chrf-0", "chrf-1", "worse-1", "better-1", "long", "short", "file")
+        *("score-0", "score-1", "worse-1", "better-1", "long", "short", "file")
     ]
     assert [option.text for option in compare.all("option")] == ["the reference", "rnn", "tiny"]
     assert {found.attributes["type"] for found in form.all("input")} == {"search", "checkbox"}

@@ -19,7 +19,6 @@ from torch.optim import Adam
 from softsearch.app.config.validation import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
-from softsearch.evaluation.metrics import corpus_scores
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.greedy import Greedy
 from softsearch.text.tokenizer import TokenizerTrainer
@@ -34,6 +33,7 @@ from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
 from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
+from tests.unit.evaluation.default_metrics import METRICS, corpus_scores
 from tests.unit.training.wandb_file import OfflineRun, read_run
 
 STEPS, VALIDATE, LOG, SAMPLES, HEATMAPS = 4, 2, 2, 3, 2
@@ -75,7 +75,7 @@ def fit(folder: Path, loggers: list[Logger], model: str = "rnnsearch", **options
     callbacks = [
         Throughput(),
         ExactResume(seed=1),
-        TranslateValidation(search=search, samples_dir=folder / "samples", samples=SAMPLES),
+        TranslateValidation(metrics=METRICS, search=search, samples_dir=folder / "samples", samples=SAMPLES),
         Dashboard(**options),
     ]
     trainer = lightning.Trainer(
