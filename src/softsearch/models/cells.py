@@ -5,7 +5,7 @@ small changes would be rounded away.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -43,12 +43,14 @@ class Cell(nn.Module):
       2.3): each step goes through further cells, which read nothing but the state, up to this number of cells. Where
       W x + b was they have a bias alone (``input_dim`` None).
 
-    ``own`` are the options of a subclass, which :meth:`make_weights` takes.
+    A subclass with options of its own names them in ``own_options``, and sets attributes of these names before it calls
+    this constructor.
     """
 
     blocks: ClassVar[int]
     norm_blocks: ClassVar[tuple[int, ...]] = ()  # by default all together
     num_states: ClassVar[int] = 1  # tensors in a state, without the mask
+    own_options: ClassVar[tuple[str, ...]] = ()
     input_projection: nn.Linear  # of a cell that reads an input
     recurrent_weight: nn.Parameter  # U of all blocks, transposed; the GRU has it in two parts
 
@@ -60,7 +62,6 @@ class Cell(nn.Module):
         layer_norm: bool = False,
         recurrent_dropout: Rate = 0.0,
         transition_depth: Depth = 1,
-        **own: Any,
     ) -> None:
         super().__init__()
         self.hidden_dim, self.reads_input = hidden_dim, input_dim is not None
@@ -73,7 +74,8 @@ class Cell(nn.Module):
         self.state_norms = nn.ModuleList(Norm(width) for width in widths)
         self.recurrent_dropout = Dropout(recurrent_dropout)
         self.transitions = nn.ModuleList()
-        self.make_weights(layer_norm=layer_norm, **own)
+        self.make_weights(layer_norm=layer_norm)
+        own = {name: getattr(self, name) for name in self.own_options}
         further = (type(self)(None, hidden_dim, layer_norm=layer_norm, **own) for _ in range(transition_depth - 1))
         self.transitions.extend(further)
 
@@ -233,6 +235,7 @@ class GRUCell(Cell):
 
     blocks = 3  # z, r, candidate
     norm_blocks = (2, 1)
+    own_options = ("reset",)
 
     def __init__(
         self,
@@ -244,16 +247,22 @@ class GRUCell(Cell):
         recurrent_dropout: Rate = 0.0,
         transition_depth: Depth = 1,
     ) -> None:
-        options: dict[str, Any] = {"recurrent_dropout": recurrent_dropout, "transition_depth": transition_depth}
-        super().__init__(input_dim, hidden_dim, layer_norm=layer_norm, reset=reset, **options)
+        self.reset = reset
+        super().__init__(
+            input_dim,
+            hidden_dim,
+            layer_norm=layer_norm,
+            recurrent_dropout=recurrent_dropout,
+            transition_depth=transition_depth,
+        )
 
-    def make_weights(self, *, layer_norm: bool, reset: Reset = "before") -> None:
+    def make_weights(self, *, layer_norm: bool) -> None:
         """See :class:`Cell`."""
         del layer_norm
         self.recurrent_gate_weight = recurrent_matrices(self.hidden_dim, 2)  # U_z, U_r
         self.recurrent_candidate_weight = recurrent_matrices(self.hidden_dim, 1)  # U
-        self.reset = reset
-        self.recurrent_candidate_bias = nn.Parameter(torch.zeros(self.hidden_dim)) if reset == "after" else None  # b_U
+        inside = self.reset == "after"
+        self.recurrent_candidate_bias = nn.Parameter(torch.zeros(self.hidden_dim)) if inside else None  # b_U
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         """See :class:`Cell`; the state is (h,)."""
