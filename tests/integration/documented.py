@@ -35,6 +35,8 @@ PLACEHOLDERS = {
     "B/best.ckpt": "B.ckpt",
     "RUN_A": "logs/train/A",
     "RUN_B": "logs/train/B",
+    "RUN_LM": "logs/train/LM",
+    "RUN_R2L": "logs/train/R2L",
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",

@@ -139,7 +139,7 @@ def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) ->
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     options = [*SMALL, f"hydra.run.dir={folder}", f"cache_dir={trained.parent / 'cache'}", "seed=2"]
     done = run("train.py", *options)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(
         f"error: {folder} has a run already (checkpoints/best.ckpt); set hydra.run.dir=FOLDER"
     )

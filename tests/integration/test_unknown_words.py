@@ -129,7 +129,7 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     evaluate(configure("evaluate", f"bundle={exported}", test, *search, *options))
     assert (tmp_path / "report" / "test.hypotheses.txt").read_text().splitlines() == found
     (system,) = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))["systems"]
-    assert system["search"] == "Sampling, shortlist 6, unknown words copied"
+    assert system["search"] == "sample, shortlist 6, unknown words copied"
 
 
 @pytest.mark.slow

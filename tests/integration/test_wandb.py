@@ -47,7 +47,7 @@ def test_a_killed_run_goes_on_as_the_same_run(trained: Path, tmp_path: Path, env
     assert sorted(first.scalars()["grad_norm/total"]) == [1, 3, 5]
     assert sorted(second.scalars()["grad_norm/total"]) == [SAVED + 1, STEPS - 1]
     by_length = {key for key in VALIDATION if key.startswith("bleu_by_length/")}  # other sentences here, other ranges
-    pictures = {"samples/translations", "samples/alignments", "bleu_by_length/chart"}
+    pictures = {"samples/translations", "samples/alignments"}  # too few sentences for a chart
     tested = {f"test/{name}" for name in ("bleu", "chrf", "ter", "exact_match", "loss")}
     assert second.keys >= TRAINING | (VALIDATION - by_length) | pictures | tested
     assert any(key.startswith(("bleu_by_length/0", "bleu_by_length/1")) for key in second.keys)

@@ -40,6 +40,11 @@ class BiScaleCell(Cell):
         h1, h2 = state[0].chunk(2, dim=-1)
         return h1, h2, torch.zeros_like(h1), torch.zeros_like(h2)
 
+    @property
+    def drops_state(self) -> bool:
+        """Never: the cell has no recurrent dropout."""
+        return False
+
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         """See :class:`Cell`; without ``keep``."""
         del keep

@@ -73,7 +73,7 @@ class ShowAttendTellDecoder(AttentionalDecoder):
         """h_0 and c_0, and the attention's product with the annotations once for all steps."""
         project = self.initial_state_projection
         state = torch.tanh(project(encoded.mean_state())).to(project.weight.dtype).chunk(2, dim=-1)
-        return DecoderState.initial(encoded, tuple(state), self.attention.project(encoded.states))
+        return DecoderState.initial(encoded, self.cell.start_from(*state), self.attention.project(encoded.states))
 
     def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
         context, alignments = look(s[0])

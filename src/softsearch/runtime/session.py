@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.errors import BundleError, ConfigError, InputError, printable
+from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import Words, read_candidates, read_words
 from softsearch.runtime.embedding_table import embedding_table
@@ -42,7 +42,7 @@ try:
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 except ModuleNotFoundError as error:
-    raise ConfigError(
+    raise SoftsearchError(
         'ONNX Runtime is not installed; run pip install "softsearch[cpu]", or "softsearch[gpu]" on a host with an '
         "NVIDIA GPU"
     ) from error

@@ -465,7 +465,7 @@ def test_deep_json_is_an_error_of_its_reader(tmp_path: Path, home: Home) -> None
     with pytest.raises(BundleError, match="exists and is not a bundle"):
         write_bundle(tmp_path, *bundle_parts())
     with pytest.raises(ConfigError, match="cannot be read"):  # through a command
-        evaluated(home, home.other, f"against={tmp_path / 'files.json'}")
+        evaluated(home, home.folder / "good/checkpoints/last.ckpt", f"against={tmp_path / 'files.json'}")
 
 
 def targets(node: Any) -> Iterator[str]:

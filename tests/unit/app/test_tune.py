@@ -174,7 +174,7 @@ def test_a_file_that_was_tuned_with_another_search_is_refused(tmp_path: Path) ->
 def models(tmp_path: Path) -> Iterator[Path]:
     """A folder with three bundles, ``a``, ``b`` and ``lm``, and a text, ``x.en`` and ``x.de``."""
     for seed, name in enumerate(("a", "b", "lm")):
-        make_bundle(tmp_path / name, seed=seed)
+        make_bundle(tmp_path / name, seed=seed, reads=name != "lm")
     for file, lines in (("x.en", SRC_LINES), ("x.de", TGT_LINES)):
         (tmp_path / file).write_text("".join(f"{line}\n" for line in lines[:4]), encoding="utf-8")
     yield tmp_path

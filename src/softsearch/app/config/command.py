@@ -50,8 +50,7 @@ _PLUGINS = {
 _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
-    _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
-CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
+    CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
 
 
 def run(command: str, work: str, options: Sequence[str] | None = None) -> None:

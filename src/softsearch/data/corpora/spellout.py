@@ -42,6 +42,7 @@ _CURRENCIES = ("JPY", "CHF", "SEK", "CAD")
 _ROLE = re.compile(r"_\w+")
 _UNITS = ("kilometer", "centimeter", "kilogram", "gram", "liter", "minute", "percent")
 _CURRENCIES_WITH_CENTS = ("USD", "EUR", "GBP")
+_COUNTED = (*_CURRENCIES, *_CURRENCIES_WITH_CENTS, *_UNITS)
 # Neither library has how a date or a time is read aloud. Roles are behind the words.
 _DATE = {
     "en": "{weekday} {month} the_article {ordinal} {year}",
@@ -163,7 +164,7 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
         return speller.relative(count if below(2) else -count, unit)
 
     def sequence() -> str:
-        numbers = sorted(range(1, 13), key=lambda _: rng.random())[: 2 + below(3)]  # a shuffle of any version of Python
+        numbers = [1 + below(99) for _ in range(2 + below(2))]
         return " ".join(speller.cardinal(number, f"number{place}") for place, number in enumerate(numbers))
 
     kinds: list[Callable[[], str]] = [
@@ -172,13 +173,13 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
         lambda: speller.at_time(speller.weekday(day()), time()),
         lambda: speller.at_time(relative(), time()),
         lambda: speller.joined([speller.cardinal(number()) for _ in range(2)]),
-        *[lambda: speller.joined([speller.quantity(number(), choice((*_CURRENCIES, *_UNITS))) for _ in range(2)])] * 2,
+        *[lambda: speller.joined([speller.quantity(number(), choice(_COUNTED)) for _ in range(2)])] * 2,
         *[lambda: speller.amount(number(), 2 + below(98), choice(_CURRENCIES_WITH_CENTS))] * 2,
         lambda: speller.joined([speller.ordinal(1 + below(choice((99, 999)))) for _ in range(2)], "or"),
         lambda: speller.cardinal(1 + below(choice((99, 99, 99, 99_999)))),
         lambda: choice((speller.weekday, speller.month))(day()),
         *[sequence] * 2,
-        lambda: speller.quantity(number(), choice((*_CURRENCIES, *_CURRENCIES_WITH_CENTS, *_UNITS))),
+        lambda: speller.quantity(number(), choice(_COUNTED)),
         *[relative] * 2,
     ]
     while True:
