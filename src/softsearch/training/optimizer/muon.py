@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from softsearch.errors import ConfigError
 from softsearch.models.cells import Cell
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of
-from softsearch.ranges import Positive, Rate, Size
+from softsearch.ranges import Positive, Range, Rate, Size
 from softsearch.training.optimizer.lazy_adam import PartlyAdam
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic polynomial, as its authors chose them
@@ -37,7 +37,7 @@ class Muon(PartlyAdam):
         params: Iterable[nn.Parameter] | list[dict[str, Any]],
         *,
         lr: Positive = 0.005,
-        matrix_lr: Positive = 0.02,
+        matrix_lr: Annotated[float, Range(0, 1e4, open_low=True)] = 0.02,
         momentum: Rate = 0.95,
         newton_schulz_steps: Size = 5,
         bfloat16: bool = True,
