@@ -15,7 +15,6 @@ LAB: dict[str, Any] = {
     "tokenizer.src_vocab_size": None,
     "tokenizer.src_kind": None,
     "tokenizer.sampling": 0,
-    "tokenizer.src_kind": None,
     "batching": "Batching",
     "batching.sentences": None,
     "batching.max_length": None,
