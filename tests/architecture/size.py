@@ -1,12 +1,15 @@
-"""The size of the sources, printed by ``make lint``: python -m tests.architecture.size"""
+"""The size of the code and its limits, checked by ``make lint``: python -m tests.architecture.size"""
 
 import ast
 import io
+import re
+import sys
 import tokenize
 from pathlib import Path
 
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+ADR = Path("docs/adr/0025-open-house.md")  # the one place of the limits
 
 
 def code_lines(text: str) -> int:
@@ -20,7 +23,21 @@ def code_lines(text: str) -> int:
     return len(code)
 
 
-if __name__ == "__main__":
-    texts = [path.read_text(encoding="utf-8") for path in Path("src").rglob("*.py")]
+def limits(adr: str) -> dict[str, int]:
+    """The largest number of lines of code for each folder, from lines such as "- `src`: at most 16,000 lines of code"."""
+    found = re.findall(r"^- `(\w+)`: at most ([\d,]+) lines of code", adr, re.MULTILINE)
+    return {folder: int(number.replace(",", "")) for folder, number in found}
+
+
+def excess(folder: str, limit: int) -> bool:
+    """Prints the size of a folder; returns whether it is above its limit."""
+    texts = [path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.py")]
     code, every = sum(map(code_lines, texts)), sum(text.count("\n") for text in texts)
-    print(f"src: {code:,} lines of code, {every:,} with blanks, comments and docstrings, in {len(texts)} files")
+    print(f"{folder}: {code:,} lines of code ({limit:,} at most), {every:,} in all, in {len(texts)} files")
+    return code > limit
+
+
+if __name__ == "__main__":
+    above = [folder for folder, limit in limits(ADR.read_text(encoding="utf-8")).items() if excess(folder, limit)]
+    if above:
+        sys.exit(f"{', '.join(above)}: above the limit; take code away, or change {ADR}, which says why it is worth it")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import rules
-from tests.architecture.size import code_lines
+from tests.architecture.size import ADR, code_lines, excess, limits
 
 Rule = Callable[[str], list[str]]
 
@@ -140,3 +140,11 @@ def test_lines_of_code_are_counted_without_blanks_comments_and_docstrings() -> N
     docstrings, comments = '"""Title.\n\nMore.\n"""\n', "x = 1  # why\n\n# a comment\n"
     text = docstrings + comments + 'y = """\nvalue\n"""\n\n\ndef f():\n    """What."""\n    return x\n'
     assert code_lines(text) == 6
+
+
+def test_the_size_has_limits_that_can_be_exceeded(repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = limits((repo_root / ADR).read_text(encoding="utf-8"))
+    assert set(found) == {"src", "tests"}
+    for folder, limit in found.items():
+        assert not excess(str(repo_root / folder), limit), capsys.readouterr().out
+    assert excess(str(repo_root / "src"), 10_000)

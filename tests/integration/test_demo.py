@@ -10,11 +10,13 @@ from contextlib import chdir, redirect_stdout
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from softsearch.app.demo import BUNDLE, LINES, RUN
 from softsearch.runtime.translator import Translator
 from tests.integration.commands import ROOT
 from tests.integration.documented import PAGES, ask, python_blocks, requests
+from tests.pictures import draw
 from tests.serving import serving
 
 TRANSLATIONS = (
@@ -49,6 +51,16 @@ class TestTrained:
         assert metrics["test/aer"] <= 0.15
         report = (folder / RUN / "evaluate" / "report.html").read_text(encoding="utf-8")
         assert '<table class="heatmap">' in report
+
+    def test_the_readme_shows_its_attention(self, folder: Path, tmp_path: Path) -> None:
+        """Drawn again by ``python -m tests.pictures``; the words stand beside the picture."""
+        picture = tmp_path / "alignments.png"
+        src, tgt = draw(folder / RUN / "evaluate" / "report.html", picture)
+        readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        assert f"![Attention of the demo model: {' '.join(tgt[:-1])}](docs/alignments.png)" in readme
+        assert src[0] in ("friday", "friday,")
+        shown, drawn = Image.open(ROOT / "docs" / "alignments.png"), Image.open(picture)
+        assert max(abs(a - b) for a, b in zip(shown.size, drawn.size, strict=True)) <= 40  # other fonts
 
     def test_it_translates_its_examples_and_single_words(self, folder: Path) -> None:
         expected = dict(zip(LINES, TRANSLATIONS, strict=True)) | SHORT
