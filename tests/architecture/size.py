@@ -24,7 +24,7 @@ def code_lines(text: str) -> int:
 
 
 def limits(adr: str) -> dict[str, int]:
-    """The largest number of lines of code for each folder, from lines such as "- `src`: at most 16,000 lines of code"."""
+    """The largest number of lines of code by folder, from lines such as "- `src`: at most 16,000 lines of code"."""
     found = re.findall(r"^- `(\w+)`: at most ([\d,]+) lines of code", adr, re.MULTILINE)
     return {folder: int(number.replace(",", "")) for folder, number in found}
 
