@@ -15,7 +15,7 @@ class ModelFacts:
     tgt_lang: str
     text_form: str  # plain, or lc_tok: lower-cased and tokenized
     has_attention: bool  # it can return alignments
-    search: str  # that it recommends, as beam
+    search: str  # if a client names none, as beam; never exact, which has no bound on its time
     beam: int  # hypotheses of a sentence in that search
     max_length_factor: float  # a translation has at most this times the source's tokens,
     max_length_offset: int  # and this many more
@@ -35,7 +35,7 @@ def model_facts(name: str, bundle: Bundle) -> ModelFacts:
         tgt_lang=manifest.trained("config.data.tgt_lang"),
         text_form=manifest.text_form,
         has_attention="alignments" in outputs,
-        search=manifest.search_kind,
+        search="beam" if manifest.search_kind == "exact" else manifest.search_kind,
         beam=manifest.search.get("beam", 1),
         max_length_factor=manifest.search["max_length_factor"],
         max_length_offset=manifest.search["max_length_offset"],

@@ -45,9 +45,7 @@ class Model:
         Raises:
             ConfigError: an option is unknown, wrong, or needs attention that the model lacks.
         """
-        recommended = self._manifest.search_kind
-        # Exact search has no bound on its time.
-        kind = options.get("search", "beam" if recommended == "exact" else recommended)
+        kind = options.get("search", self.facts.search)
         searched = {name: value for name, value in options.items() if name != "search"}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
         search = make_search(self._manifest, self._encoder.tokenizers[1], kind, searched)

@@ -50,8 +50,9 @@ def test_values_of_another_type_are_refused(model: Model, value: object) -> None
 
 def test_exact_search_which_a_bundle_recommends_is_not_the_servers_default(victim: Path) -> None:
     edit_manifest(victim, lambda tree: tree.update(search={"name": "exact"}))
-    search = Model("small", Bundle.open(victim)).translation_group({}, prefixes=False).search
-    assert isinstance(search, BeamSearch)
+    served = Model("small", Bundle.open(victim))
+    assert served.facts.search == "beam"
+    assert isinstance(served.translation_group({}, prefixes=False).search, BeamSearch)
 
 
 def test_tokens_are_counted_with_eos(model: Model) -> None:
