@@ -158,7 +158,7 @@ def test_alone_it_says_which_onnx_runtime_to_install(wheel: Path, bundle: Path, 
     )
     python = [str(tmp_path / "environment" / "bin" / "python"), "-I", "-c", script]
     done = subprocess.run(python, capture_output=True, text=True, check=False, timeout=60)
-    assert done.stderr.endswith(f"softsearch.errors.ConfigError: {advice}")
+    assert done.stderr.endswith(f"softsearch.errors.SoftsearchError: {advice}")
 
 
 def test_another_wheel_of_onnx_runtime_takes_the_place_of_the_cpus(wheel: Path, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypa
     train(config)
     assert read_metrics(tmp_path / "run")["test/loss"] > 0
     with pytest.raises(
-        CheckpointError, match=r"model\._target_ of its config is 'their_model\.Own', which is no class that"
+        CheckpointError,
+        match=r"model\._target_ of its config is 'their_model\.Own', which is not a class of",
     ):
         open_any([str(tmp_path / "run" / "checkpoints" / "best.ckpt")])

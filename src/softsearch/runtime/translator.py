@@ -172,16 +172,16 @@ class Translator:
         prefixes: Sequence[Sequence[int]] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
     ) -> list[Translation]:
-        """Translates lines that a :class:`LineEncoder` has encoded.
+        """Translates lines that a `LineEncoder` has encoded.
 
         Args:
             sources: the parts of each line.
             strategy: the search.
             prefixes: the ids with which the translation of each line's first part must begin.
-            replace_unknown: see :meth:`translate`.
+            replace_unknown: see `translate`.
 
         Raises:
-            SoftsearchError: as :meth:`translate`.
+            SoftsearchError: as `translate`.
         """
         system = self.system if needs_alignments(strategy) else self._without_alignments
         if system is self.system and not system.step_fn.has_attention:
@@ -249,7 +249,7 @@ class Translator:
         return self.score_ids(src, tgt)
 
     def score_ids(self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[PairScore]:
-        """Scores translations that a :class:`LineEncoder` has encoded; see :meth:`score`."""
+        """Scores translations that a `LineEncoder` has encoded; see `score`."""
         pairs = list(zip(src, tgt, strict=True))
         whole = [pair for pair in pairs if all(pair)]
         scores = iter(self._without_alignments.score([one for one, _ in whole], [other for _, other in whole]))

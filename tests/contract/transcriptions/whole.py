@@ -74,7 +74,7 @@ def logits(
         decode, decoder = DECODERS[_class(model.decoder)], model.decoder
     else:  # an encoder-decoder of one kind of cell
         encode, decode, encoder, decoder = recurrent.encode, recurrent.encoder_decoder, model, model
-    encoder, decoder = _beside_each_other(encoder), _beside_each_other(decoder)
+    encoder, decoder = beside_each_other(encoder), beside_each_other(decoder)
     encoded = encode(w.at("encoder"), encoder, src)
     if isinstance(encoded, Encoded):  # not several sources
         encoded = encoded._replace(src=src)
@@ -85,7 +85,7 @@ def logits(
     return np.array(decode(of_decoder, decoder, encoded, tgt)), w.used
 
 
-def _beside_each_other(node: DictConfig) -> Options:
+def beside_each_other(node: DictConfig) -> Options:
     """Options of an encoder or a decoder, with those of its cell beside them, and the cell's name."""
     options: dict[str, Any] = {}
     for name, value in node.items():
@@ -95,7 +95,7 @@ def _beside_each_other(node: DictConfig) -> Options:
                 **{key: value[key] for key in value if not str(key).startswith("_")},
             }
         else:
-            options[str(name)] = _beside_each_other(value) if isinstance(value, DictConfig) else value
+            options[str(name)] = beside_each_other(value) if isinstance(value, DictConfig) else value
     return options
 
 

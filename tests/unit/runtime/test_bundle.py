@@ -107,7 +107,7 @@ def test_a_flipped_bit_is_found_before_any_parser_runs(victim: Path, monkeypatch
     from softsearch.runtime.translator import Translator
 
     parsed: list[str] = []
-    monkeypatch.setattr("softsearch.runtime.system.SentencePieceTokenizer", lambda model: parsed.append("text"))
+    monkeypatch.setattr("softsearch.runtime.line_encoder.SentencePieceTokenizer", lambda model: parsed.append("text"))
     monkeypatch.setattr("onnxruntime.InferenceSession", lambda *args, **kwargs: parsed.append("graph"))
     content = bytearray((victim / "tgt.model").read_bytes())
     content[100] ^= 1

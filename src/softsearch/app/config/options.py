@@ -53,7 +53,7 @@ class Train:
     overwrite: bool
     init: Path | None
     vectors: Vectors
-    trust: Trust
+    trust: Trust = ()
     run_dir: Path
     cache_dir: Path
 
@@ -82,7 +82,7 @@ class Systems:
     bundle: Paths
     average: AtLeastOne | None
     split: str
-    trust: Trust
+    trust: Trust = ()
     run_dir: Path
     cache_dir: Path
 
@@ -162,7 +162,7 @@ class Dictionary:
     average: AtLeastOne | None
     out: Path
     pairs: AtLeastOne | None
-    trust: Trust
+    trust: Trust = ()
     cache_dir: Path
 
 
@@ -174,7 +174,7 @@ class Average:
     last: AtLeastOne
     ckpt: list[Path] | None
     out: Path | None
-    trust: Trust
+    trust: Trust = ()
 
 
 @dataclass(frozen=True, kw_only=True)

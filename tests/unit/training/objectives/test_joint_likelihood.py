@@ -14,6 +14,7 @@ from softsearch.training.objectives.teacher_forcing import teacher_forcing
 from tests.contract.models import model_config, small_model
 from tests.contract.transcriptions import decoder_only
 from tests.contract.transcriptions.equations import Weights, softmax
+from tests.contract.transcriptions.whole import beside_each_other
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients
 
 SEQUENCES = {"decoder_only": decoder_only.transformer_sequence, "decoder_only_rnn": decoder_only.rnn_sequence}
@@ -21,7 +22,7 @@ SEQUENCES = {"decoder_only": decoder_only.transformer_sequence, "decoder_only_rn
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_is_that_of_one_sequence_without_the_first_word_and_bos(name: str) -> None:
-    model, options = small_model(name), model_config(name).decoder
+    model, options = small_model(name), beside_each_other(model_config(name).decoder)
     w = Weights({key: value.numpy() for key, value in model.state_dict().items()}).at("decoder")
     of_source = of_target = 0.0
     for src, tgt in zip(BATCH.src_tokens.tolist(), BATCH.tgt_tokens.tolist(), strict=True):
