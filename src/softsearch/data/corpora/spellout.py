@@ -32,7 +32,7 @@ from softsearch.ranges import Count, Range
 Language = Literal["en", "de", "fr", "es"]
 RelativeUnit = Literal["minute", "hour", "day", "week", "year"]
 Option = TypeVar("Option")
-_FORMAT = 2  # other lines need another number
+_FORMAT = 3  # other lines need another number
 _FIRST_DAY, _LAST_DAY = dt.date(1900, 1, 1).toordinal(), dt.date(2049, 12, 31).toordinal()
 _HOURS = [hour for hour in range(24) if hour % 12 != 1]
 _MINUTES = (0, *range(10, 60))
@@ -164,7 +164,7 @@ def _sentences(lang: Language, seed: int) -> Iterator[str]:
         return speller.relative(count if below(2) else -count, unit)
 
     def sequence() -> str:
-        numbers = [1 + below(99) for _ in range(2 + below(2))]
+        numbers = [1 + below(choice((20, 99))) for _ in range(2 + below(2))]
         return " ".join(speller.cardinal(number, f"number{place}") for place, number in enumerate(numbers))
 
     kinds: list[Callable[[], str]] = [
