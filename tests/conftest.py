@@ -1,5 +1,6 @@
 """Fixtures for every tier of tests."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -28,9 +29,10 @@ register_resolvers()  # as each command does; configs are composed by tests of e
 
 
 def pytest_collection_finish() -> None:
-    """Makes exports faster, where there are tests that export."""
+    """Makes exports faster, where there are tests that export, and the search for garbage."""
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
+    gc.freeze()  # a million objects of modules and tests, which stay
 
 
 @pytest.fixture(scope="session")

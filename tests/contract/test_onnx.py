@@ -3,8 +3,9 @@
 And the single graph made of them translates as the search does.
 """
 
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import onnx
@@ -34,6 +35,7 @@ from softsearch.search.shortlist import Shortlisted
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import as_sources, count, every_model, model_config
+from tests.torchlib import traced_once
 
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5
 
@@ -66,29 +68,47 @@ def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer
     )
 
 
-class Exported(NamedTuple):
-    model: Seq2Seq
-    unchanged: bool  # the model's weights
-    parity: Parity
-    bundle: Bundle
+class Exported:
+    """A random model as a bundle, and in the forms that are made of the same traces."""
+
+    def __init__(self, case: tuple[str, ...], tokenizer: SentencePieceTokenizer, folder: Path) -> None:
+        self.model = random_model(case, tokenizer.vocab_size, seed=1)
+        self.tokenizer, self.folder = tokenizer, folder
+        self.traces: dict[str, Any] = {}
+        before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        self.bundle, self.parity = self.export("bundle")
+        self.unchanged = all(torch.equal(tensor, before[name]) for name, tensor in self.model.state_dict().items())
+        rng, manifest = np.random.default_rng(0), self.bundle.manifest
+        ids = [rng.integers(len(SPECIALS), manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
+        self.src = as_sources(ids, manifest.feature_dim)  # for other precisions
+
+    def export(self, name: str, **options: Any) -> tuple[Bundle, Parity]:
+        with traced_once(self.traces):
+            return export(self.model, self.model, self.tokenizer, self.folder / name, **options)
+
+    def in_precision(self, precision: LowPrecision) -> Bundle:
+        graphs, loss = lower_precision(self.bundle, precision, self.src, bleu=len)
+        assert loss.sentences == 5
+        whole = [graph for graph in graphs.values() if precision == "int8" or not has_scan(graph)]  # see _float16
+        assert {product for graph in whole for product in product_inputs(graph)} == set()
+        return with_graphs(self.bundle, graphs)
+
+    @cached_property
+    def int8(self) -> Bundle:
+        return self.in_precision("int8")
 
 
 @pytest.fixture(scope="module", params=every_model())
 def exported(
     request: pytest.FixtureRequest, tokenizer: SentencePieceTokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> Exported:
-    model = random_model(request.param, tokenizer.vocab_size, seed=1)
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    path = tmp_path_factory.mktemp("exports") / "bundle"
-    _, parity = export(model, model, tokenizer, path)
-    unchanged = all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-    return Exported(model, unchanged, parity, Bundle.open(path))
+    return Exported(request.param, tokenizer, tmp_path_factory.mktemp("exports"))
 
 
 def test_graphs_equal_the_model(exported: Exported) -> None:
-    model, unchanged, parity, bundle = exported
-    assert max(parity) < ROUNDING
-    assert unchanged
+    model, bundle = exported.model, exported.bundle
+    assert max(exported.parity) < ROUNDING
+    assert exported.unchanged
     assert "parents" in str(bundle.manifest.graphs["decoder_step"])
     assert not any(b"graphs.py" in content for content in bundle.files.values())  # as in stack traces
     is_shared = model.encoder.embedding is not None and model.encoder.embedding is model.decoder.embedding
@@ -124,20 +144,16 @@ def test_a_single_graph_is_written_with_a_description(tokenizer: SentencePieceTo
         assert all(f"| `{name}` | {dtype} |" in bundle.files["README.md"].decode() for name, dtype, _ in actual)
 
 
-@pytest.mark.parametrize("case", every_model())
-def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(
-    case: tuple[str, ...], tokenizer: SentencePieceTokenizer, tmp_path: Path
-) -> None:
-    size = tokenizer.vocab_size
-    model = random_model(case, size, seed=1)
+def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(exported: Exported) -> None:
+    model, size = exported.model, exported.tokenizer.vocab_size
     tables = np.arange(4, size)[::-1], np.arange(size)[:, None] * [1, 0] - [0, 1]  # the word itself
     if isinstance(model.decoder.output_projection, OutputLayer):
         name = type(model.decoder.output_projection).__name__
         with pytest.raises(ConfigError, match=f"a shortlist needs a linear output layer, but the model has {name}"):
-            export(model, model, tokenizer, tmp_path / "bundle", shortlist=tables)
-        assert list(tmp_path.iterdir()) == []
+            exported.export("short", shortlist=tables)
+        assert not (exported.folder / "short").exists()
         return
-    bundle, parity = export(model, model, tokenizer, tmp_path / "bundle", shortlist=tables)
+    bundle, parity = exported.export("short", shortlist=tables)
     assert max(parity) < ROUNDING
     words = open_shortlist(bundle, 3)
     restricted = OnnxStepFunction(bundle).with_shortlist(words)
@@ -157,34 +173,21 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(
 def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error: float, exported: Exported) -> None:
     if not list(exported.model.parameters()):
         with pytest.raises(ConfigError, match=f"precision={precision} is for matrices of weights"):
-            in_precision(precision, exported.bundle)
+            exported.in_precision(precision)
         return
-    lowered, src = in_precision(precision, exported.bundle)
-    expected, actual = (log_probs_of(OnnxStepFunction(b), src) for b in (exported.bundle, lowered))
+    lowered = exported.int8 if precision == "int8" else exported.in_precision(precision)
+    expected, actual = (log_probs_of(OnnxStepFunction(b), exported.src) for b in (exported.bundle, lowered))
     assert 0 < np.abs(actual - expected).mean() < error * expected.std()
 
 
 def test_a_sentence_in_int8_does_not_depend_on_its_batch_mates(exported: Exported) -> None:
     if not list(exported.model.parameters()):
         pytest.skip("there is no int8 of counts")
-    lowered, src = in_precision("int8", exported.bundle)
-    step_fn = OnnxStepFunction(lowered)
-    together, alone = (translate_ids(step_fn, BeamSearch(), src, batch_tokens=tokens) for tokens in (100, 1))
+    step_fn = OnnxStepFunction(exported.int8)
+    together, alone = (translate_ids(step_fn, BeamSearch(), exported.src, batch_tokens=tokens) for tokens in (100, 1))
     for n_best, n_best_alone in zip(together, alone, strict=True):
         assert [h.tokens for h in n_best] == [h.tokens for h in n_best_alone]
         np.testing.assert_allclose([h.score for h in n_best], [h.score for h in n_best_alone], atol=1e-5)
-
-
-def in_precision(precision: LowPrecision, bundle: Bundle) -> tuple[Bundle, Sentences]:
-    """A float32 bundle in another precision, and the sentences that it was made with."""
-    rng = np.random.default_rng(0)
-    ids = [rng.integers(len(SPECIALS), bundle.manifest.src_vocab_size, size).tolist() for size in (1, 2, 5, 9, 17)]
-    src = as_sources(ids, bundle.manifest.feature_dim)
-    graphs, loss = lower_precision(bundle, precision, src, bleu=len)
-    assert loss.sentences == 5
-    whole = [graph for graph in graphs.values() if precision == "int8" or not has_scan(graph)]  # see _float16
-    assert {product for graph in whole for product in product_inputs(graph)} == set()
-    return with_graphs(bundle, graphs), src
 
 
 def has_scan(graph: bytes) -> bool:
