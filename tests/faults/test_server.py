@@ -210,12 +210,14 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
         assert answer.result().status_code == 504, answer.result().text
         assert answer.result().json()["error"] == "a batch took more than 2 s; send fewer or shorter lines"
         served.wait("a worker process has not ended a batch within 2 s and is killed", level="error")
+        served.wait("worker process died with exit code -9; it is replaced", level="warning")
         eventually(lambda: client.get("/readyz").status_code == 200)
         _check_that_it_works(client)
         assert served.stop() == 143
 
 
 @linux
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(("deadline", "number", "code"), [(0.5, signal.SIGTERM, 143), (60, signal.SIGINT, 130)])
 def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: signal.Signals, code: int) -> None:
     limits = ("--workers", 2, "--deadline", deadline)

@@ -40,7 +40,7 @@ def test_the_bundle_says_what_it_is(int8: Bundle) -> None:
     assert facts["before"] > 80
     assert facts["after"] > facts["before"] - 0.5
     assert facts["agreement"] > 0.9
-    assert "| precision | int8: BLEU 9" in int8.files["README.md"].decode()
+    assert re.search(r"\| precision \| int8: BLEU [89]\d\.", int8.files["README.md"].decode())
     step = onnx.load_from_string(int8.files["decoder_step.onnx"]).graph
     matrices = [tensor for tensor in step.initializer if len(tensor.dims) > 1]
     assert len(matrices) > 5
