@@ -1,5 +1,6 @@
 """The house rules hold, and each of them notices when it is broken."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -67,6 +68,15 @@ def test_decision_records_are_short_and_numbered_without_gaps(repo_root: Path) -
     assert records
     assert not rules.broken(rules.decision_record, records)
     assert [path.name[:4] for path in records] == [f"{number:04d}" for number in range(1, len(records) + 1)]
+
+
+def test_every_test_in_the_table_of_faults_exists(repo_root: Path) -> None:
+    named = re.findall(
+        r"`((?:architecture|contract|faults|fuzz|integration|unit)/[^`]*)`",
+        (repo_root / "docs" / "reliability.md").read_text(),
+    )
+    assert len(named) > 100
+    assert not [path for path in named if not (repo_root / "tests" / path).exists()]
 
 
 def test_changelog_has_its_form(repo_root: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,8 @@ def prepare(folder: Path) -> None:
             (folder / "FOLDER" / f"{name}.lc.tok.{lang}.gz").write_bytes(text)
             for raw in {"en": ("en", "fr"), "de": ("de",)}[lang]:
                 (folder / "FOLDER" / f"{name}.{raw}.gz").write_bytes(text)
-    (folder / "in.txt").write_bytes((folder / "x.en").read_bytes())
+    for name in ("in.txt", "x.fr"):
+        (folder / name).write_bytes((folder / "x.en").read_bytes())
     for name, size in (("a", 60), ("b", 8)):
         np.save(folder / f"{name}.npy", np.zeros((size, 2, 512), dtype=np.float16))
     (folder / "sentences.txt").write_text("one\n")
@@ -124,7 +126,10 @@ def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINI
             subprocess.run(line, shell=True, cwd=folder, check=True)
             continue
         argv, stdin, stdout = _arguments(line, training)
+        began = time.time()
         done = SERVER.run(argv, cwd=folder, stdin=stdin, stdout=stdout, env={"SOFTSEARCH_CACHE": str(folder / "cache")})
+        if argv[0] == "src/train.py":  # folders of runs are named by the second
+            time.sleep(max(0.0, began + 1 - time.time()))
         assert done.returncode == 0, (line, done.stdout[-3000:] + done.stderr[-3000:])
 
 

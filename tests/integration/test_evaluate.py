@@ -127,6 +127,9 @@ def test_the_tables_are_shown(reported: Path) -> None:
         (["ckpt={ckpt}", "curve=[2,3]", "search.groups=2", "search.beam=4"], "search.groups is 2"),
         (["ckpt={ckpt}", "heatmaps=[21]"], "line numbers from 1 to 20"),
         (["ckpt={ckpt}", "gold={bad}"], "gold.txt:2 has 'x'"),
+        (["ckpt={ckpt}", "gold={bad}", "test=[a.en,a.fr,a.de]"], "gold aligns one source, and test names several"),
+        (["ckpt={ckpt}", "test=[{bad},{bad},{bad}]"], "2 inputs for 1 models"),
+        (["ckpt={ckpt}", "test=[a.en]"], "test has 1 files, expected sources and references"),
         (["ckpt={ckpt}", "against={bad}"], "name the folder of a report"),
         (["bundle={bundle}", "shortlist.frequent=5", "data=spellout"], "has no shortlist; export it with shortlist=10"),
     ],
@@ -160,6 +163,24 @@ def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path
     assert {"test.hypotheses.txt", "metrics.json", "report.json", "report.html"} == {
         path.name for path in (tmp_path / "b").iterdir()
     }
+
+
+def test_each_model_of_an_ensemble_reads_its_own_file(trained: Path, bundle: Path, tmp_path: Path) -> None:
+    cache, best = trained.parent / "cache", f"ckpt={trained / 'checkpoints' / 'best.ckpt'}"
+    sources = ["one", "two three", "ten"]
+    for lang, lines in (("en", sources), ("xx", sources[::-1]), ("de", ["eins", "zwei drei", "zehn"])):
+        (tmp_path / f"own.{lang}").write_text("".join(f"{line}\n" for line in lines))
+
+    def hypotheses(name: str, langs: str, *options: str) -> dict[str, list[str]]:
+        test = f"test=[{','.join(str(tmp_path / f'own.{lang}') for lang in langs.split())}]"
+        limit = ("search=greedy", "search.max_length_factor=0", "search.max_length_offset=6")
+        systems = evaluated(tmp_path / name, cache, test, *limit, *options)["systems"]
+        return {system["name"]: system["hypotheses"] for system in systems}
+
+    both = hypotheses("both", "en xx de", best, f"bundle={bundle}", "ensemble=log_probs")
+    alone = hypotheses("first", "en de", best) | hypotheses("second", "xx de", f"bundle={bundle}")
+    assert len(both) == 3
+    assert alone.items() <= both.items()
 
 
 def evaluated(folder: Path, cache: Path, *options: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from softsearch.errors import CorpusError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner
+from softsearch.text.joint_sources import split_sources
 
 NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
 # Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, equal sentences are found, near twins rarely.
@@ -108,8 +109,9 @@ class _Side:
         self.near: set[int] = set()
         self._equal: dict[_Key, set[int]] = {}
         for index, line in enumerate(lines):
-            if key := _words(line):
-                self._equal.setdefault(key, set()).add(index)
+            for text in {line, *split_sources(line)}:  # models may be trained on one of several sources
+                if key := _words(text):
+                    self._equal.setdefault(key, set()).add(index)
         self._features = {key: _features(key) for key in self._equal}
         self._open = set(self._equal)  # keys without a twin so far
         # Keys by their rarest features: so many that no near twin lacks them all. With n features, i of them shared and

@@ -43,7 +43,7 @@ _X: dict[str, Any] = {"type": _number, "metavar": "X"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
-        "--input": (_FILE, "read this file (default: standard input)"),
+        "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
         "--features": (
             _FILE,
             "read the feature vectors in this .npy file, instead of text or beside that of --input",

@@ -110,6 +110,7 @@ def _translate(arguments: argparse.Namespace) -> None:
         threads=arguments.threads,
         tokenized=bool(arguments.tokenized),
         provider=arguments.provider or "cpu",
+        inputs=max(1, len(arguments.input)),
     )
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
     resume = None
@@ -153,7 +154,6 @@ def _score(arguments: argparse.Namespace) -> None:
 def _verify(arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from softsearch.runtime.translation import reads_text_beside
     from softsearch.runtime.translator import Translator
 
     bundle = Bundle.open(arguments.bundle)
@@ -161,7 +161,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     if not manifest.is_single:
         translator, dim = Translator(bundle), manifest.feature_dim
         features = None if dim is None else np.zeros((1, 1, dim), dtype=np.float32)
-        lines = ["."] if features is None or reads_text_beside(translator.system.tokenizers[0].encode) else None
+        lines = ["."] if features is None or translator.system.tokenizers[0].reads_several_sources else None
         translator.translate(lines, features=features, max_length=2)
     if has_shortlist(bundle):
         open_shortlist(bundle, 1)

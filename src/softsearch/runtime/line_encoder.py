@@ -11,7 +11,7 @@ from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
 from softsearch.runtime.translation import Part, encode_whole, split_text
 from softsearch.text.corpus import is_blank
-from softsearch.text.moses import tokenize
+from softsearch.text.joint_sources import tokenize_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.text.vocabulary import LANGUAGE_TAG, SOURCE_SEPARATOR, UNK
 
@@ -53,12 +53,16 @@ class LineEncoder:
         max_src_tokens: of a source, EOS included; longer lines are split.
         manifest: of the bundle; its limit on the length of translations holds for those to score, too.
         is_plain: lines are plain text, which is tokenized and lower-cased for the model.
+        src_lang: the languages of several sources, as ``en+fr``; by default that of the bundle.
     """
 
-    def __init__(self, tokenizers: Tokenizers, max_src_tokens: int, manifest: Manifest, *, is_plain: bool) -> None:
+    def __init__(
+        self, tokenizers: Tokenizers, max_src_tokens: int, manifest: Manifest, *, is_plain: bool, src_lang: str = ""
+    ) -> None:
         self.tokenizers, self.max_src_tokens = tokenizers, max_src_tokens
         self._is_plain = is_plain
-        self._languages = tuple(manifest.trained(f"config.data.{side}_lang") for side in ("src", "tgt"))
+        trained_src_lang, tgt_lang = (manifest.trained(f"config.data.{side}_lang") for side in ("src", "tgt"))
+        self._languages = src_lang or trained_src_lang, tgt_lang
         search = manifest.search
         self._max_tgt_tokens = int(search["max_length_factor"] * max_src_tokens) + search["max_length_offset"]
 
@@ -67,7 +71,7 @@ class LineEncoder:
         return self._form(_LINE_ENDS.sub(" ", text), 0)
 
     def _form(self, text: str, side: int) -> str:
-        return tokenize(text, self._languages[side]) if self._is_plain else text
+        return tokenize_sources(text, self._languages[side]) if self._is_plain else text
 
     def parts(self, line: str, number: int) -> list[Part]:
         """The parts of a line with this number; none if the line is blank.
@@ -90,7 +94,7 @@ class LineEncoder:
                 f"line {number} has {len(text)} characters, {len(ids)} tokens; expected at most {_MAX_PARTS * limit} "
                 f"tokens (the model takes {limit} at once), so put one sentence on each line"
             )
-        if SOURCE_SEPARATOR in text.split() and len(encode(SOURCE_SEPARATOR)) == 1:
+        if SOURCE_SEPARATOR in text.split() and self.tokenizers[0].reads_several_sources:
             raise InputError(
                 f"line {number} has {len(ids)} tokens, and its sources cannot be split together; expected fewer than "
                 f"{limit} tokens, so shorten it"

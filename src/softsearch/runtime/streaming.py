@@ -2,10 +2,11 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +20,7 @@ from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
 from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
 from softsearch.text.features import Features, read_features
+from softsearch.text.joint_sources import join_sources
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
 
@@ -34,9 +36,9 @@ class Doubts:
 
 @dataclass(frozen=True)
 class Files:
-    """Input and output files of a translation; None is standard input or output."""
+    """Input and output files of a translation; without one it is standard input or output."""
 
-    input: Path | None = None
+    input: Sequence[Path] = ()  # several sources of each sentence, one in each file
     output: Path | None = None
     alignments: Path | None = None  # JSON lines, one for each translation
     prefixes: Path | None = None  # with which the translations must begin, line by line
@@ -66,7 +68,7 @@ def translate_stream(
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
-        source = stack.enter_context(_open_input(files.input or files.features))
+        source = stack.enter_context(_open_input(next(iter(files.input), files.features)))
         output, alignments, resumed = _open_outputs(stack, files, resume)
         progress = stack.enter_context(show_progress(source, files.output))
         prefixes: Iterator[str] | None = None
@@ -169,12 +171,13 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
 
 def _sources(source: IO[bytes], files: Files) -> Iterator[tuple[int, list[str] | None, Features | None]]:
     """Blocks of lines, of feature vectors, or of both, with their sizes."""
-    blocks = _blocks(source, files.input)
+    first = next(iter(files.input), None)
+    blocks = _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first)
     if files.features is None:
         yield from ((len(block), block, None) for block in blocks)
         return
     features, read = read_features(files.features), 0
-    if files.input is None:
+    if first is None:
         vectors = (features[begin : begin + BLOCK_LINES] for begin in range(0, len(features), BLOCK_LINES))
         yield from ((len(block), None, block) for block in vectors)
         return
@@ -186,9 +189,23 @@ def _sources(source: IO[bytes], files: Files) -> Iterator[tuple[int, list[str] |
     if read != len(features):
         lines = "more" if read > len(features) else read
         raise InputError(
-            f"{files.features} has {len(features)} examples and {files.input} has {lines} lines; expected a line for "
+            f"{files.features} has {len(features)} examples and {first} has {lines} lines; expected a line for "
             "each example"
         )
+
+
+def _joined_blocks(source: IO[bytes], paths: Sequence[Path]) -> Iterator[list[str]]:
+    """Blocks of lines with the sources in all files, of which the first is open."""
+    with ExitStack() as stack:
+        opened = [source, *(stack.enter_context(_open_input(path)) for path in paths[1:])]
+        rows, read = zip_longest(*map(chain.from_iterable, map(_blocks, opened, paths))), 0
+        while block := list(islice(rows, BLOCK_LINES)):
+            if None in block[-1]:
+                further = Counter(at for row in chain(block, rows) for at, line in enumerate(row) if line is not None)
+                found = ", ".join(f"{path} has {read + further[at]} lines" for at, path in enumerate(paths))
+                raise InputError(f"{found}; expected the same sentences in each, line by line")
+            read += len(block)
+            yield list(map(join_sources, block))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from softsearch.search.forced_decoding import PairScore, forced_alignments, scor
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.text.joint_sources import JointSources
 from softsearch.text.tokenizer import Tokenizers, check_writes_alike, id_mapping
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
@@ -84,6 +86,37 @@ def open_bundle(bundle: Bundle | Path | str, provider: Provider = "cpu") -> Syst
         described=str(bundle.path),
         max_src_tokens=manifest.max_src_tokens,
     )
+
+
+def with_separate_inputs(systems: Sequence[System], inputs: int) -> list[System]:
+    """Systems that read one source each of a line with several, ``a man <and> un homme``, alone and as an ensemble.
+
+    The sources are in the order of the systems. Models of ``data=multi_source`` read all of them, as they are.
+
+    Args:
+        systems: the systems.
+        inputs: the number of sources in a line.
+
+    Raises:
+        ConfigError: there are several sources, but not one for each system.
+    """
+    tokenizers = [system.tokenizers[0] for system in systems]
+    several = [tokenizer.reads_several_sources for tokenizer in tokenizers]
+    if inputs == 1 or all(several):
+        return list(systems)
+    if any(several) or inputs != len(systems):
+        models = f"{len(systems)} models, {sum(several)} of them with several sources"
+        raise ConfigError(f"{inputs} inputs for {models}; expected one for all, or one for each model of one source")
+    joint = JointSources(tokenizers)
+    return [
+        replace(
+            system,
+            tokenizers=(joint, system.tokenizers[1]),
+            step_fn=WithMappedIds(system.step_fn, partial(joint.own, place=place)),
+            src_lang="+".join(system.src_lang for system in systems),
+        )
+        for place, system in enumerate(systems)
+    ]
 
 
 def combine(

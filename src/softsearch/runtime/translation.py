@@ -16,8 +16,9 @@ from softsearch.search.options import SearchOptions
 from softsearch.search.rerank import Rerank
 from softsearch.text.corpus import is_blank
 from softsearch.text.features import Features, check_features, check_finite, feature_lines, with_features
-from softsearch.text.tokenizer import Tokenizers
-from softsearch.text.vocabulary import FIRST_TAG, SOURCE_SEPARATOR, with_eos
+from softsearch.text.joint_sources import split_sources
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import SOURCE_SEPARATOR, with_eos
 
 # Where to split, best first: after a sentence, after a clause, between words, between characters.
 _BREAKS = tuple(
@@ -73,13 +74,8 @@ class Part(NamedTuple):
     ids: Sequence[int]
 
 
-def reads_text_beside(encode: Callable[[str], list[int]]) -> bool:
-    """Whether a model of feature vectors reads text beside them, by the vocabulary of its data."""
-    return encode(SOURCE_SEPARATOR) == [FIRST_TAG]
-
-
 def feature_parts(
-    features: Features, texts: Sequence[str] | None, encode: Callable[[str], list[int]], limit: int, first: int
+    features: Features, texts: Sequence[str] | None, tokenizer: SentencePieceTokenizer, limit: int, first: int
 ) -> Iterator[list[Part]]:
     """The parts of sources of feature vectors, one of each; ``limit`` tokens are too many, EOS counted.
 
@@ -93,7 +89,7 @@ def feature_parts(
     """
     check_features(features, "features")
     check_finite(features, "features", first)
-    if reads_text_beside(encode) != (texts is not None):
+    if tokenizer.reads_several_sources != (texts is not None):
         wanted = "feature vectors alone; leave out" if texts is not None else "text beside feature vectors; add"
         raise InputError(f"the model reads {wanted} the lines of text")
     if texts is not None and len(texts) != len(features):
@@ -101,7 +97,7 @@ def feature_parts(
     lines = list(feature_lines(features))
     if texts is not None:
         lines = [f"{tags} {SOURCE_SEPARATOR} {text}" for tags, text in zip(lines, texts, strict=True)]
-    sources = with_features([encode(line) for line in lines], features)
+    sources = with_features([tokenizer.encode(line) for line in lines], features)
     for number, (line, ids) in enumerate(zip(lines, sources, strict=True), first):
         if len(ids) >= limit:
             raise InputError(
@@ -172,11 +168,12 @@ def join(search: Search, tokenizers: Tokenizers, candidates: Sequence[Candidate]
     hypotheses = [candidate.hypothesis for candidate in candidates]
     sources = [with_eos(candidate.part.ids) for candidate in candidates]
     scores = [hypothesis.score for hypothesis in hypotheses]
+    line = " ".join(candidate.part.text for candidate in candidates)
     # A translation is one line, whatever the reader takes for a line end.
     text = " ".join(" ".join(candidate.text for candidate in candidates).splitlines())
     return Translation(
         text=text,
-        fewer_sentences=count_sentences(text) < count_sentences(" ".join(c.part.text for c in candidates)),
+        fewer_sentences=count_sentences(text) < max(map(count_sentences, split_sources(line))),
         score=scores[0] if len(scores) == 1 else _joint_score(search, scores, [h.length for h in hypotheses]),
         log_prob=sum(hypothesis.log_prob for hypothesis in hypotheses),
         truncated=any(hypothesis.truncated for hypothesis in hypotheses),

@@ -25,6 +25,7 @@ from softsearch.runtime.system import (
     open_bundle,
     rescoring_model,
     translation_texts,
+    with_separate_inputs,
     without_alignments,
 )
 from softsearch.runtime.translation import Candidate, Part, Translation, feature_parts, join
@@ -68,6 +69,7 @@ class Translator:
         threads: batches translated in parallel; by default one for each core that this process may use.
         tokenized: of a model of ``lc_tok`` text: lines and translations are so; else they are plain text.
         provider: of ONNX Runtime: ``cpu``, ``cuda``, ... or ``auto``, the first that is installed, the CPU last.
+        inputs: sources in a line, ``a man <and> un homme``, one for each bundle.
 
     Raises:
         BundleError: a bundle is missing, altered, inconsistent or of a newer format.
@@ -89,6 +91,7 @@ class Translator:
         threads: int | None = None,
         tokenized: bool = False,
         provider: Provider = "cpu",
+        inputs: int = 1,
     ) -> None:
         bundles = [bundle] if isinstance(bundle, Bundle | Path | str) else list(bundle)
         if not bundles:
@@ -98,7 +101,11 @@ class Translator:
         fused = None if language_model is None else open_bundle(language_model, provider)
         words = None if shortlist is None else open_shortlist(first, shortlist)
 
+        if inputs > 1 and (rescore or shortlist):
+            raise ConfigError(f"rescore and shortlist are for one input, not for {inputs}; leave them out")
+
         def together(members: list[System]) -> System:
+            members = with_separate_inputs(members, inputs)
             if len(members) == 1 and (weights, fused, words) == (None, None, None):
                 return members[0]
             return combine(members, average, weights, fused, language_model_weight, words)
@@ -110,7 +117,13 @@ class Translator:
         self._rescorers = [rescoring_model(scorer, self.system.tokenizers) for scorer in scorers]
         max_src_tokens = min(s.max_src_tokens for s in (*members, *scorers) if s.max_src_tokens is not None)
         self._is_plain = self.system.text_form == "lc_tok" and not tokenized  # which the model does not read itself
-        self._encoder = LineEncoder(self.system.tokenizers, max_src_tokens, first.manifest, is_plain=self._is_plain)
+        self._encoder = LineEncoder(
+            self.system.tokenizers,
+            max_src_tokens,
+            first.manifest,
+            is_plain=self._is_plain,
+            src_lang=self.system.src_lang,
+        )
         self._batch_tokens = batch_tokens
         self._threads = cores() if threads is None else threads
 
@@ -282,8 +295,8 @@ class Translator:
         _refuse_string("lines", lines)
         if features is not None:
             texts = None if lines is None else list(map(self._encoder.one_line, lines))
-            encode = self.system.tokenizers[0].encode
-            return list(feature_parts(features, texts, encode, self._encoder.max_src_tokens, first_line))
+            tokenizer = self.system.tokenizers[0]
+            return list(feature_parts(features, texts, tokenizer, self._encoder.max_src_tokens, first_line))
         if lines is None:
             raise InputError("expected lines of text, or features for a model that reads them")
         return [self._encoder.parts(line, number) for number, line in enumerate(lines, first_line)]

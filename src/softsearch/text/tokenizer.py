@@ -24,7 +24,7 @@ import sentencepiece
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
 from softsearch.ranges import Range, Share
 from softsearch.text.corpus import MAX_LINE_BYTES
-from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
+from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATOR, SPECIALS, UNK
 
 Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
@@ -88,6 +88,11 @@ class SentencePieceTokenizer:
     def has_words(self) -> bool:
         """Whether the pieces are whole words: each begins with a space."""
         return all(piece.startswith(_SPACE) for piece in self.vocabulary())
+
+    @cached_property
+    def reads_several_sources(self) -> bool:
+        """Whether a line has several sources for the model, or text beside feature vectors, with a tag between them."""
+        return self.encode(SOURCE_SEPARATOR) == [FIRST_TAG]
 
     def words(self, text: str) -> list[str]:
         """Returns the words of the ids of ``encode(text)``, UNK included; for tokenizers of words."""

@@ -91,6 +91,42 @@ def test_several_bundles_write_together(bundle_dir: Path, text: Path, tmp_path: 
     assert translate(text, tmp_path / "out", bundle_dir, "--lm", lm, "--lm-weight", "0") == alone
 
 
+def test_each_bundle_reads_its_own_input(
+    bundle_dir: Path, text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other, second, out = make_bundle(tmp_path / "other", seed=1).path, tmp_path / "second", tmp_path / "out"
+    second.write_text("".join(f"{line}\n" for line in reversed(LINES)))
+    limit = ("--max-length", "8")  # else it follows the length of all sources
+    begin = ["translate", str(bundle_dir), str(other), "--input", str(text), "--output", str(out), *limit]
+
+    def together(*options: str) -> list[str]:
+        assert main([*begin, "--input", str(second), *options]) == 0
+        return out.read_text().splitlines()
+
+    both = together()
+    pairs = [f"{one} <and> {two}" for one, two in zip(LINES, reversed(LINES), strict=True)]
+    assert both == [found.text for found in Translator([bundle_dir, other], inputs=2).translate(pairs, max_length=8)]
+    weighted = {weights: together("--weights", weights) for weights in ("1,0", "0,1")}
+    assert weighted["1,0"] == translate(text, out, bundle_dir, *limit)
+    assert weighted["0,1"] == translate(second, out, other, *limit)
+    assert both not in weighted.values()
+    out.unlink()
+    assert main([*begin, *["--input", str(second)] * 2]) == 2
+    assert "3 inputs for 2 models, 0 of them with several sources; expected one for all" in capfd.readouterr().err
+    count = len(LINES)
+    for lines, message in (
+        (LINES[1:], f"{text} has {count} lines, {second} has {count - 1} lines; expected the same sentences"),
+        ([*LINES, "ten", "ten"], f"{text} has {count} lines, {second} has {count + 2} lines; expected the same"),
+        (["one", "", *LINES[2:]], "has 2 sources, 1 of them with text; expected 2, one for each model"),
+        (["one", "one <and> two", *LINES[2:]], "has 3 sources, 3 of them with text; expected 2, one for each model"),
+        ([" ".join(LINES * 9), *LINES[1:]], "and its sources cannot be split together; expected fewer than 24 tokens"),
+    ):
+        second.write_text("".join(f"{line}\n" for line in lines))
+        assert main([*begin, "--input", str(second)]) == 1
+        assert message in capfd.readouterr().err
+        assert not out.exists()
+
+
 def test_other_bundles_rerank_what_the_beam_found(bundle_dir: Path, text: Path, tmp_path: Path) -> None:
     turned = make_bundle(tmp_path / "turned", seed=2, reversed={"src": False, "tgt": True}).path
     options = ["--search", "rerank", "--beam", 4, "--rescore", turned]

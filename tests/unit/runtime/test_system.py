@@ -6,16 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.bundle import open_shortlist, shortlist_files, write_bundle
-from softsearch.runtime.system import System, combine, open_bundle, rescoring_model
+from softsearch.runtime.system import System, combine, open_bundle, rescoring_model, with_separate_inputs
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Average, Ensemble
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, StepFunction
+from softsearch.text.joint_sources import join_sources
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, bundle_parts, make_bundle, tokenizers
+from tests.unit.search.tables import Row, TableModel, brute_force
 
 SOURCES = [tokenizers()[0].encode(line) for line in dict.fromkeys(SRC_LINES)]
 SEARCH = BeamSearch(beam=3, n_best=2, max_length_factor=0.0, max_length_offset=8)
@@ -101,6 +104,63 @@ def test_members_may_read_other_pieces_or_in_the_other_direction(systems: list[S
     together = combine([first, reading(second, chars)], weights=[0, 1])
     encoded = [chars.encode(line) for line in dict.fromkeys(SRC_LINES)]
     assert tokens(together.step_fn) == tokens(second.step_fn, encoded)
+
+
+class Product(TableModel):
+    """The oracle: the normalised geometric mean of table models that read sources of their own."""
+
+    def __init__(self, models: Sequence[TableModel], sources: Sequence[list[int]]) -> None:
+        super().__init__()
+        self.models, self.sources = models, sources
+
+    def row_log_probs(self, row: Row) -> NDArray[np.float32]:
+        rows = [row._replace(src=tuple(ids)) for ids in self.sources]
+        parts = [np.exp(model.row_log_probs(row)) for model, row in zip(self.models, rows, strict=True)]
+        product = np.sqrt(parts[0] * parts[1])
+        return np.asarray(np.log(product / product.sum()))
+
+
+def test_members_may_read_separate_inputs(systems: list[System]) -> None:
+    first, second, _ = systems
+    chars = train_tokenizer(TGT_LINES, kind="char", vocab_size=45)
+    models = [TableModel(1), TableModel(2)]
+    one, other = (replace(s, step_fn=m) for s, m in zip((first, reading(second, chars)), models, strict=True))
+    members = with_separate_inputs([one, other], 2)
+    ensemble = combine(members)
+    assert ensemble.src_lang == "en+en"
+    search = BeamSearch(beam=64, n_best=4, max_length_factor=0.0, max_length_offset=3)
+    pairs = [("one two", "zwei"), ("ten", "eins vier"), ("", "")]
+    texts = [join_sources(pair) for pair in pairs]
+    ids = [[t.encode(line) for t, line in zip((first.tokenizers[0], chars), pair, strict=True)] for pair in pairs]
+    found = search(ensemble.step_fn, [ensemble.tokenizers[0].encode(text) for text in texts])
+    for sources, n_best in zip(ids, found, strict=True):
+        expected = brute_force(Product(models, sources), tuple(sources[0]), search)
+        assert [h.tokens for h in n_best] == [f.tokens for f in expected]
+        assert [h.log_prob for h in n_best] == pytest.approx([f.log_prob for f in expected], abs=1e-4)
+    for place, (member, model) in enumerate(zip(members, models, strict=True)):  # alone
+        alone = search(member.step_fn, [member.tokenizers[0].encode(text) for text in texts])
+        whole = search(model, [sources[place] for sources in ids])
+        assert [[h.tokens for h in n_best] for n_best in alone] == [[h.tokens for h in n_best] for n_best in whole]
+    joint = ensemble.tokenizers[0]
+    assert [joint.decode(joint.encode(text)) for text in texts] == texts
+    assert len({t.fingerprint for t in (joint, first.tokenizers[0], chars)}) == 3  # so that texts are encoded for each
+
+
+def test_a_source_for_each_member_is_needed(systems: list[System]) -> None:
+    assert with_separate_inputs(systems, 1) == systems
+    with pytest.raises(
+        ConfigError, match="3 inputs for 2 models, 0 of them with several sources; expected one for all"
+    ):
+        with_separate_inputs(systems[:2], 3)
+    tagged = train_tokenizer([f"{line} <and> {line}" for line in SRC_LINES], kind="bpe", vocab_size=50, tags=["<and>"])
+    several = reading(systems[0], tagged)
+    assert with_separate_inputs([several], 2) == [several]
+    with pytest.raises(ConfigError, match="2 inputs for 2 models, 1 of them with several sources"):
+        with_separate_inputs([several, systems[1]], 2)
+    tokenizer = with_separate_inputs(systems[:2], 2)[0].tokenizers[0]
+    for line in ("one", "one <and> ", "<and> one", "one <and> two <and> ten", "one <and>  <and> ten"):
+        with pytest.raises(InputError, match=r"has \d sources, \d of them with text; expected 2, one for each model"):
+            tokenizer.encode(line)
 
 
 def test_members_that_write_differently_are_refused(systems: list[System]) -> None:

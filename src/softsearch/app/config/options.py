@@ -98,7 +98,7 @@ class Evaluate(Systems):
     language_model: Path | None
     language_model_weight: float
     members: bool
-    test: tuple[Path, Path] | None
+    test: tuple[Path, ...] | None
     shortlist: Shortlist
     replace_unknown: str | None
     against: Path | None

@@ -32,7 +32,7 @@ from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.system import System, combine, shortlisted
+from softsearch.runtime.system import System, combine, shortlisted, with_separate_inputs
 from softsearch.search.ensemble import Ensemble
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.word_dictionary import read_dictionary
@@ -52,7 +52,8 @@ def evaluate(config: DictConfig) -> None:
     text = read_test_set(options, options.test, members)
     for system in members:
         say(f"translating {len(text.sources)} sentences with {system.described}")
-    members = [_with_shortlist(system, options) for system in members]
+    inputs = 1 if options.test is None else len(options.test) - 1
+    members = with_separate_inputs([_with_shortlist(system, options) for system in members], inputs)
     systems = _with_ensemble(members, options)
     gold = read_alignment_options(options, text)
     bound, dictionary = for_text(metrics, text.text_form, text.tgt_lang), _dictionary(options.replace_unknown)
@@ -101,6 +102,8 @@ def _check_options(options: Evaluate) -> dict[str, DictConfig]:
     for key in ("weights", "language_model"):
         if getattr(options, key) is not None and options.ensemble is None:
             raise ConfigError(f"{key} is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
+    if options.gold is not None and options.test is not None and len(options.test) > 2:
+        raise ConfigError("gold aligns one source, and test names several; set gold=null, or name one in test")
     return curve_searches(options.curve or [], options.search)
 
 

@@ -17,20 +17,24 @@ from softsearch.runtime.system import System
 from softsearch.text.corpus import read_lines
 from softsearch.text.features import feature_lines, read_features
 from softsearch.text.filters import read_parallel
+from softsearch.text.joint_sources import join_sources
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
 
-def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Sequence[System]) -> HeldOutText:
+def read_test_set(options: Systems, files: tuple[Path, ...] | None, systems: Sequence[System]) -> HeldOutText:
     """Reads ``files`` (sources, references), or else a split of the options' data or the first checkpoint's.
 
-    The languages are those in the names of ``files``, or else those of the data or of the first system.
+    Several files of sources are joined line by line, as in :mod:`softsearch.text.joint_sources`. The languages are
+    those in the names of ``files``, or else those of the data or of the first system.
 
     Raises:
-        ConfigError: neither the options nor a checkpoint name a text.
+        ConfigError: neither the options nor a checkpoint name a text, or files are missing.
         CorpusError: the text cannot be read, or the data has no such split.
     """
-    named = ("", "") if files is None else tuple(map(language_of, files))
+    if files is not None and len(files) < 2:
+        raise ConfigError(f"test has {len(files)} files, expected sources and references, as in test='[x.en,x.de]'")
+    *src_langs, tgt_lang = ("", "") if files is None else map(language_of, files)
     source: ParallelSource | None = build(options.data)
     source = source or next((system.source for system in systems if system.source), None)
     if files is None:
@@ -42,10 +46,10 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
         files, features = splits[options.split], source.split_features(options.split, options.cache_dir)
         corpus = read_parallel(*files, keep_empty=True)
         sources, references = corpus.src, corpus.tgt
-    elif source is not None and SOURCE_SEPARATOR in source.tags and source.has_features:
+    elif source is not None and source.has_features and (SOURCE_SEPARATOR in source.tags or len(files) > 2):
         raise ConfigError(
-            "the model reads feature vectors and text, and test=... is two files; give them as data.sources with "
-            "split=test"
+            "the model reads feature vectors, and test=... is several files of text or one of vectors alone; give "
+            "vectors and text as data.sources with split=test"
         )
     elif source is not None and source.has_features:
         features = read_features(files[0])
@@ -56,10 +60,12 @@ def read_test_set(options: Systems, files: tuple[Path, Path] | None, systems: Se
                 "line for each example; give files that go together"
             )
     else:
-        corpus = read_parallel(*files, keep_empty=True)
-        sources, references, features = corpus.src, corpus.tgt, None
+        corpora = [read_parallel(path, files[-1], keep_empty=True) for path in files[:-1]]
+        sources = [join_sources(lines) for lines in zip(*(corpus.src for corpus in corpora), strict=True)]
+        references, features = corpora[0].tgt, None
     described = source or systems[0]
-    languages = named[0] or described.src_lang, named[1] or described.tgt_lang
+    src_lang = "+".join(src_langs) if all(src_langs) else described.src_lang
+    languages = src_lang, tgt_lang or described.tgt_lang
     name = ", ".join(path.name for path in files)
     text = HeldOutText(name, sources, references, described.text_form, *languages, features)
     return text if source is None else replace(text, draw=source.picture)

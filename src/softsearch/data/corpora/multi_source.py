@@ -12,6 +12,7 @@ from softsearch.data.corpora.multilingual import check_parts, digest_of
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import read_parallel
+from softsearch.text.joint_sources import join_sources
 from softsearch.text.vocabulary import FEATURE_TAG, SOURCE_SEPARATOR
 
 _FORMAT = 1
@@ -113,6 +114,5 @@ def _join(folder: Path, split: str, pairs: list[FilePair]) -> None:
                 "expected the same target for all data.sources; give them files whose lines go together"
             )
     lines = zip(*(corpus.src for corpus in corpora), strict=True)
-    joined = (f" {SOURCE_SEPARATOR} ".join(sources) if any(map(str.strip, sources)) else "" for sources in lines)
-    (folder / f"{split}.src").write_bytes("".join(f"{line}\n" for line in joined).encode())
+    (folder / f"{split}.src").write_bytes("".join(f"{join_sources(sources)}\n" for sources in lines).encode())
     (folder / f"{split}.tgt").write_bytes("".join(f"{line}\n" for line in targets).encode())

@@ -1,0 +1,78 @@
+"""Lines with one source for each member of an ensemble, ``a man <and> un homme``, and the tokenizer that reads them."""
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+
+from softsearch.errors import InputError
+from softsearch.text.corpus import is_blank
+from softsearch.text.moses import tokenize
+from softsearch.text.tokenizer import SentencePieceTokenizer
+from softsearch.text.vocabulary import SOURCE_SEPARATOR
+
+_SEPARATOR = re.compile(rf"(?<!\S){SOURCE_SEPARATOR}(?!\S)")
+
+
+def join_sources(sources: Sequence[str]) -> str:
+    """Returns a line with several sources of one sentence; "" if all are blank."""
+    return "" if all(map(is_blank, sources)) else f" {SOURCE_SEPARATOR} ".join(sources)
+
+
+def split_sources(line: str) -> list[str]:
+    """Returns the sources of a line, most often one."""
+    sources = _SEPARATOR.split(line)
+    return [source.strip() for source in sources] if len(sources) > 1 else sources
+
+
+def tokenize_sources(line: str, langs: str) -> str:
+    """Tokenises each source of a line by the rules of its language; ``langs`` is as ``en`` or ``en+fr``."""
+    of_place = langs.split("+")
+    sources = enumerate(split_sources(line))
+    return join_sources([tokenize(source, of_place[min(place, len(of_place) - 1)]) for place, source in sources])
+
+
+class JointSources(SentencePieceTokenizer):
+    """The source tokenizers of an ensemble's members side by side: each encodes its own source of a line.
+
+    The ids are those of the first source, then those of the second one raised by the size of the first vocabulary, and
+    so on, so that an id tells which source it belongs to. All else is the first member's.
+    """
+
+    reads_several_sources = True
+
+    def __init__(self, tokenizers: Sequence[SentencePieceTokenizer]) -> None:
+        super().__init__(tokenizers[0].model)
+        self.tokenizers = tokenizers
+        self._begins = list(accumulate((t.vocab_size for t in tokenizers), initial=0))[:-1]
+        self.fingerprint = " ".join(tokenizer.fingerprint for tokenizer in tokenizers)
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the ids of all sources of a line; none of a blank line.
+
+        Raises:
+            InputError: there is not one source with text for each member, or one holds a lone surrogate.
+        """
+        if is_blank(text):
+            return []
+        sources, expected = split_sources(text), len(self.tokenizers)
+        with_text = sum(not is_blank(source) for source in sources)
+        if not with_text == len(sources) == expected:
+            raise InputError(
+                f"{text[:40]!r} has {len(sources)} sources, {with_text} of them with text; expected {expected}, one "
+                f"for each model, and {SOURCE_SEPARATOR} nowhere else"
+            )
+        parts = zip(self.tokenizers, self._begins, sources, strict=True)
+        return [begin + token for tokenizer, begin, source in parts for token in tokenizer.encode(source)]
+
+    def own(self, ids: Sequence[int], place: int) -> list[int]:
+        """Returns those ids that the member at ``place`` reads, as its own tokenizer gives them."""
+        begin = self._begins[place]
+        return [token - begin for token in ids if 0 <= token - begin < self.tokenizers[place].vocab_size]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Returns the line of ids."""
+        return join_sources([t.decode(self.own(ids, place)) for place, t in enumerate(self.tokenizers)])
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Returns the names of ids; those of the special tokens are the first member's."""
+        return [piece for place, t in enumerate(self.tokenizers) for piece in t.pieces(self.own(ids, place))]
