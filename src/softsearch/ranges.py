@@ -5,7 +5,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,36 @@ Positive = Annotated[float, Range(0, open_low=True)]
 NotNegative = Annotated[float, Range(0)]
 Rate = Annotated[float, Range(0, 1, open_high=True)]  # of dropout, label smoothing, ...
 Share = Annotated[float, Range(0, 1)]
+
+_WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value fits an annotation of numbers, text, choices and tuples; NaN and infinity are no numbers."""
+    arguments, origin = get_args(hint), get_origin(hint)
+    if origin is Annotated:
+        limits = [limit for limit in hint.__metadata__ if isinstance(limit, Range)]
+        return fits(value, arguments[0]) and all(value in limit for limit in limits)
+    if origin in (Union, UnionType):
+        return any(fits(value, argument) for argument in arguments)
+    if origin is Literal:
+        return any(value == argument and type(value) is type(argument) for argument in arguments)
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(fits(item, arguments[0]) for item in value)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return type(value) is hint
+
+
+def in_words(hint: Any) -> str:
+    """What :func:`fits` an annotation, as in "a whole number of at least 1"."""
+    arguments, origin = get_args(hint), get_origin(hint)
+    if origin is Annotated:
+        return " ".join(
+            [in_words(arguments[0]), *(str(limit) for limit in hint.__metadata__ if isinstance(limit, Range))]
+        )
+    if origin in (Union, UnionType):
+        return " or ".join(in_words(argument) for argument in arguments if argument is not NoneType)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    return f"a list, each {in_words(arguments[0])}" if origin is tuple else _WORDS[hint]

@@ -5,22 +5,27 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from softsearch.errors import ConfigError
-from softsearch.runtime.options import KINDS, Length, check_options, kinds_with, option_of, read_length
+from softsearch.ranges import AtLeastOne, NotNegative, fits, in_words
+from softsearch.runtime.options import KINDS, LENGTHS, Length, check_options, kinds_with, option_of, read_length
 from softsearch.runtime.providers import PROVIDERS
 from softsearch.search.ensemble import AVERAGES
-from softsearch.search.options import LENGTH_NORMS
+from softsearch.search.exact import ExactSearch
+from softsearch.search.options import LengthPenalty, Lengths, OutputOptions, SearchOptions, kind_of, option
+from softsearch.search.sampling import Sampling
 
 
-def _converter(pattern: str, kind: type, expected: str) -> Callable[[str], Any]:
-    """A ``type`` for argparse: reads text that matches the pattern as a number."""
+def _number(hint: Any) -> Callable[[str], Any]:
+    """A ``type`` for argparse: reads a number that fits the annotation."""
+    kind, _ = kind_of(hint)
 
     def number(text: str) -> Any:
-        if not re.fullmatch(pattern, text, re.ASCII):
-            raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
-        return kind(text)
+        plain = re.fullmatch(r"\d+" if kind is int else r"\d+(\.\d*)?|\.\d+", text, re.ASCII)
+        if not plain or not fits(value := kind(text), hint):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {in_words(hint)}")
+        return value
 
     return number
 
@@ -32,14 +37,33 @@ def _length(text: str) -> Length:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-_number = _converter(r"\d+(\.\d*)?|\.\d+", float, "a number of at least 0")
-_natural = _converter(r"\d+", int, "a whole number of at least 0")
+def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
+    """The settings and help of a search's option, from its annotation."""
+    (kind, _), text = kind_of(hint), f"{option(hint).help} (default: the bundle's)"
+    if kind is bool:
+        return {"action": "store_const", "const": True}, text
+    if get_origin(kind) is Literal:
+        return {"choices": get_args(kind)}, text
+    return {"type": _number(hint), "metavar": "N" if kind is int else "X"}, text
+
+
+def _search_options_of(strategy: type[Lengths], *without: str) -> dict[str, tuple[dict[str, Any], str]]:
+    """The options that a class of the strategy's adds to those of its base."""
+    return {
+        _flag(name): _search_option(strategy.hints[name]) for name in strategy.__annotations__ if name not in without
+    }
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
 _BUNDLE: dict[str, Any] = {"type": Path, "metavar": "BUNDLE"}
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
-_N: dict[str, Any] = {"type": _converter(r"0*[1-9]\d*", int, "a whole number of at least 1"), "metavar": "N"}
-_WEIGHTS: dict[str, Any] = {"type": lambda text: [_number(weight) for weight in text.split(",")], "metavar": "W,W"}
-_X: dict[str, Any] = {"type": _number, "metavar": "X"}
+_N: dict[str, Any] = {"type": _number(AtLeastOne), "metavar": "N"}
+_W = _number(NotNegative)
+_WEIGHTS: dict[str, Any] = {"type": lambda text: [_W(weight) for weight in text.split(",")], "metavar": "W,W"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
@@ -70,17 +94,8 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     },
     "search": {
         "--search": ({"choices": KINDS}, "how to search (default: as the bundle recommends)"),
-        "--beam": (_N, "hypotheses per sentence (default: the bundle's)"),
-        "--length-penalty": (_X, "divide scores by length ** X; 0: do not (default: the bundle's)"),
-        "--length-norm": ({"choices": LENGTH_NORMS}, "gnmt: divide by ((5 + length) / 6) ** X instead"),
-        "--coverage-penalty": (_X, "weight of GNMT's coverage penalty, for unattended source words"),
-        "--exact-stop": (
-            {"action": "store_const", "const": True},
-            "stop only when nothing better can follow (default: when N hypotheses have ended)",
-        ),
-        "--diverse-groups": (_N, "diverse beam search in N groups"),
-        "--diverse-strength": (_X, "penalty of a repeated token, in nats"),
-        "--nodes": (_N, "exact search: most prefixes expanded per sentence"),
+        **_search_options_of(SearchOptions, "n_best"),
+        **_search_options_of(ExactSearch, "beam"),
     },
     "reranking (--search rerank)": {
         "--rescore": (
@@ -88,19 +103,19 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             "score what beam search finds with this model: right-to-left, language model, any other; repeatable",
         ),
         "--rescore-weights": (_WEIGHTS, "of the search, then of each --rescore (default: equal)"),
-        "--rescore-length-penalty": (_X, "divide the weighted sum by length ** X (default: 1)"),
+        "--rescore-length-penalty": (
+            _search_option(LengthPenalty)[0],
+            "divide the weighted sum by length ** X (default: 1)",
+        ),
     },
-    "sampling (--search sample)": {
-        "--temperature": (_X, "below 1: more probable tokens (default: 1)"),
-        "--top-k": (_N, "draw from the N most probable tokens (default: from all)"),
-        "--top-p": (_X, "draw from the most probable tokens with this share together (default: 1)"),
-        "--seed": ({"type": _natural, "metavar": "N"}, "the same seed gives the same samples (default: 1)"),
-    },
+    "sampling (--search sample)": _search_options_of(Sampling, "n_best"),
     "constraints on translations": {
-        "--max-length": (_LENGTH, "most target tokens: N, or '10 + 1.5 * source' (default: the bundle's)"),
-        "--min-length": (_LENGTH, "fewest target tokens, written likewise"),
-        "--no-repeat-ngram": (_N, "never repeat a sequence of N tokens"),
-        "--ban": (
+        **{
+            _flag(n): (_LENGTH, f"{text}: N, or '10 + 1.5 * source' (default: the bundle's)")
+            for n, text in LENGTHS.items()
+        },
+        **_search_options_of(OutputOptions, "banned", "alignments"),
+        "--banned": (
             _REPEATABLE | {"metavar": "TOKEN"},
             "never generate TOKEN; @FILE reads one token per line; repeatable",
         ),
@@ -114,7 +129,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             "what is averaged; log_probs normalises the mean at each step (default: log_probs)",
         ),
         "--lm": (_BUNDLE, "language model, for shallow fusion"),
-        "--lm-weight": ({"type": _number, "metavar": "W"}, "of its log probabilities"),
+        "--lm-weight": ({"type": _W, "metavar": "W"}, "of its log probabilities"),
     },
     "speed": {
         "--batch-tokens": (_N, "most source tokens in a batch (default: 2560 / hypotheses of a sentence)"),
@@ -208,7 +223,3 @@ def with_flags(message: str) -> str:
 
 def _search_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in vars(arguments).items() if value not in (None, []) and kinds_with(name)}
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

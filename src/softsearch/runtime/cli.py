@@ -93,8 +93,8 @@ def _translate(arguments: argparse.Namespace) -> None:
     language_model = None if arguments.lm is None else Bundle.open(arguments.lm)
     rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
-    if arguments.ban:
-        options["ban"] = expand_names(arguments.ban)
+    if arguments.banned:
+        options["banned"] = expand_names(arguments.banned)
     if arguments.replace_unknown is not None:
         name = arguments.replace_unknown
         options["replace_unknown"] = read_dictionary(Path(name)) if name else True
@@ -119,13 +119,13 @@ def _translate(arguments: argparse.Namespace) -> None:
             "bundles": _hashes(*bundles),
             "lm": language_model and _hashes(language_model),
             "rescore": _hashes(*rescorers),
-            "ban": options.get("ban"),
+            "banned": options.get("banned"),
             "replace_unknown": _short_hash(repr(options.get("replace_unknown"))),
         }
         resume = describe_options(arguments, contents)
     doubts = translate_stream(translator, files, options, resume=resume)
     if doubts.unproven:
-        print(f"softsearch: {doubts.unproven} lines may have a better translation; raise --nodes", file=sys.stderr)
+        print(f"softsearch: {doubts.unproven} lines may have a better translation; raise --max-nodes", file=sys.stderr)
     if doubts.fewer_sentences:
         print(
             f"softsearch: {doubts.fewer_sentences} translations have fewer sentences than their lines, the first in "

@@ -1,12 +1,12 @@
-"""Search options: keywords of :class:`~softsearch.Translator`, flags of the command, values that a bundle recommends.
+"""Search options of the runtime: keywords of :class:`~softsearch.Translator`, flags of the command, a bundle's values.
 
-Most are parameters of the strategies in :mod:`softsearch.search`, which decide their types, their defaults and which
-searches have them.
+Their names, types and ranges are those of the strategies in :mod:`softsearch.search`, except that a limit on lengths is
+one option here, ``max_length="10 + 2 * source"``, and that tokens are ``banned`` by name.
 """
 
-import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,58 +16,34 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import PrefixStrategy
-from softsearch.search.options import OutputOptions, SearchOptions
+from softsearch.search.options import OutputOptions, SearchOptions, expect, option
 from softsearch.search.rerank import Rerank
 from softsearch.search.sampling import Sampling
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import SPECIALS
 
 if TYPE_CHECKING:  # softsearch --version needs no SentencePiece
-    from softsearch.runtime.manifest import Manifest
     from softsearch.text.tokenizer import SentencePieceTokenizer
 
 Strategy = Greedy | BeamSearch | Sampling | ExactSearch
 Search = Strategy | Rerank
 STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "beam": BeamSearch, "sample": Sampling, "exact": ExactSearch}
 KINDS = (*STRATEGIES, "rerank")  # rerank: beam search, whose translations other models score
-_PARAMETERS = {  # of the strategies, where an option has another name
-    "ban": "banned",
-    "diverse_groups": "groups",
-    "diverse_strength": "diversity",
-    "max_length": "max_length_offset",
-    "min_length": "min_length_offset",
-    "nodes": "max_nodes",
-}
-_SIGNATURES = {kind: inspect.signature(strategy).parameters for kind, strategy in STRATEGIES.items()}
-_TYPE_NAMES = {bool: "True or False", int: "a whole number", float: "a number", str: "a string"}
+LENGTHS = {"max_length": "most target tokens", "min_length": "fewest target tokens"}
 _ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
-# Limits of what a bundle recommends: a stranger's manifest must not make a host do any amount of work.
-_MAX_INTEGER, _MAX_NUMBER = 1 << 20, 100
-_MAX = {  # exceptions
-    "beam": 100,
-    "length_penalty": 10,
-    "max_nodes": 1_000_000,
-    "max_length_factor": 10,
-    "max_length_offset": 1000,
-    "seed": (1 << 32) - 1,
-}
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
 
 
 def option_of(parameter: str) -> str:
-    """The option that sets a parameter of a search: ``diverse_groups`` for ``groups``."""
-    names = {name: option for option, name in _PARAMETERS.items()}
-    return names.get(parameter, parameter)
+    """The option that sets a parameter of a search: ``max_length`` for ``max_length_factor``."""
+    return re.sub("_(factor|offset)$", "", parameter)
 
 
 def _option_kinds() -> dict[str, list[str]]:
-    kinds: dict[str, list[str]] = {}
-    for kind, parameters in {**_SIGNATURES, "rerank": _SIGNATURES["beam"]}.items():
-        for name in parameters:
-            if not name.endswith("_factor"):  # of a length, which is one option
-                kinds.setdefault(option_of(name), []).append(kind)
-    kinds["prefix"] = [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]
-    return kinds | {name: ["rerank"] for name in ("rescore", "rescore_weights", "rescore_length_penalty")}
+    names = {kind: {*map(option_of, strategy.hints)} for kind, strategy in STRATEGIES.items()}
+    names["rerank"] = names["beam"] | {"rescore", "rescore_weights", "rescore_length_penalty"}
+    kinds = {name: [kind for kind in KINDS if name in names[kind]] for name in set[str]().union(*names.values())}
+    return kinds | {"prefix": [kind for kind, strategy in STRATEGIES.items() if issubclass(strategy, PrefixStrategy)]}
 
 
 _KINDS_WITH = _option_kinds()
@@ -109,42 +85,37 @@ def check_options(kind: str, given: Collection[str], spell: Callable[[str], str]
     """
     if kind not in KINDS:
         raise ConfigError(f"{spell('search')} is {kind!r}, expected one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
-    for option in given:
-        kinds = kinds_with(option)
+    for name in given:
+        kinds = kinds_with(name)
         if not kinds:
-            raise ConfigError(f"{spell(option)} is not a search option{nearest(option, _SUGGESTIONS)}")
+            raise ConfigError(f"{spell(name)} is not a search option{nearest(name, _SUGGESTIONS)}")
         if kind not in kinds:
             names = " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
             raise ConfigError(
-                f"{spell(option)} is an option of {spell('search')} {names}, not of {spell('search')} {kind}"
+                f"{spell(name)} is an option of {spell('search')} {names}, not of {spell('search')} {kind}"
             )
-    if "diverse_strength" in given and "diverse_groups" not in given:
-        raise ConfigError(f"{spell('diverse_strength')} needs {spell('diverse_groups')} as well")
+    if "diversity" in given and "groups" not in given:
+        raise ConfigError(f"{spell('diversity')} needs {spell('groups')} as well")
     if kind == "rerank" and "rescore" not in given:
         raise ConfigError(f"{spell('search')} rerank needs {spell('rescore')} with at least one bundle")
 
 
 def make_search(
-    manifest: "Manifest", tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
+    recommended: Mapping[str, Any], tokenizer: "SentencePieceTokenizer", kind: str, options: Mapping[str, Any]
 ) -> Strategy:
-    """A strategy with options that :func:`check_options` has checked; the others are as the bundle recommends.
+    """A strategy with options whose names :func:`check_options` has checked; the others are as a bundle recommends.
 
     Raises:
         ConfigError: a value is of the wrong type or out of range.
     """
-    arguments = {name: value for name, value in manifest.search.items() if name in _SIGNATURES[kind]}
-    for option, value in options.items():
-        if option in ("max_length", "min_length"):
+    arguments = {name: value for name, value in recommended.items() if name in STRATEGIES[kind].hints}
+    for name, value in options.items():
+        if name in LENGTHS:
             length = read_length(value)
-            arguments |= {f"{option}_factor": length.factor, f"{option}_offset": length.offset}
-        elif option == "ban":
-            arguments["banned"] = banned_tokens(tokenizer, [value] if isinstance(value, str) else value)
+            arguments |= {f"{name}_factor": length.factor, f"{name}_offset": length.offset}
+        elif name == "banned":
+            arguments[name] = banned_tokens(tokenizer, [value] if isinstance(value, str) else value)
         else:
-            name = _PARAMETERS.get(option, option)
-            default = _SIGNATURES[kind][name].default
-            if not _fits_type(value, default):
-                expected = _TYPE_NAMES[int if default is None else type(default)]
-                raise ConfigError(f"{option} is {value!r}, expected {expected}")
             arguments[name] = value
     return STRATEGIES[kind](**arguments)
 
@@ -172,7 +143,7 @@ def banned_tokens(tokenizer: "SentencePieceTokenizer", names: Sequence[str]) -> 
         if not matches:
             near = get_close_matches(f"\u2581{name}", ids, n=1, cutoff=0.4)
             advice = f"did you mean {near[0]!r}?" if near else "choose a piece as --alignments writes them"
-            raise ConfigError(f"ban {name}: the target vocabulary has no such token; {advice}")
+            raise ConfigError(f"banned {name}: the target vocabulary has no such token; {advice}")
         tokens.extend(sorted(matches))
     return tuple(tokens)
 
@@ -222,10 +193,10 @@ def rescoring_error(error: ConfigError) -> ConfigError:
 def parameters(kind: str) -> dict[str, Any]:
     """The arguments of a strategy that a bundle may recommend, and their defaults."""
     caller = ("n_best", "alignments")  # the caller's options: what is returned
-    return {name: parameter.default for name, parameter in _SIGNATURES[kind].items() if name not in caller}
+    return {field.name: field.default for field in fields(STRATEGIES[kind]) if field.name not in caller}
 
 
-def search_facts(search: object, vocab_size: int = _MAX_INTEGER) -> dict[str, Any]:
+def search_facts(search: object, vocab_size: int = 2**20) -> dict[str, Any]:
     """A strategy as the manifest records it: its ``name`` and all its arguments, for :func:`read_search`.
 
     Raises:
@@ -236,62 +207,31 @@ def search_facts(search: object, vocab_size: int = _MAX_INTEGER) -> dict[str, An
         raise ConfigError(
             f"a bundle cannot recommend search {type(search).__name__}; choose one of search={', '.join(STRATEGIES)}"
         )
-    options = search.options if isinstance(search, ExactSearch) else search
-    values = {name: getattr(search if hasattr(search, name) else options, name) for name in parameters(kind)}
+    values = {name: getattr(search, name) for name in parameters(kind)}
     facts = {"name": kind} | {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
     read_search(facts, vocab_size)
     return facts
 
 
-def read_search(facts: Mapping[str, Any], vocab_size: int = _MAX_INTEGER) -> tuple[str, dict[str, Any]]:
+def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str, dict[str, Any]]:
     """The name of the strategy that a manifest recommends, and its arguments, missing ones as their defaults.
 
     Raises:
         ConfigError: the name or an argument is unknown, of the wrong type or out of range.
     """
-    given = dict(facts)
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in facts.items()}
     kind = given.pop("name", None)
-    if kind not in [*STRATEGIES]:  # it may be a list, which has no hash
-        raise _error("name", kind, f"one of {', '.join(STRATEGIES)}")
+    expect(kind in [*STRATEGIES], "name", facts.get("name"), f"one of {', '.join(STRATEGIES)}")  # it may have no hash
     defaults = parameters(kind)
     for name, value in given.items():
-        if name not in defaults:
-            raise _error(name, value, f"only arguments of the search {kind}: {', '.join(defaults)}")
-    arguments = defaults | {name: _argument(name, value, defaults[name]) for name, value in given.items()}
-    for token in arguments.get("banned", ()):
-        if token >= vocab_size:
-            raise _error("banned", token, f"ids below the target vocabulary's {vocab_size}")
-    STRATEGIES[kind](**arguments)
-    return kind, arguments
-
-
-def _fits_type(value: object, default: object) -> bool:
-    """Whether a value has the type of a default; the default None is that of an optional integer."""
-    if isinstance(default, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is (int if default is None else type(default))
-
-
-def _argument(name: str, value: Any, default: Any) -> Any:
-    """A value from JSON of the same type as the default, within the limits."""
-    if isinstance(default, tuple):
-        fits = isinstance(value, list) and all(_fits_type(item, 0) and 0 <= item <= _MAX_INTEGER for item in value)
-        expected = "token ids"
-    elif isinstance(default, bool | str):
-        fits, expected = _fits_type(value, default), f"a value like {default!r}"
-    else:
-        limit, kind = (_MAX_NUMBER, "a number") if isinstance(default, float) else (_MAX_INTEGER, "an integer")
-        limit = _MAX.get(name, limit)
-        fits = value is default is None or (_fits_type(value, default) and 0 <= value <= limit)  # NaN is not
-        expected = f"{kind} from 0 to {limit}"
-    if not fits:
-        raise _error(name, value, expected)
-    return tuple(value) if isinstance(default, tuple) else value
-
-
-def _error(name: str, value: object, expected: str) -> ConfigError:
-    shown = "missing" if value is None else repr(value)[:80]
-    return ConfigError(f"search.{name} is {shown}, expected {expected}; change {name}")
+        expect(name in defaults, name, value, f"only arguments of the search {kind}: {', '.join(defaults)}")
+    STRATEGIES[kind](**given)
+    for name, value in given.items():
+        most = option(STRATEGIES[kind].hints[name]).recommended
+        expect(not (isinstance(value, int | float) and value > most), name, value, f"at most {most} in a bundle")
+    for token in given.get("banned", ()):
+        expect(token < vocab_size, "banned", token, f"ids below the target vocabulary's {vocab_size}")
+    return kind, defaults | given
 
 
 def nearest(name: str, names: Collection[str]) -> str:

@@ -152,11 +152,9 @@ class Translator:
             replace_unknown: for models over words: a dictionary from source words to the translations that replace
                 unknown words. Source words that it lacks, or with True all of them, are copied.
             first_line: the number of the first line, for messages.
-            options: of the search, as on the command line (``softsearch translate --help``): ``beam``, ``n_best``,
-                ``length_penalty``, ``length_norm``, ``coverage_penalty``, ``exact_stop``, ``diverse_groups``,
-                ``diverse_strength``, ``nodes``, ``temperature``, ``top_k``, ``top_p``, ``seed``, ``max_length``,
-                ``min_length``, ``no_repeat_ngram``, ``ban``, ``rescore_weights``, ``rescore_length_penalty``; and
-                ``alignments=True``. By default as the first bundle recommends.
+            options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
+                ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
+                first bundle recommends.
 
         Returns:
             One translation for each line, with up to ``n_best - 1`` alternatives.
@@ -280,7 +278,7 @@ class Translator:
         check_options(kind, [*given, *rescorers])
         weights, length_penalty = given.pop("rescore_weights", None), given.pop("rescore_length_penalty", 1.0)
         tokenizer = self.system.tokenizers[1]
-        strategy = make_search(self.manifest, tokenizer, "beam" if kind == "rerank" else kind, given)
+        strategy = make_search(self.manifest.search, tokenizer, "beam" if kind == "rerank" else kind, given)
         if kind != "rerank":
             return strategy
         assert isinstance(strategy, BeamSearch)

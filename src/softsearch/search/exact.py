@@ -1,15 +1,16 @@
 """Exact search: the translation of the highest log probability under the model (Stahlberg & Byrne 2019)."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.ranges import Range
 from softsearch.search.beam import BeamSearch
 from softsearch.search.constraints import check_candidates
 from softsearch.search.interface import Hypothesis, Sentences, State, StepFunction
-from softsearch.search.options import check_options, within
+from softsearch.search.options import Beam, Lengths, Option
 from softsearch.text.vocabulary import BOS, EOS
 
 _BLOCK = 16  # nodes of a sentence that are expanded together
@@ -18,7 +19,7 @@ _FIRST_K = 64  # children of a node that are fetched at first; more if the last 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactSearch:
+class ExactSearch(Lengths):
     """Depth-first branch and bound (arXiv:1908.10090, section 2, algorithm 2), by blocks of nodes.
 
     A node is a prefix of a translation. Log probabilities only fall along a path, so a prefix is not expanded unless it
@@ -28,31 +29,16 @@ class ExactSearch:
     The log probability is compared without length penalty: with one, the paper's bound excludes next to nothing at a
     limit of twice the source's length.
 
-    If no translation ends within the length limit, beam search's answer comes back, flagged ``truncated``.
-
-    Args:
-        beam: width of the beam search (without length penalty) that gives the first bound.
-        max_nodes: limit on the nodes of a sentence. If it is reached, the best translation so far is returned with
-            ``optimal`` False.
-        max_length_factor: as in :class:`OutputOptions`.
-        max_length_offset: as in :class:`OutputOptions`.
-        min_length_factor: as in :class:`OutputOptions`; the paper's search under length constraints.
-        min_length_offset: as in :class:`OutputOptions`.
+    If no translation ends within the length limit, beam search's answer comes back, flagged ``truncated``. If
+    ``max_nodes`` are reached, the best translation so far is returned with ``optimal`` False. Minimum lengths are the
+    paper's search under length constraints.
 
     Raises:
-        ConfigError: a value is out of range.
+        ConfigError: a value is of the wrong type or out of range.
     """
 
-    beam: int = 5
-    max_nodes: int = 20_000
-    max_length_factor: float = 2.0
-    max_length_offset: int = 10
-    min_length_factor: float = 0.0
-    min_length_offset: int = 0
-
-    def __post_init__(self) -> None:
-        check_options(within("max_nodes", self.max_nodes, 1))
-        _ = self.options
+    beam: Beam = 5  # of the search that gives the first bound
+    max_nodes: Annotated[int, Range(1), Option("exact search: most prefixes expanded per sentence", 1_000_000)] = 20_000
 
     @property
     def options(self) -> BeamSearch:

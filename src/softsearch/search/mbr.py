@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
-from softsearch.search.options import check_options, within
+from softsearch.search.options import NBest, check_option, expect
 from softsearch.search.sampling import Sampling
 
 Tokens = tuple[int, ...]
@@ -42,18 +42,11 @@ class MinimumBayesRisk:
         utility: PairwiseUtility,
         *,
         references: SearchStrategy | None = None,
-        n_best: int = 1,
+        n_best: NBest = 1,
     ) -> None:
         found = getattr(candidates, "n_best", 1)
-        check_options(
-            (
-                found > 1,
-                "candidates.n_best",
-                found,
-                "at least 2 to choose from, as samples or the n-best list of a beam",
-            ),
-            within("n_best", n_best, 1),
-        )
+        expect(found > 1, "candidates.n_best", found, "at least 2 to choose from, as samples or a beam's n-best list")
+        check_option("n_best", n_best, NBest)
         self.candidates, self.references, self.utility, self.n_best = candidates, references, utility, n_best
 
     def __call__(self, step_fn: StepFunction, src: Sentences) -> list[list[Hypothesis]]:

@@ -1,64 +1,72 @@
-"""Search options: length limits, constraints, beam size, and the length and coverage penalties of scores."""
+"""Search options in one table of types, ranges and descriptions; length limits, length and coverage penalties.
+
+A strategy's options are the fields of its dataclass, with :class:`Option` in their annotations. YAML, the command line,
+the HTTP interface, bundles and docs/search.md have the same names, and take what they say of an option from here.
+"""
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
+from softsearch.ranges import Range, fits, in_words
 from softsearch.text.vocabulary import EOS
-
-MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
-MAX_LENGTH_PENALTY = 10  # any length to this power fits into a float
-MAX_LENGTH_FACTOR, MAX_LENGTH_OFFSET = 1000, 2**20  # such limits fit into arrays of lengths
-LengthNorm = Literal["power", "gnmt"]
-LENGTH_NORMS: tuple[LengthNorm, ...] = get_args(LengthNorm)
-Check = tuple[bool, str, object, str]  # whether it holds; the option's name, its value and what was expected
 
 # Attention may be exactly 0 (outside a window, or by underflow), and no score may be -inf because of it.
 _LEAST_ATTENTION = 1e-10
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions:
-    """Limits and constraints on translations, the same for all searches that write from left to right.
+class Option(NamedTuple):
+    """What users read of an option; its type and range are beside it in the annotation."""
 
-    Lengths count EOS. Constraints cost candidates: a step asks for as many more as they may forbid.
+    help: str
+    recommended: float = math.inf  # the maximum in a bundle: a stranger's must not make a host do any amount of work
 
-    Args:
-        max_length_factor: the length limit is ``max_length_factor * src_len + max_length_offset`` tokens.
-        max_length_offset: see ``max_length_factor``.
-        min_length_factor: EOS is forbidden below ``min_length_factor * src_len + min_length_offset`` tokens, except
-            at the length limit.
-        min_length_offset: see ``min_length_factor``.
-        banned: ids of tokens that are never generated.
-        no_repeat_ngram: no n-gram of this size is generated twice; 0 is no limit.
-        alignments: collect the attention weights of each hypothesis.
 
-    Raises:
-        ConfigError: a value is out of range.
-    """
+LengthNorm = Literal["power", "gnmt"]
+MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
+Beam = Annotated[int, Range(1, MAX_BEAM), Option("hypotheses per sentence", 100)]
+NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence")]
+LengthPenalty = Annotated[  # any length to this power fits into a float
+    float, Range(0, 10), Option("divide log probabilities by length ** X; 0: do not")
+]
+_Factor = Annotated[float, Range(0, 1000)]  # such limits fit into arrays of lengths
+_Tokens = Annotated[int, Range(0, 2**20)]
 
-    max_length_factor: float = 2.0
-    max_length_offset: int = 10
-    min_length_factor: float = 0.0
-    min_length_offset: int = 0
-    banned: tuple[int, ...] = ()
-    no_repeat_ngram: int = 0
-    alignments: bool = False
+
+class _Checked:
+    """A dataclass whose fields, the options, are checked against their annotations."""
+
+    hints: ClassVar[dict[str, Any]] = {}  # the annotations of the options by name
+
+    def __init_subclass__(cls) -> None:
+        every = get_type_hints(cls, include_extras=True)
+        cls.hints = {name: hint for name, hint in every.items() if name != "hints"}
 
     def __post_init__(self) -> None:
-        check_options(
-            within("max_length_factor", self.max_length_factor, 0, MAX_LENGTH_FACTOR),
-            within("max_length_offset", self.max_length_offset, 1, MAX_LENGTH_OFFSET),
-            within("min_length_factor", self.min_length_factor, 0, MAX_LENGTH_FACTOR),
-            within("min_length_offset", self.min_length_offset, 0, MAX_LENGTH_OFFSET),
-            within("no_repeat_ngram", self.no_repeat_ngram, 0),
-            (all(type(token) is int and token >= 0 for token in self.banned), "banned", self.banned, "token ids"),
-            (EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end"),
-        )
+        for name, hint in self.hints.items():
+            check_option(name, getattr(self, name), hint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengths(_Checked):
+    """Limits on the lengths of translations, EOS included, for all searches.
+
+    At the maximum a translation may end below the minimum.
+
+    Raises:
+        ConfigError: a value is of the wrong type or out of range.
+    """
+
+    max_length_factor: Annotated[_Factor, Option("most target tokens for each source token, beside the offset", 10)] = (
+        2.0
+    )
+    max_length_offset: Annotated[int, Range(1, 2**20), Option("most target tokens for an empty source", 1000)] = 10
+    min_length_factor: Annotated[_Factor, Option("fewest target tokens for each source token", 100)] = 0.0
+    min_length_offset: Annotated[_Tokens, Option("fewest target tokens for an empty source")] = 0
 
     def max_length(self, src_len: int) -> int:
         """The most tokens, EOS included, of a translation of ``src_len`` source tokens (EOS excluded)."""
@@ -70,49 +78,53 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutputOptions(Lengths):
+    """Constraints on translations, the same for all searches that write from left to right.
+
+    Constraints cost candidates: a step asks for as many more as they may forbid.
+
+    Raises:
+        ConfigError: a value is of the wrong type or out of range.
+    """
+
+    banned: Annotated[tuple[_Tokens, ...], Option("tokens that are never generated")] = ()
+    no_repeat_ngram: Annotated[int, Range(0, 100), Option("never repeat a sequence of N tokens; 0: no limit")] = 0
+    alignments: Annotated[bool, Option("with the attention weights of each translation")] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        expect(EOS not in self.banned, "banned", self.banned, f"no EOS ({EOS}), without which no translation can end")
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchOptions(OutputOptions):
     """Options of beam search, besides the :class:`OutputOptions`.
 
     The score of a translation of ``length`` tokens, EOS included, is ``log_prob / length_norm(length) +
-    coverage_penalty * coverage``.
-
-    Args:
-        beam: hypotheses kept per sentence, at most 1,000.
-        n_best: translations returned per sentence, at most ``beam``.
-        length_penalty: ``alpha`` of the norm, at most 10; 0 is none, and 1 with ``length_norm="power"`` is the average.
-        length_norm: the norm is ``length ** alpha`` (``power``), or ``((5 + length) / 6) ** alpha`` (``gnmt``).
-        coverage_penalty: ``beta`` of GNMT's coverage penalty; needs a model with attention.
-        exact_stop: go on until no unfinished hypothesis can enter the n-best list, however many have ended; otherwise
-            stop at ``beam`` ended ones too.
-        groups: of diverse beam search; each has ``beam / groups`` hypotheses.
-        diversity: penalty on a group's token, in nats, for each earlier group's hypothesis that just took it.
+    coverage_penalty * coverage``. Search stops when ``beam`` hypotheses have ended; with ``exact_stop`` it goes on
+    until no unfinished one can enter the n-best list. Each of the ``groups`` has ``beam / groups`` hypotheses.
 
     Raises:
-        ConfigError: a value is out of range.
+        ConfigError: a value is of the wrong type or out of range.
     """
 
-    beam: int = 5
-    n_best: int = 1
-    length_penalty: float = 1.0
-    length_norm: LengthNorm = "power"
-    coverage_penalty: float = 0.0
-    exact_stop: bool = False
-    groups: int = 1
-    diversity: float = 0.5
+    beam: Beam = 5
+    n_best: NBest = 1
+    length_penalty: LengthPenalty = 1.0
+    length_norm: Annotated[LengthNorm, Option("gnmt: divide by ((5 + length) / 6) ** X instead")] = "power"
+    coverage_penalty: Annotated[
+        float, Range(0, 100), Option("weight of GNMT's coverage penalty, for unattended source words")
+    ] = 0.0
+    exact_stop: Annotated[bool, Option("stop only when nothing better can follow, not when `beam` have ended")] = False
+    groups: Annotated[int, Range(1, MAX_BEAM), Option("diverse beam search in N groups, a divisor of `beam`")] = 1
+    diversity: Annotated[
+        float, Range(0, 1000), Option("penalty in nats of a token for each earlier group that took it", 100)
+    ] = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_options(
-            within("beam", self.beam, 1, MAX_BEAM),
-            within("n_best", self.n_best, 1),
-            (self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})"),
-            within("length_penalty", self.length_penalty, 0, MAX_LENGTH_PENALTY),
-            (self.length_norm in LENGTH_NORMS, "length_norm", self.length_norm, f"one of {', '.join(LENGTH_NORMS)}"),
-            within("coverage_penalty", self.coverage_penalty, 0),
-            within("groups", self.groups, 1),
-            (self.beam % max(self.groups, 1) == 0, "groups", self.groups, f"a divisor of beam ({self.beam})"),
-            within("diversity", self.diversity, 0),
-        )
+        expect(self.n_best <= self.beam, "n_best", self.n_best, f"at most beam ({self.beam})")
+        expect(self.beam % self.groups == 0, "groups", self.groups, f"a divisor of beam ({self.beam})")
 
     def score(self, log_prob: float, length: int, attended: NDArray[np.floating] | None = None) -> float:
         """The score of a hypothesis of ``length`` tokens, EOS included; higher is better.
@@ -151,18 +163,35 @@ def coverage(attended: NDArray[np.floating]) -> float:
     return float(np.log(np.clip(attended, _LEAST_ATTENTION, 1.0)).sum())
 
 
-def within(name: str, value: float, least: float, most: float = math.inf) -> Check:
-    """Returns the check that an option is a finite number from ``least`` to ``most``."""
-    expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
-    return least <= value <= most and value < math.inf, name, value, expected
+def kind_of(hint: Any) -> tuple[Any, Range | None]:
+    """The type or the choices in the annotation of an option, without None, and its range."""
+    limits = None
+    while get_origin(hint) not in (None, Literal):
+        limits = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Range)), limits)
+        hint = get_args(hint)[0]
+    return hint, limits
 
 
-def check_options(*checks: Check) -> None:
-    """Refuses an option whose check does not hold.
+def option(hint: Any) -> Option:
+    """What the annotation of an option says to users."""
+    return next(each for each in hint.__metadata__ if isinstance(each, Option))
+
+
+def check_option(name: str, value: object, hint: Any) -> None:
+    """Refuses a value that does not fit the annotation of its option.
 
     Raises:
         ConfigError: names the option, its value and what was expected.
     """
-    for holds, name, value, expected in checks:
-        if not holds:
-            raise ConfigError(f"search.{name} is {value}, expected {expected}; change {name}")
+    expect(fits(value, hint), name, value, in_words(hint))
+
+
+def expect(holds: bool, name: str, value: object, expected: str) -> None:
+    """Refuses the value of an option unless a condition holds.
+
+    Raises:
+        ConfigError: names the option, its value and what was expected.
+    """
+    if not holds:
+        shown = "missing" if value is None else repr(list(value) if isinstance(value, tuple) else value)[:80]
+        raise ConfigError(f"search.{name} is {shown}, expected {expected}; change {name}")

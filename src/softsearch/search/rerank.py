@@ -9,7 +9,7 @@ import numpy as np
 from softsearch.errors import ConfigError
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import Hypothesis, SearchStrategy, Sentences, StepFunction
-from softsearch.search.options import MAX_LENGTH_PENALTY, check_options, within
+from softsearch.search.options import LengthPenalty, NBest, check_option
 
 BATCH_TOKENS = 4096
 IdMapping = Callable[[Sequence[int]], list[int]]
@@ -66,8 +66,8 @@ class Rerank:
         scorers: Sequence[RescoringModel],
         weights: Sequence[float] | None = None,
         *,
-        length_penalty: float = 1.0,
-        n_best: int = 1,
+        length_penalty: LengthPenalty = 1.0,
+        n_best: NBest = 1,
         proposers: Sequence[RescoringModel] = (),
     ) -> None:
         expected = 1 + len(scorers)
@@ -77,7 +77,8 @@ class Rerank:
                 f"search.weights is {self.weights}, expected {expected} numbers that are not all 0: one for the "
                 "searching model and one for each of search.models"
             )
-        check_options(within("n_best", n_best, 1), within("length_penalty", length_penalty, 0, MAX_LENGTH_PENALTY))
+        check_option("n_best", n_best, NBest)
+        check_option("length_penalty", length_penalty, LengthPenalty)
         self.search, self.scorers, self.proposers = search, scorers, proposers
         self.length_penalty, self.n_best = length_penalty, n_best
 

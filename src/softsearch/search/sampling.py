@@ -1,16 +1,17 @@
 """Sampling: translations drawn at random from the model's distribution, or from its most probable part."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.ranges import Range, Seed
 from softsearch.search.greedy import write
 from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
-from softsearch.search.options import OutputOptions, check_options, within
+from softsearch.search.options import NBest, Option, OutputOptions
 from softsearch.text.vocabulary import with_eos
 
-MIN_TEMPERATURE = 1e-9  # log probabilities divided by it are finite
 _PROBABILITIES = 2**24  # most that are drawn from at a time, 128 MB; a sentence may have more
 
 
@@ -27,32 +28,19 @@ class Sampling(OutputOptions, PrefixStrategy):
 
     Samples come back best first, and may be equal.
 
-    Args:
-        n_best: samples of each sentence.
-        temperature: at least 1e-9; below 1 favours probable tokens, above 1 improbable ones.
-        top_k: the number of tokens to draw from; None for all.
-        top_p: the share of the probability to draw from, above 0; 1 for all.
-        seed: of the random numbers.
-
     Raises:
-        ConfigError: a value is out of range.
+        ConfigError: a value is of the wrong type or out of range.
     """
 
-    n_best: int = 1
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float = 1.0
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_options(
-            within("n_best", self.n_best, 1),
-            within("temperature", self.temperature, MIN_TEMPERATURE),
-            within("top_k", 1 if self.top_k is None else self.top_k, 1),
-            (0 < self.top_p <= 1, "top_p", self.top_p, "a number above 0 and at most 1"),
-            within("seed", self.seed, 0),
-        )
+    n_best: NBest = 1
+    temperature: Annotated[  # log probabilities divided by the least one are finite
+        float, Range(1e-9, 100), Option("below 1: more probable tokens")
+    ] = 1.0
+    top_k: Annotated[Annotated[int, Range(1, 2**20)] | None, Option("draw from the N most probable tokens only")] = None
+    top_p: Annotated[
+        float, Range(0, 1, open_low=True), Option("draw from the most probable tokens with this share together")
+    ] = 1.0
+    seed: Annotated[Seed, Option("the same seed gives the same samples")] = 1
 
     def __call__(
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None

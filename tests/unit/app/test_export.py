@@ -36,10 +36,10 @@ class Branching(LuongDecoder):
 """
 UNEXPORTABLE = [
     (["search=rerank", "search.models=[nowhere]"], "a bundle cannot recommend search=rerank, which needs other models"),
-    (["search.max_length_factor=200"], "search.max_length_factor is 200, expected a number from 0 to 10"),
-    (["search.beam=500"], "search.beam is 500, expected an integer from 0 to 100"),
-    (["search=sample", "search.top_k=10000000"], "search.top_k is 10000000, expected an integer from 0 to"),
-    (["search=exact", "search.max_nodes=1000000000"], "search.max_nodes is 1000000000, expected an integer"),
+    (["search.max_length_factor=200"], "search.max_length_factor is 200, expected at most 10 in a bundle"),
+    (["search.beam=500"], "search.beam is 500, expected at most 100 in a bundle"),
+    (["search=sample", "search.top_k=10000000"], "search.top_k is 10000000"),
+    (["search=exact", "search.max_nodes=1000000000"], "search.max_nodes is 1000000000, expected at most 1000000"),
 ]
 
 

@@ -137,7 +137,7 @@ try softsearch tr; try softsearch translate x --n; try "$1" train model=r
 """
     )
     done = subprocess.run(["bash", "-c", script, "bash", lab], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines() == ["translate train", "--n-best --no-repeat-ngram --nodes", "model=rnn"]
+    assert done.stdout.splitlines() == ["translate train", "--n-best --no-repeat-ngram", "model=rnn"]
 
 
 def test_a_folder_of_bundles_is_answered_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

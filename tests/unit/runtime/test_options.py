@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.runtime.options import banned_tokens, expand_names, kinds_with
+from softsearch.ranges import in_words
+from softsearch.runtime.options import STRATEGIES, banned_tokens, expand_names, kinds_with
 from softsearch.runtime.translator import Translator
+from softsearch.search.options import option
 from softsearch.text.vocabulary import UNK
 from tests.unit.runtime.bundles import SRC_LINES, tokenizers
 
@@ -30,7 +32,7 @@ def test_every_search_translates_whatever_the_batch(bundle_dir: Path, kind: str)
 def test_exact_search_says_what_it_could_not_prove(bundle_dir: Path) -> None:
     translator = Translator(bundle_dir)
     best, blank = translator.translate(["one two", ""], search="exact", max_length=3)
-    (guess,) = translator.translate(["one two"], search="exact", max_length=3, nodes=1)
+    (guess,) = translator.translate(["one two"], search="exact", max_length=3, max_nodes=1)
     assert (best.optimal, guess.optimal, blank.optimal) == (True, False, None)
     assert best.log_prob >= guess.log_prob
 
@@ -62,10 +64,19 @@ def test_with_models_to_rescore_with_reranking_is_the_default(bundle_dir: Path) 
 def test_which_searches_have_an_option() -> None:
     assert kinds_with("beam") == ["beam", "exact", "rerank"]
     assert kinds_with("n_best") == ["beam", "sample", "rerank"]
-    assert kinds_with("alignments") == kinds_with("ban") == ["greedy", "beam", "sample", "rerank"]
+    assert kinds_with("alignments") == kinds_with("banned") == ["greedy", "beam", "sample", "rerank"]
     assert kinds_with("prefix") == ["greedy", "beam", "sample"]
     assert kinds_with("rescore_weights") == ["rerank"]
     assert kinds_with("search") == []
+
+
+def test_docs_have_the_table_of_options() -> None:
+    rows = ["| option | searches | values | default | |", "|---|---|---|---|---|"]
+    for name, hint in dict(pair for strategy in STRATEGIES.values() for pair in strategy.hints.items()).items():
+        searches = [kind for kind, strategy in STRATEGIES.items() if name in strategy.hints]
+        default = STRATEGIES[searches[0]].__dataclass_fields__[name].default
+        rows.append(f"| `{name}` | {', '.join(searches)} | {in_words(hint)} | {default} | {option(hint).help} |")
+    assert "\n".join(rows) in Path("docs/search.md").read_text(encoding="utf-8"), "\n".join(rows)
 
 
 def test_banned_tokens_by_name(tmp_path: Path) -> None:
@@ -79,7 +90,7 @@ def test_banned_tokens_by_name(tmp_path: Path) -> None:
 
 
 def test_a_name_of_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"ban Quatsch: the target vocabulary has no such token"):
+    with pytest.raises(ConfigError, match=r"banned Quatsch: the target vocabulary has no such token"):
         banned_tokens(tokenizers()[1], ["Quatsch"])
     with pytest.raises(CorpusError, match="nowhere"):
         expand_names([f"@{tmp_path / 'nowhere'}"])
@@ -89,6 +100,6 @@ def test_banned_tokens_are_never_generated(bundle_dir: Path) -> None:
     translator = Translator(bundle_dir)
     free = translator.translate(LINES)
     pieces = sorted({piece for found in free for piece in found.tgt_pieces} - {"</s>"})
-    again = translator.translate(LINES, ban=pieces[:2])
+    again = translator.translate(LINES, banned=pieces[:2])
     assert not {piece for found in again for piece in found.tgt_pieces} & set(pieces[:2])
     assert [found.text for found in again] != [found.text for found in free]

@@ -261,7 +261,7 @@ def test_the_command_compares_bundles_and_options(
     (tmp_path / "in.txt").write_bytes(b"one\n" * 4 + b"\xff\n")
     (tmp_path / "dictionary").write_text("one\teins\t3\n")
     files = ["--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt"), "--resume"]
-    options = ["--search", "beam", "--beam", "2", "--lm", str(first_lm), "--lm-weight", "0.1", "--ban", "drei"]
+    options = ["--search", "beam", "--beam", "2", "--lm", str(first_lm), "--lm-weight", "0.1", "--banned", "drei"]
     given = [*options, "--replace-unknown", str(tmp_path / "dictionary")]
     assert main(["translate", str(bundle_dir), *given, *files]) == 1
     assert "in.txt:5:1 is not UTF-8" in capsys.readouterr().err
@@ -271,11 +271,11 @@ def test_the_command_compares_bundles_and_options(
 
     (tmp_path / "dictionary").write_text("one\tzwei\t3\n")
     other = make_bundle(tmp_path / "other", seed=1, words=True).path
-    given[given.index("--ban") + 1] = "acht"
+    given[given.index("--banned") + 1] = "acht"
     given[given.index("--lm") + 1] = str(other_lm)
     assert main(["translate", str(other), *given, "--rescore", str(other), *files, "--search", "rerank"]) == 1
     error = capsys.readouterr().err
-    for flag in ("BUNDLE", "--lm", "--ban", "--replace-unknown", "--search", "--rescore"):
+    for flag in ("BUNDLE", "--lm", "--banned", "--replace-unknown", "--search", "--rescore"):
         assert f" {flag} was " in error
     for flag in ("--beam", "--lm-weight", "--output", "--threads"):
         assert f" {flag} was " not in error

@@ -211,7 +211,7 @@ def test_there_is_one_prefix_for_each_line(
 
 
 def test_lines_without_a_proof_are_counted(translator: Translator, monkeypatch) -> None:
-    exact = {"search": "exact", "nodes": 1, "max_length": 3}
+    exact = {"search": "exact", "max_nodes": 1, "max_length": 3}
     monkeypatch.setattr("sys.stdout", SimpleNamespace(buffer=io.BytesIO()))
     for options, expected in ((exact, 2), ({}, 0)):
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two\n\nten\n")))

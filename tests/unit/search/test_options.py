@@ -1,11 +1,13 @@
 """The norms and GNMT's coverage penalty by hand, and the promise that early stopping rests on."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsearch.search.options import LENGTH_NORMS, SearchOptions, coverage, length_norm
+from softsearch.search.options import LengthNorm, SearchOptions, coverage, length_norm
 
 
 def test_norms_by_hand() -> None:
@@ -33,7 +35,7 @@ def test_a_score_has_both() -> None:
     options=st.builds(
         SearchOptions,
         length_penalty=st.floats(0, 3),
-        length_norm=st.sampled_from(LENGTH_NORMS),
+        length_norm=st.sampled_from(get_args(LengthNorm)),
         coverage_penalty=st.floats(0, 2),
     ),
     log_prob=st.floats(-50, 0),

@@ -164,15 +164,14 @@ def test_nan_from_the_model_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"n_best": 0}, "search.n_best is 0, expected at least 1"),
-        ({"temperature": 0.0}, "search.temperature is 0.0, expected at least 1e-09"),
+        ({"n_best": 0}, "search.n_best is 0, expected a whole number of at least 1"),
+        ({"temperature": 0.0}, "search.temperature is 0.0, expected a number of at least 1e-09"),
         ({"temperature": float("nan")}, "search.temperature is nan"),
         ({"temperature": 1e-320}, "search.temperature is 1e-320"),
-        ({"top_k": 0}, "search.top_k is 0, expected at least 1"),
-        ({"top_p": 0.0}, "search.top_p is 0.0, expected a number above 0 and at most 1"),
+        ({"top_k": 0}, "search.top_k is 0, expected a whole number of at least 1"),
+        ({"top_p": 0.0}, "search.top_p is 0.0, expected a number of more than 0 and at most 1"),
         ({"top_p": 1.5}, "search.top_p is 1.5"),
-        ({"seed": -1}, "search.seed is -1, expected at least 0"),
-        ({"max_length_offset": 0}, "search.max_length_offset is 0"),
+        ({"seed": -1}, "search.seed is -1, expected a whole number of at least 0"),
     ],
 )
 def test_options_out_of_range_are_refused(bad: dict[str, Any], message: str) -> None:

@@ -6,6 +6,7 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.sentence_scores import PairwiseCHRF
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.mbr import MinimumBayesRisk
+from softsearch.search.options import NBest
 from softsearch.text.tokenizer import Tokenizers
 
 
@@ -14,7 +15,7 @@ def mbr(
     candidates: SearchStrategy,
     utility: CHRF,
     references: SearchStrategy | None = None,
-    n_best: int = 1,
+    n_best: NBest = 1,
     tokenizers: Tokenizers | None = None,
 ) -> MinimumBayesRisk:
     """Builds a :class:`MinimumBayesRisk` whose utility is chrF with the options of ``utility``.

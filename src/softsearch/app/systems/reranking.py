@@ -4,6 +4,7 @@ from softsearch.app.systems.open import open_any
 from softsearch.errors import ConfigError
 from softsearch.runtime.system import rescoring_model
 from softsearch.search.interface import SearchStrategy
+from softsearch.search.options import LengthPenalty, NBest
 from softsearch.search.rerank import Rerank
 from softsearch.text.tokenizer import Tokenizers
 
@@ -13,8 +14,8 @@ def rerank(
     search: SearchStrategy,
     models: list[str],
     weights: list[float] | None = None,
-    length_penalty: float = 1.0,
-    n_best: int = 1,
+    length_penalty: LengthPenalty = 1.0,
+    n_best: NBest = 1,
     proposers: list[str] | None = None,
     tokenizers: Tokenizers | None = None,
 ) -> Rerank:

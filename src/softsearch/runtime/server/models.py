@@ -48,7 +48,7 @@ class Model:
         kind = options.get("search", self.facts.search)
         searched = {name: value for name, value in options.items() if name != "search"}
         check_options(kind, [*searched, *(["prefix"] if prefixes else [])])
-        search = make_search(self._manifest, self._encoder.tokenizers[1], kind, searched)
+        search = make_search(self._manifest.search, self._encoder.tokenizers[1], kind, searched)
         if needs_alignments(search) and not self.facts.has_attention:
             raise ConfigError(
                 f"model {self.facts.name} has no attention, which alignments and a coverage penalty need; leave the "

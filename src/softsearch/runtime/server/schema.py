@@ -4,11 +4,13 @@ from typing import Annotated, Any, Literal
 from urllib.parse import parse_qsl
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, create_model
 
+from softsearch.runtime.options import LENGTHS, option_of
 from softsearch.runtime.translation import Translation
-from softsearch.search.options import MAX_BEAM, MAX_LENGTH_OFFSET, MAX_LENGTH_PENALTY
-from softsearch.search.sampling import MIN_TEMPERATURE
+from softsearch.search.beam import BeamSearch
+from softsearch.search.options import MAX_BEAM, kind_of, option
+from softsearch.search.sampling import Sampling
 
 ALIGNMENT_DIGITS = 4  # after the point
 _MAX_FIELDS = 100  # of a form
@@ -30,34 +32,39 @@ TextOrTexts = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[Texts, Tag(MANY)],
     Discriminator(lambda value: MANY if isinstance(value, list) else ONE),
 ]
-_NotNegative = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Options(_Request):
+def _fields() -> dict[str, Any]:
+    """The options of searches that are bounded in time; tokens are not banned over HTTP, and lengths are numbers."""
+    hints = BeamSearch.hints | Sampling.hints
+    limit = {"max_length": hints["max_length_offset"], "min_length": hints["min_length_offset"]}
+    shown = limit | {name: hint for name, hint in hints.items() if option_of(name) not in (*limit, "banned")}
+    help_of = LENGTHS | {name: option(hint).help for name, hint in hints.items()}
+    return {name: (_validated(hint), Field(None, description=help_of[name])) for name, hint in shown.items()}
+
+
+def _validated(hint: Any) -> Any:
+    """The annotation of an option that may be None, with its range as pydantic has it."""
+    kind, limits = kind_of(hint)
+    if limits is None:
+        return kind | None
+    bounds: dict[str, Any] = {"gt" if limits.open_low else "ge": limits.low, "le": limits.high}
+    bounds |= {"allow_inf_nan": False} if kind is float else {}
+    return Annotated[kind, Field(**bounds)] | None
+
+
+_SearchFields = create_model("_SearchFields", __base__=_Request, **_fields())
+
+
+class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the table of options
     """Options of a translation; those left out, or null, are as the bundle recommends."""
 
     model: Text | None = Field(None, description="a name of GET /models; may be left out where there is one model")
     search: Literal["greedy", "beam", "sample"] | None = None
-    beam: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = None
-    n_best: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = Field(None, description="translations of each sentence")
-    alignments: bool | None = Field(None, description="with attention weights [tgt_pieces][src_pieces]")
-    max_length: Annotated[int, Field(ge=1, le=MAX_LENGTH_OFFSET)] | None = Field(None, description="most target tokens")
-    min_length: Annotated[int, Field(ge=0, le=MAX_LENGTH_OFFSET)] | None = None
-    length_penalty: Annotated[float, Field(ge=0, le=MAX_LENGTH_PENALTY, allow_inf_nan=False)] | None = None
-    length_norm: Literal["power", "gnmt"] | None = None
-    coverage_penalty: _NotNegative | None = None
-    exact_stop: bool | None = None
-    diverse_groups: Annotated[int, Field(ge=1, le=MAX_BEAM)] | None = None
-    diverse_strength: _NotNegative | None = None
-    temperature: Annotated[float, Field(ge=MIN_TEMPERATURE, le=100, allow_inf_nan=False)] | None = None
-    top_k: Annotated[int, Field(ge=1, le=2**20)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**32)] | None = None
-    no_repeat_ngram: Annotated[int, Field(ge=0, le=100)] | None = None
 
     def search_options(self) -> dict[str, Any]:
         """Those that are given, as keywords of :meth:`~softsearch.Translator.translate`."""

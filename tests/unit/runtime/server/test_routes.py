@@ -52,8 +52,8 @@ def test_all_options_reach_the_search(client: httpx.Client, translator: Translat
         "length_norm": "gnmt",
         "coverage_penalty": 0.1,
         "no_repeat_ngram": 2,
-        "diverse_groups": 2,
-        "diverse_strength": 0.3,
+        "groups": 2,
+        "diversity": 0.3,
         "exact_stop": True,
     }
     (found,) = _translate(client, text=SENTENCE, prefix="neun", model="golden", **options)
