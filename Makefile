@@ -72,6 +72,8 @@ lint: $(STAMP) ## format, style, types, layering and spelling
 	@$(PY) -m mypy --no-error-summary
 	@$(VENV)/bin/lint-imports --no-cache >$(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 $(VENV)/bin/codespell
+	@! git grep -nEif tests/architecture/banned_phrases.txt -- 'src/*.py' configs || \
+	  { echo "these phrases are not plain English; see tests/architecture/banned_phrases.txt"; exit 1; }
 	@$(PY) -m tests.architecture.size
 
 bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done benchmarks/.marianmt-venv/.setup-done ## training speed beside peers

@@ -36,7 +36,7 @@ class CorpusError(SoftsearchError):
 class ConfigError(SoftsearchError):
     """A configuration key or value, or an option of a command, is wrong."""
 
-    exit_code = 2  # wrong usage, as argparse has it
+    exit_code = 2  # wrong usage, as in argparse
 
 
 class CheckpointError(SoftsearchError):

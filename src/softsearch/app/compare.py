@@ -237,12 +237,12 @@ def _read(folder: Path, split: str) -> Iterator[Run]:
 
 
 def _json(path: Path) -> Any:
-    """The content of a file; None if there is no such file."""
+    """The content of a file; None if it is missing."""
     return read_json(path) if path.is_file() else None
 
 
 def _facts(described: Any, names: Iterable[str]) -> dict[str, MetricFacts]:
-    """What a file says of its metrics; one that is older says nothing."""
+    """The file's table of metrics; empty in older files."""
     known = parse(described or {}, dict[str, MetricFacts], "metrics")
     return {name: known.get(name, MetricFacts(name, name != "ter")) for name in names}
 

@@ -19,7 +19,7 @@ from softsearch.errors import printable
 
 class _Printable(Console):
     def render_str(self, text: str, **options: Any) -> Text:
-        """All text passes here, that of tables too."""
+        """A console that escapes all text, in tables too."""
         return super().render_str(printable(text, keep="\n\t"), **options)
 
 

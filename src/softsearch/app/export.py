@@ -1,4 +1,4 @@
-"""Export of a checkpoint as a bundle, as one ONNX graph for other languages, or as a CTranslate2 model."""
+"""Export of a checkpoint as a bundle, as one ONNX graph for other programming languages, or as a CTranslate2 model."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -184,7 +184,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
 
 
 def _publishable(node: Mapping[str, Any], text: Collection[str] | None = None) -> dict[str, Any]:
-    """Returns what a bundle may tell of a config: numbers, switches, and one-word text, which no path is.
+    """Returns the values of a config that a bundle may publish: numbers, switches, and single words, never a path.
 
     Args:
         node: of the config, with all that it contains.

@@ -1,4 +1,4 @@
-"""``prepare``: a run's data prepared beforehand, on all cores, with a report of what they contain."""
+"""``prepare``: prepares a run's data in advance on all cores and reports their contents."""
 
 import os
 from pathlib import Path

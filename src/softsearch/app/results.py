@@ -52,7 +52,7 @@ def build_metrics(nodes: Parts) -> dict[str, Metric]:
 
 
 def write_metrics(folder: Path, scores: Scores, training: Mapping[str, float], *, model: str, test_set: str) -> None:
-    """Writes the final metrics, the signatures of the scores among them, and what a comparison of runs shows."""
+    """Writes the final metrics with the signatures of the scores, and the facts that a comparison of runs shows."""
     folder.mkdir(parents=True, exist_ok=True)
     described = {"model": model, "test_set": test_set, "metrics": {n: asdict(fact) for n, fact in scores.facts.items()}}
     content = {**training, **scores.values, "signatures": scores.signatures, **described}

@@ -46,7 +46,7 @@ class ParallelDataModule(LightningDataModule):
         self._epochs_trained: int | None = None  # with another number of processes, whose epochs had other batches
 
     def prepare_data(self) -> None:
-        """Downloads, generates and encodes what is missing; Lightning calls it in one process only."""
+        """Downloads, generates and encodes missing data; Lightning calls it in one process only."""
         _ = self.prepared
 
     @cached_property  # hashing a large corpus takes time

@@ -59,7 +59,7 @@ def compare(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Comparison]:
 
 
 def _p_value(system: Resampled, baseline: Resampled) -> float:
-    """How often resamples differ from their mean difference by more than the systems do."""
+    """The share of resamples that differ from their mean difference by more than the systems do."""
     if system.value == baseline.value:
         return 1.0
     differences = np.abs(system.resamples - baseline.resamples)

@@ -33,7 +33,7 @@ class Translations(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """What can be measured of translations alone."""
+    """The part of a report that depends on the translations alone."""
 
     values: dict[str, Any]  # fields of a SystemReport
     resampled: dict[str, Resampled]  # by metric, for paired tests
@@ -74,7 +74,7 @@ class Evaluator:
         return described | {f"{name}_no_unk": replace(first, title=f"{first.title}, no UNK")}
 
     def measure(self, system: System, strategy: SearchStrategy, search: str) -> Measured:
-        """Translates the test set and scores it; ``search`` is ``strategy`` in words, for the report.
+        """Translates the test set and scores it; ``search`` describes ``strategy`` for the report.
 
         Raises:
             SoftsearchError: the search does not fit the system.

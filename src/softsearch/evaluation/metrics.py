@@ -53,7 +53,7 @@ class Metric(ABC):
 
     @abstractmethod
     def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
-        """What is added up over sentences, ``[sentences, n]``; such as matches and words."""
+        """Statistics that are summed over sentences, such as matches and words: ``[sentences, n]``."""
 
     @abstractmethod
     def score(self, sums: NDArray[np.float64]) -> float:
@@ -249,7 +249,7 @@ def facts(metrics: Mapping[str, Metric]) -> dict[str, MetricFacts]:
 
 
 def bleu_for(text_form: TextForm, tgt_lang: str) -> Metric:
-    """BLEU as published scores of such text have it."""
+    """BLEU as in published scores of such text."""
     bleu = BLEU().for_text(text_form, tgt_lang)
     assert bleu is not None
     return bleu

@@ -42,7 +42,7 @@ class MetricFacts:
 class LengthRange:
     """The scores of a range of source lengths."""
 
-    name: str  # as in "06-10", in words
+    name: str  # number of words, such as "06-10"
     sentences: int
     score: Score  # by the report's first metric
     length_ratio: float  # words of the translations / words of the references

@@ -1,4 +1,4 @@
-"""What needs sacreBLEU's private names: chrF of all pairs of translations, and the sums that scores come from."""
+"""Uses of sacreBLEU's private names: chrF of all pairs of translations, and the sums behind scores."""
 
 from collections import Counter
 from collections.abc import Sequence

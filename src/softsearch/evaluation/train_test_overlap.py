@@ -114,8 +114,8 @@ class _Side:
                     self._equal.setdefault(key, set()).add(index)
         self._features = {key: _features(key) for key in self._equal}
         self._open = set(self._equal)  # keys without a twin so far
-        # Keys by their rarest features: so many that no near twin lacks them all. With n features, i of them shared and
-        # m in the other set, 2i >= t(n + m) and m >= i make i >= tn / (2 - t).
+        # Keys by their rarest features: enough of them that no near twin lacks all. With n features, i of them shared
+        # and m in the other set, 2i >= t(n + m) and m >= i make i >= tn / (2 - t).
         frequency = Counter(feature for features in self._features.values() for feature in features)
         self._rare: dict[str, list[_Key]] = {}
         for key, features in self._features.items():

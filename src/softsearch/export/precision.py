@@ -1,4 +1,4 @@
-"""Bundles in int8 or float16, and what they lose against float32."""
+"""Bundles in int8 or float16, and their loss of quality against float32."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,7 +44,7 @@ class Loss(NamedTuple):
 def lower_precision(
     bundle: Bundle, precision: LowPrecision, src: Sentences, bleu: Callable[[Sentences], float]
 ) -> tuple[dict[str, bytes], Loss]:
-    """The graphs of a float32 bundle in another precision, and what they lose on the sentences ``src``.
+    """The graphs of a float32 bundle in another precision, and their loss on the sentences ``src``.
 
     ``bleu`` scores translations of ``src`` given as token ids. The activations of int8 get the ranges that they have
     while float32 translates.
@@ -107,7 +107,7 @@ def _float16(graph: bytes) -> bytes:
 
 
 def _give_float16(graph: onnx.GraphProto) -> None:
-    """Converts the outputs, and nothing else."""
+    """Converts the outputs alone."""
     outputs = [value for value in graph.output if value.type.tensor_type.elem_type == TensorProto.FLOAT]
     new_names = {value.name: f"{value.name}.float32" for value in outputs}
     for node in graph.node:

@@ -154,7 +154,7 @@ def _floats(graph: onnx.GraphProto) -> dict[str, TensorProto]:
 
 
 def _is_product(node: NodeProto, floats: Mapping[str, TensorProto]) -> bool:
-    """Whether it multiplies an activation by a matrix of weights, and adds nothing but a constant vector."""
+    """Whether it multiplies an activation by a matrix of weights, with at most a constant vector added."""
     shapes = [len(floats[name].dims) if name in floats else None for name in node.input]
     return node.op_type in ("MatMul", "Gemm") and shapes in ([None, 2], [None, 2, 1])
 

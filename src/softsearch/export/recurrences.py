@@ -41,7 +41,7 @@ def make_exportable(layer: Recurrence) -> nn.Module:
 
 
 def bound_scans(graph: onnx.GraphProto, tokens: str) -> None:
-    """Makes every ``Scan`` also scan the graph's input of tokens, ``[sentences, src_len]``, of which it reads nothing.
+    """Makes every ``Scan`` also scan the graph's input of tokens, ``[sentences, src_len]``, without reading it.
 
     ONNX Runtime refuses scans of unequal lengths, so that :mod:`softsearch.runtime.graph_check` can see how long they
     run.

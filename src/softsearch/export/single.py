@@ -27,7 +27,7 @@ LENGTHS = ((1,), (3, 20, 1, 12, 7, 5, 16))  # source tokens of each sentence of 
 
 
 def export_single(bundle: Bundle, path: Path) -> Bundle:
-    """Writes one graph for other languages, with the tokenizers, the model card and the manifest of a bundle.
+    """Writes a single graph with the tokenizers, the model card and the manifest of a bundle.
 
     Args:
         bundle: gives the graphs, in whatever precision, and the default search.

@@ -34,7 +34,7 @@ class _SoftmaxOfShortRows(torch.autograd.Function):
         y /= y.sum(-1, keepdim=True)
         ctx.save_for_backward(y)
         ctx.dtype = x.dtype
-        return y if torch.is_autocast_enabled("cpu") else y.to(x.dtype)  # as autocast has it
+        return y if torch.is_autocast_enabled("cpu") else y.to(x.dtype)  # as autocast does
 
     @staticmethod
     def backward(ctx: Any, d_y: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ class AdditiveAttention(nn.Module):
             self.location_projection = xavier(nn.Linear(location_filters, dim, bias=not self.reads_content))  # U
 
     def content_layers(self) -> list[nn.Linear]:
-        """W_a, and U_a if it has it."""
+        """W_a, and U_a if any."""
         return [self.query_projection, *([self.memory_projection] if self.reads_content else [])]
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:

@@ -25,7 +25,7 @@ class ConditionalGRUDecoder(AttentionalDecoder):
     With a ``transition_depth`` above two, s_j goes through that many GRUs less two before it is read, which have no
     input (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2). All are of one ``cell``, in the paper a
     :class:`GRUCell`. ``layer_norm`` normalises the products of W_init, of the attention and of t, each by itself, as
-    Nematus does where its GRUs have it. The cell's ``recurrent_dropout`` also drops s'_j in the attention, and s_j,
+    Nematus does where its GRUs do. The cell's ``recurrent_dropout`` also drops s'_j in the attention, and s_j,
     E y_{j-1} and c_j in t, with the masks of the GRUs that read them (Nematus draws one for each product).
 
     s' and s have ``hidden_dim`` units, t ``output_dim``. The paper's GRUs have ``reset=after``. ``attention`` and the

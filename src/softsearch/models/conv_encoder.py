@@ -135,7 +135,7 @@ def packed_kernels(dim: int, widths: Sequence[int]) -> nn.Parameter:
 
 
 def triangle(width: Number) -> Number:
-    """How many columns kernels of widths 2 to ``width`` take away, 1 + 2 + ...; also, how many 1 to width - 1 have."""
+    """Columns that kernels of widths 2 to ``width`` remove together: 1 + 2 + ... + (width - 1)."""
     return width * (width - 1) // 2
 
 

@@ -213,7 +213,7 @@ DecoderOnly = DecoderOnlyTransformer | DecoderOnlyRNN
 
 
 def source_alignments(weights: Tensor) -> Tensor:
-    """Weights ``[..., src_len]`` that sum up to less than 1, divided by their sum; next to nothing stays what it is."""
+    """Weights ``[..., src_len]`` that sum up to less than 1, divided by their sum; sums near 0 stay as they are."""
     return weights / weights.sum(-1, keepdim=True).clamp_min(1e-6)
 
 

@@ -252,7 +252,7 @@ class CountedDecoder(Decoder):
                     setattr(module, name, table.new_zeros(saved.shape))
 
     def problem(self) -> str | None:
-        """What makes tables from a file unusable; None if nothing does."""
+        """The fault of tables from a file; None if they can be used."""
         raise NotImplementedError
 
 

@@ -35,7 +35,7 @@ class NGramTable(nn.Module):
         self.register_buffer("backoffs", torch.ones(num_contexts))
 
     def fill(self, ngrams: NGrams) -> None:
-        """Takes over what was counted."""
+        """Takes over the counts."""
         # The last context has no n-grams.
         lengths = torch.bincount(ngrams.contexts, minlength=ngrams.backoffs.shape[0] + 1)
         self.offsets = functional.pad(lengths.cumsum(0), (1, 0)).int()
@@ -44,7 +44,7 @@ class NGramTable(nn.Module):
         self.backoffs = functional.pad(ngrams.backoffs, (0, 1), value=1).float()
 
     def problem(self, num_contexts: int) -> str | None:
-        """What makes the table unusable, such as a range beyond its end; None if nothing does."""
+        """The table's fault, such as a range beyond its end; None if it can be used."""
         sizes = self.offsets.numel() - 1, self.backoffs.numel(), self.discounted.numel()
         if sizes != (num_contexts, num_contexts, self.words.numel()):
             return f"has {sizes} offsets, backoffs and n-grams for {num_contexts} contexts and {self.words.numel()}"

@@ -155,7 +155,7 @@ class RCTM2Decoder(RCTMDecoder):
         return columns
 
     def _first(self, columns: Tensor, added: Tensor, last_width: int) -> Tensor:
-        """Applies to each sentence the M that adds so many columns, if any."""
+        """Applies to each sentence the M for its number of columns, if any."""
         offset = torch.arange(last_width, device=added.device)
         begin = triangle(added + 1) - 1  # of M^(added + 1) among its neighbours
         index = (begin[:, None] + offset).clamp(0, self.first_kernels.shape[1] - 1)
@@ -173,7 +173,7 @@ class RCTM2Decoder(RCTMDecoder):
 
 
 def _last_width(missing: int) -> int:
-    """The widest of the kernels of widths 2, 3, ... that add so many columns together."""
+    """The widest of the kernels of widths 2, 3, ... that together add this number of columns."""
     width = 1
     while triangle(width + 1) <= missing:
         width += 1

@@ -94,7 +94,7 @@ class Recurrence(nn.Module):
         return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), final)
 
     def loop_weights(self) -> dict[str, Tensor]:
-        """What the cells have besides their products with the input, stacked, under the names of :class:`Loop`."""
+        """The cells' weights except those of their inputs, stacked, under the names of :class:`Loop`."""
         named = [dict(cell.named_parameters()) for cell in self.cells]
         return {
             f"cell.{name}": torch.stack([p[name] if p[name].dim() > 1 else p[name][None] for p in named])

@@ -79,7 +79,7 @@ class NoSource(Encoder):
 
 
 class RecurrentDecoder(Decoder):
-    """A stack of recurrent layers that starts from the encoder's final states, and knows nothing else of the source.
+    """A stack of recurrent layers that starts from the encoder's final states and reads nothing else of the source.
 
     Each layer starts from that of the same depth, its directions side by side. An encoder without final states makes
     it a language model (Mikolov et al. 2010), which starts from zeros. Dropout is on the embeddings, between layers and
@@ -120,7 +120,7 @@ class RecurrentDecoder(Decoder):
         return encoder.layers
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """The final states of the encoder's layers, as they are."""
+        """The final states of the encoder's layers, unchanged."""
         zeros = self.embedding.weight.new_zeros(encoded.mask.shape[0], self.hidden_dim)
         finals = [layer.joined() for layer in encoded.final] or [(zeros,)] * len(self.layers)
         cells = [layer.forward_cell for layer in cast(list[Recurrence], list(self.layers))]

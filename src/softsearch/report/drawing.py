@@ -26,7 +26,7 @@ _VARIABLES |= {colour: f"var(--s{number})" for number, colour in enumerate(COLOU
 
 
 def style() -> AbstractContextManager[None]:
-    """Draws text literally: a piece with dollar signs is no formula. A user's matplotlibrc has no effect."""
+    """Draws text literally: dollar signs do not begin a formula. A user's matplotlibrc has no effect."""
     options = {
         "font.family": _FAMILY,
         "text.parse_math": False,

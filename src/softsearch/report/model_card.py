@@ -16,7 +16,7 @@ def model_card(
 
     ``facts`` are the manifest's training section; its ``evaluation`` has scores with intervals, and without it the
     final metrics of training, ``results``, are shown. ``sizes`` are the files' bytes;
-    ``single`` describes the inputs and outputs of a graph for other languages.
+    ``single`` describes the inputs and outputs of a single graph.
     """
     environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean

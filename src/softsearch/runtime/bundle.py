@@ -202,7 +202,7 @@ def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> b
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuses to replace anything but an empty folder or an older bundle, damaged or not."""
+    """Refuses to replace a folder that is neither empty nor an older bundle, damaged or not."""
     if not folder.exists() and not folder.is_symlink():
         return
     if folder.is_dir() and not folder.is_symlink():

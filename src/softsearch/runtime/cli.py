@@ -170,7 +170,7 @@ def _verify(arguments: argparse.Namespace) -> None:
     print(
         f"{arguments.bundle}: OK, written by softsearch {manifest.softsearch_version}, vocabularies "
         f"{manifest.src_vocab_size:,} and {manifest.tgt_vocab_size:,}, {manifest.max_src_tokens} tokens a sentence"
-        + (f"; {SINGLE} was not loaded, because it is for other languages" if manifest.is_single else "")
+        + (f"; {SINGLE} was not loaded, because it is for other programming languages" if manifest.is_single else "")
     )
 
 

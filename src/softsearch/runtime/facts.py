@@ -7,7 +7,7 @@ from softsearch.runtime.bundle import Bundle
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """What a client should know of a model before it asks for a translation."""
+    """Facts of a model that a client needs before it asks for a translation."""
 
     name: str
     architecture: str  # the model config's name, as rnnsearch

@@ -1,4 +1,4 @@
-"""Graph checks: what an ONNX file of a bundle may hold, checked in its bytes before ONNX Runtime sees them.
+"""Checks of the bytes of a bundle's ONNX files before ONNX Runtime opens them.
 
 A graph is a plain sequence of ONNX's own operators over constants in the same file. So nothing in it is repeated
 without limit (``Loop``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is another
@@ -131,7 +131,7 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
 
 
 def _scanned_graph(node: _Value) -> _Value | None:
-    """The graph inside of an operator that scans the tokens; None: it is no such operator."""
+    """The inner graph of an operator that scans the tokens; None for another operator."""
     types, inputs = _names(node, _NODE_TYPE), _names(node, _NODE_INPUT)
     attributes = [value for field, value in _fields(node) if field == _NODE_ATTRIBUTE]
     graphs = [value for attribute in attributes for field, value in _fields(attribute) if field == _ATTRIBUTE_GRAPH]

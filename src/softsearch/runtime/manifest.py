@@ -31,7 +31,7 @@ _EXPECTED = {str: "a string", bool: "true or false", dict: "an object"}
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What the manifest says of one file."""
+    """The manifest's entry of a file."""
 
     sha256: str
     size: int  # bytes
@@ -104,7 +104,7 @@ class Manifest:
 
     @property
     def is_single(self) -> bool:
-        """Whether the graph is one for other languages, with the search inside, which softsearch does not run."""
+        """Whether it is a single graph, for other programming languages, with the search inside."""
         return "model" in self.graphs
 
     @property

@@ -1,4 +1,4 @@
-"""Execution providers of ONNX Runtime: what a user asks for, compared with what is really used."""
+"""Execution providers of ONNX Runtime: the requested one compared with the one in use."""
 
 import functools
 import logging

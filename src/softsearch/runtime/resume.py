@@ -1,4 +1,4 @@
-"""Resuming a translation that was cut off: a record of what is translated, and of what it was translated with.
+"""Resume of a translation that was cut off: a record of its progress and of its options.
 
 Output files grow as ``NAME.partial`` and take their names when all is done. After each block the record, a JSON file
 beside them, says how many lines of input are translated, and how many bytes of the partial files are theirs. So a
@@ -57,7 +57,7 @@ class _Record:
 
 
 class _Partial:
-    """A partial file, and the hash of what is recorded of it."""
+    """A partial file, and the hash of its recorded part."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.size, self.digest = path, 0, hashlib.sha256()
@@ -80,7 +80,7 @@ class Resumed:
         self._lines, self._hash = 0, hashlib.sha256()
 
     def skip(self, lines: Sequence[str], prefixes: Sequence[str] | None) -> int:
-        """How many of the next lines of input, with their prefixes, are translated already.
+        """The number of next input lines, with their prefixes, that are translated already.
 
         Raises:
             InputError: the lines until here are not those that were translated.
@@ -159,7 +159,7 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
 
 
 def _continued(record: _Record | None, partials: Sequence[_Partial], settings: dict[str, str]) -> _Record:
-    """Cuts the partial files behind what is recorded; returns the record to continue from."""
+    """Cuts the partial files to their recorded sizes; returns the record to continue from."""
     if record is None or not record.lines:
         for partial in partials:
             partial.path.unlink(missing_ok=True)

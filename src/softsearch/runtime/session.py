@@ -92,15 +92,15 @@ class OnnxStepFunction:
 
     Raises:
         BundleError: a graph cannot be loaded, differs from the manifest or breaks the contract above, or the bundle is
-            for other languages.
+            for other programming languages.
         ConfigError: ONNX Runtime lacks the provider, or does not use it.
     """
 
     def __init__(self, bundle: Bundle, provider: Provider = "cpu") -> None:
         if bundle.manifest.is_single:
             raise BundleError(
-                f"bundle {bundle.path}: {SINGLE} is for ONNX Runtime in other languages, and softsearch does not run "
-                "it; export the checkpoint with format=bundle"
+                f"bundle {bundle.path}: {SINGLE} is for ONNX Runtime in other programming languages, and softsearch "
+                "does not run it; export the checkpoint with format=bundle"
             )
         self.vocab_size, self.feature_dim = bundle.manifest.tgt_vocab_size, bundle.manifest.feature_dim
         self._name = f"bundle {bundle.path}"

@@ -20,7 +20,7 @@ from softsearch.search.interface import (
     whole_vocabulary,
 )
 
-_ROWS = 16  # averaged together: so many stay in the processor's cache from one pass to the next
+_ROWS = 16  # averaged together: few enough to stay in the processor's cache from one pass to the next
 Average = Literal["log_probs", "unnormalised_log_probs", "probs"]
 AVERAGES: tuple[Average, ...] = get_args(Average)
 

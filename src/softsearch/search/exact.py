@@ -26,7 +26,7 @@ class ExactSearch(Lengths):
     is more probable than the best translation so far, at first beam search's. Of a block's children the most probable
     are expanded next, as a block.
 
-    The log probability is compared without length penalty: with one, the paper's bound excludes next to nothing at a
+    The log probability is compared without length penalty: with one, the paper's bound excludes almost nothing at a
     limit of twice the source's length.
 
     If no translation ends within the length limit, beam search's answer comes back, flagged ``truncated``. If

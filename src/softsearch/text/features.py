@@ -86,7 +86,7 @@ def feature_lines(features: Features) -> Iterator[str]:
 
 
 def with_features(src: Sequence[Sequence[int]], features: Features | None) -> list[Sequence[int]]:
-    """Returns the sources with their features; as they are if there are none.
+    """Returns the sources with their features; unchanged without features.
 
     Raises:
         InputError: a source does not begin with a tag for each vector.

@@ -16,7 +16,7 @@ RESTORING_FILE = checkpoint_connector.__file__  # whose functions restore_... re
 
 
 def cluster_environment(trainer: lightning.Trainer) -> ClusterEnvironment | None:
-    """Returns what started the processes, for one process too, whose strategy does not tell."""
+    """Returns the launcher of the processes; also of a single process, where the strategy has none."""
     return trainer._accelerator_connector.cluster_environment
 
 

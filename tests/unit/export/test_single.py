@@ -183,11 +183,13 @@ def test_the_runtime_says_what_the_folder_is_for(tmp_path: Path, capsys: pytest.
     description = {"model": describe_single(graphs())}
     bundle = write_bundle(folder, {"model.onnx": model} | rest, manifest | {"graphs": description})
     assert bundle.manifest.is_single
-    with pytest.raises(BundleError, match=r"model\.onnx is for ONNX Runtime in other languages.*format=bundle"):
+    with pytest.raises(
+        BundleError, match=r"model\.onnx is for ONNX Runtime in other programming languages.*format="
+    ):
         Translator(folder)
     assert main(["verify", str(folder)]) == 0
     assert "OK, written by softsearch" in (printed := capsys.readouterr().out)
-    assert "model.onnx was not loaded, because it is for other languages" in printed
+    assert "model.onnx was not loaded, because it is for other programming languages" in printed
     with pytest.raises(BundleError, match="an operator with a graph inside"):
         check_graph(model)
     (folder / "model.onnx").write_bytes(model[:-1] + bytes([model[-1] ^ 1]))

@@ -87,7 +87,7 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
     Args:
         path: the file, for messages.
         key: the node's key in the config.
-        node: the node as the file has it.
+        node: the node in the file.
         kind: what it must be.
         given: further arguments: the vocabulary sizes of a model.
 

@@ -129,7 +129,7 @@ def first_metric(metric: Any) -> str:
 
 
 def mode_of(monitor: str, *, _root_: DictConfig) -> str:
-    """Returns ``max`` for a metric of which more is better, and ``min`` for others and for losses."""
+    """Returns ``max`` for a metric where higher is better, else ``min``, as for losses."""
     name, metrics = str(monitor).removeprefix("val/"), _root_.get("metric")
     node = metrics.get(name) if isinstance(metrics, DictConfig) else None
     if node is None:

@@ -245,7 +245,7 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63  # that C can hold
 
 
-_SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # in words, and what fits
+_SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # description, and check
     Any: ("anything", lambda _: True),
     type(None): ("null", lambda value: value is None),
     bool: ("true or false", lambda value: isinstance(value, bool)),
@@ -257,7 +257,7 @@ _SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # in words, and what
 
 
 def _in_words(hint: Any, value: Any = None) -> str:
-    """An annotation in words; ``value`` is what did not fit it."""
+    """A description of an annotation that ``value`` does not fit."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
         if words := [text for text in hint.__metadata__ if isinstance(text, str)]:

@@ -90,7 +90,7 @@ def write_alignments(
 
 
 def _drawn_sentences(heatmaps: int | list[int], alignments: Sequence[Alignment]) -> list[int]:
-    """Indices of the sentences to draw: the named lines, or so many of those that fit, evenly spaced."""
+    """Indices of the sentences to draw: the named lines, or a number of those that fit, evenly spaced."""
     if isinstance(heatmaps, list):
         return [line - 1 for line in heatmaps]
     drawable = [

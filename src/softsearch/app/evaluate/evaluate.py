@@ -140,7 +140,7 @@ def _dictionary(replace_unknown: str | None) -> dict[str, str] | None:
 
 
 def _describe(system: System, options: Evaluate) -> str:
-    """The search and what goes with it, in words."""
+    """A description of the search and its additions."""
     frequent, unknown = options.shortlist.frequent, options.replace_unknown
     words = [describe_search(options.search)]
     words += [f"ensemble by {options.ensemble}"] if isinstance(system.step_fn, Ensemble) else []

@@ -1,4 +1,4 @@
-"""Searches of ``evaluate``: the option ``search`` in words, and the other searches that ``curve`` names."""
+"""Searches of ``evaluate``: a description of ``search``, and the other searches that ``curve`` names."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ def _beam_options(search: DictConfig) -> dict[str, Any]:
 
 
 def describe_search(search: DictConfig) -> str:
-    """A search's config in words, as in "beam 5, length penalty 1.0", without limits and defaults."""
+    """A description of a search's config, such as "beam 5, length penalty 1.0", without limits and defaults."""
     target = str(search["_target_"])
     kind = next((name for name, path in _SEARCHES.items() if path == target), target.rpartition(".")[2])
     parameters = inspect.signature(hydra.utils.get_method(target)).parameters

@@ -157,7 +157,7 @@ class Worker:
         return ", ".join(f"{name} {value:.4g}" for name, value in zip(self.plan.objectives, trial.values, strict=True))
 
     def progress(self) -> str:
-        """How many trials are done, and the best so far."""
+        """The number of finished trials, and the best so far."""
         done, best = f"{finished(self.trials())} of {self.plan.trials} done", self.study.best_trials
         if not best:
             return done

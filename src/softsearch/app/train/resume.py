@@ -24,7 +24,7 @@ _CHECKPOINTS = "checkpoints/*.ckpt"
 
 
 def check_folder(options: Train) -> None:
-    """Refuses the folder of another run, which this one neither continues nor is told to replace.
+    """Refuses a folder that has another run, unless this run resumes or overwrites it.
 
     Raises:
         ConfigError: there is such a run, or the options to continue and to replace it contradict each other.

@@ -119,7 +119,7 @@ def _recorded(config: DictConfig) -> dict[str, Any]:
 
 
 def _quieten_lightning() -> None:
-    """Silences what our own log says better, and all logs but the first process's."""
+    """Silences messages that our own log repeats, and the logs of all processes except the first."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)  # what trainer.profiler measured
@@ -262,7 +262,7 @@ def _new_model(
 def _save_counted(
     trainer: lightning.Trainer, module: TranslationModule, data: ParallelDataModule, folder: Path
 ) -> None:
-    """Validates a model that was counted, and saves it as what training ends with: the best and the last checkpoint."""
+    """Validates a counted model, and saves it as both the best and the last checkpoint."""
     trainer.validate(module, datamodule=data, verbose=False)
     for name in (BEST, LAST):
         trainer.save_checkpoint(folder / name)

@@ -67,7 +67,7 @@ class ParallelSource(ABC):
 
     @property
     def has_features(self) -> bool:
-        """Whether the sources are feature vectors, and their text only says how many."""
+        """Whether the sources are feature vectors; their text then only gives the number of positions."""
         return False
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
@@ -107,7 +107,7 @@ class ParallelSource(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class UnbuiltSource(ParallelSource):
-    """A source whose class was not built: its text is known by its languages, form and tags, but cannot be read.
+    """A source whose class was not built: it has languages, a text form and tags, but cannot be read.
 
     Args:
         refusal: why, for the error.

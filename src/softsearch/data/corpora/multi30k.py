@@ -40,7 +40,7 @@ class Multi30k(ParallelSource):
     mirror: str = UPSTREAM
 
     def __post_init__(self) -> None:
-        """Checks that there are such files."""
+        """Checks that the files exist."""
         if self.src_lang == self.tgt_lang:
             raise ConfigError(f"data.src_lang and data.tgt_lang are both {self.src_lang!r}; choose two languages")
         if "cs" in (self.src_lang, self.tgt_lang) and "2017" in self.test_set:

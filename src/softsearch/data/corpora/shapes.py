@@ -133,7 +133,7 @@ def _scenes(seed: int) -> Iterator[Scene]:
 
 
 def caption(scene: Scene) -> str:
-    """Says what is in a picture and where: the higher shape first, of two in a row the left one."""
+    """Describes the shapes of a picture and their places: the higher one first, of two in a row the left one."""
     if len(scene) == 1:
         (only,) = scene
         return f"{only} at the {_ROWS[only.row]} {_COLUMNS[only.column]}"

@@ -115,7 +115,7 @@ class Spellout(ParallelSource):
 def _new(
     sentences: Iterator[tuple[str, ...]], seen: set[tuple[int, str]], *, held_out: bool
 ) -> Iterator[tuple[str, ...]]:
-    """Yields pairs, no side of which is in ``seen``, with their links; of ``held_out`` pairs none is a single word."""
+    """Yields pairs with neither side in ``seen``, and their links; ``held_out`` pairs have two words or more."""
     for sides in sentences:
         pair = [_ROLE.sub("", side) for side in sides]
         if seen.isdisjoint(enumerate(pair)) and not (held_out and " " not in "".join(pair)):
@@ -226,7 +226,7 @@ class Speller:
         return self._counted(text, "direction")
 
     def joined(self, parts: Sequence[str], style: Literal["standard", "or"] = "standard") -> str:
-        """Joins parts as in one and two, or one or two."""
+        """Joins parts with "and" or "or"."""
         return _plain(format_list(parts, style, locale=self._locale))
 
     def weekday(self, day: dt.date) -> str:

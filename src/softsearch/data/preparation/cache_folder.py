@@ -60,7 +60,7 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def damage(folder: Path) -> str | None:
-    """Returns what is wrong with a folder made by :func:`make_folder`; None if nothing is.
+    """Returns the fault of a folder made by :func:`make_folder`; None if it is whole.
 
     Detects missing, additional and resized files, and every change in files of up to 64 MiB. Of larger files it reads
     64 blocks of 64 KiB at equal distances, the first and the last bytes among them. Hidden files, which file systems

@@ -94,7 +94,7 @@ class CleanedCorpus:
             mark_repeated(hashes, self._dropped)
 
     def count_training_pairs(self, split: str, training: "CleanedCorpus") -> int:
-        """Returns how many pairs are training pairs too, repeated ones included, and warns of them."""
+        """Returns the number of pairs that are training pairs too, repeated ones included, and warns of them."""
         shared = count_shared(training._hashes(), self._hashes())
         if shared:
             _log.warning("%d of the %d pairs of %s are in the training data too", shared, sum(self.sizes()), split)
@@ -132,7 +132,7 @@ class CleanedCorpus:
 
 
 def warn_of_swapped_sides(words: Mapping[str, Sequence[Words]]) -> None:
-    """Warns of corpora of which both sides have more words in common with the other side of the training corpus.
+    """Warns of corpora whose sides each share more words with the other side of the training corpus.
 
     ``words`` are those at the start of the corpora of every split. Languages without spaces have few to compare and are
     not noticed.
@@ -164,7 +164,7 @@ def mark_repeated(hashes: Hashes, dropped: NDArray[np.bool_]) -> None:
 
 
 def count_shared(hashes: Hashes, others: Hashes) -> int:
-    """Returns how many of ``others``, a small array, occur in ``hashes``."""
+    """Returns the number of ``others``, a small array, that occur in ``hashes``."""
     distinct, inverse = np.unique(others, return_inverse=True)
     shared = np.zeros(len(distinct), dtype=np.bool_)
     for _, chunk in _chunks(hashes):

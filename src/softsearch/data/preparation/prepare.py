@@ -42,7 +42,7 @@ def prepare(
     processes: int = 1,
     progress: Progress | None = None,
 ) -> PreparedData:
-    """Trains the tokenizers on the training side and encodes all splits, unless that has been done before.
+    """Trains the tokenizers on the training side and encodes all splits, unless they are in the cache.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
     side and those that the source's filters drop. Safe to call from several processes: one prepares and the others

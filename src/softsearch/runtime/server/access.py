@@ -1,4 +1,4 @@
-"""What every request for work passes: API keys, origins, the choice of a model, and the limits of a request."""
+"""Checks of every translation request: API key, origin, model and limits."""
 
 import hmac
 import re
@@ -107,7 +107,7 @@ class Service:
         """The name of the first model of a language pair.
 
         Raises:
-            RequestError: with status 400, as LibreTranslate has it.
+            RequestError: with status 400, as in LibreTranslate.
         """
         models = [facts for facts in self.dispatcher.models.values() if facts.src_lang and facts.tgt_lang]
         if source == _AUTO and len({facts.src_lang for facts in models}) > 1:

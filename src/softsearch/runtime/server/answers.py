@@ -73,7 +73,7 @@ HANDLERS: Mapping[Any, Any] = {  # of FastAPI
 
 
 def shown(value: Any) -> str:
-    """What a client sent, in short: the start of a string or number, the kind of anything else."""
+    """A short form of a client's value: the start of a string or number, else its type."""
     if isinstance(value, str):
         return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}..."
     if isinstance(value, list | dict | bytes):

@@ -1,4 +1,4 @@
-"""The HTTP server as an ASGI application, and what all of its requests pass."""
+"""The HTTP server as an ASGI application with its middleware."""
 
 import logging
 import re
@@ -34,7 +34,7 @@ _HEADERS = {  # the page runs threads, for which browsers ask COOP and COEP, and
 
 
 def make_app(service: Service, *, page: Path | None = None) -> FastAPI:
-    """The routes, and what every request passes.
+    """The routes and the middleware.
 
     Args:
         service: the server behind the routes; :attr:`app.state.service` holds it.
@@ -137,7 +137,7 @@ class Gate:
             )
 
     def _limited(self, headers: Headers, receive: Receive) -> Receive:
-        """Receives no more of a body than the limit, and nothing but UTF-8, which JSON and forms have no NUL in."""
+        """Receives a body up to the limit; it must be UTF-8 without NUL, as JSON and forms are."""
         declared = headers.get("content-length", "")
         # FastAPI passes this exception on to the app's own answers.
         refusal = HTTPException(413, f"the body has more than {self.max_body} bytes; send several requests")

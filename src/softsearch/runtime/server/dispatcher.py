@@ -56,7 +56,7 @@ class Dispatcher:
 
     @property
     def models(self) -> dict[str, ModelFacts]:
-        """The facts of each model as it is served now, by name; empty before the start."""
+        """Facts of each served model, by name; empty before the start."""
         return {name: model.facts for name, model in self._pool.models.items()}
 
     @property
@@ -85,7 +85,7 @@ class Dispatcher:
         return len(self._queue)
 
     async def load(self) -> None:
-        """Serves the bundles as they are on disk now; no request is lost.
+        """Opens the bundles on disk again and serves them; no request is lost.
 
         New worker processes replace the old ones once all are warm, so memory holds both for a while.
 
@@ -97,7 +97,7 @@ class Dispatcher:
         self._open = True
 
     async def stop(self) -> None:
-        """Takes no more requests, waits for those that are there, and ends the worker processes.
+        """Refuses new requests, waits for open ones, and ends the worker processes.
 
         It lasts at most as long as a request may take, because a worker may hang.
         """
@@ -112,7 +112,7 @@ class Dispatcher:
             self._timer.cancel()
 
     def abandon(self) -> None:
-        """Takes no more requests, and fails those that are there."""
+        """Refuses new requests and fails the open ones."""
         self._open = False
         for request in self._requests:
             request.fail(
@@ -307,7 +307,7 @@ class Dispatcher:
                 self._metrics.on_lines(lines[0].group.model.facts.name, outcome, count)
 
     def _try_again(self, lines: list[Line], *, hung: bool = False) -> None:
-        """After the death of their worker lines get another try, each request by itself: one of them may be deadly.
+        """Runs the lines of a dead worker once more, each request in a batch of its own: one may have caused the crash.
 
         They get none after their deadline, because nothing would end it, and none after a hang, which may be theirs.
         """

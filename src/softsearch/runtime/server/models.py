@@ -92,7 +92,7 @@ class Group:
 
 
 def open_models(bundles: Mapping[str, Path]) -> dict[str, Model]:
-    """Opens and verifies the bundles as they are on disk now.
+    """Opens and verifies the bundles on disk.
 
     Raises:
         BundleError: one is missing, altered, of a newer format or not for this runtime.

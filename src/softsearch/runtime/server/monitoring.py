@@ -74,7 +74,7 @@ def log_event(event: str, *, level: int = logging.INFO, exc_info: BaseException 
 
 
 class Metrics:
-    """The server's counters, in a registry of its own; labels have few values, none of which a client can invent."""
+    """The server's counters, in a registry of its own; clients cannot add values to labels."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()

@@ -38,7 +38,7 @@ class Pool:
         self._closing = False
 
     async def load(self) -> None:
-        """Opens the bundles as they are on disk now, in new workers that replace all others once all are warm.
+        """Opens the bundles on disk in new workers, which replace the old ones once all are warm.
 
         Raises:
             BundleError: a bundle cannot be opened; old workers stay, and no answer comes from a new one.
@@ -94,7 +94,7 @@ class Pool:
         self._on_death()
 
     async def _replace(self) -> None:
-        """Opens a worker in the place of one that died, however often it takes."""
+        """Replaces a dead worker; tries again until it succeeds."""
         pause = _FIRST_PAUSE
         while True:
             try:

@@ -100,7 +100,7 @@ async def _translate_libre(request: Request, body: schema.LibreRequest, service:
 
 @router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
 async def stream(request: Request, service: Admitted, body: schema.StreamRequest) -> StreamingResponse:
-    """Translates one sentence and sends what is found as it is searched, as server-sent events."""
+    """Translates one sentence and streams the search's progress as server-sent events."""
     facts = service.model(request, body.model, [body.text])
     prefixes = None if body.prefix is None else [body.prefix]
     service.check_texts(text=[body.text], prefix=prefixes)
@@ -131,13 +131,13 @@ async def score(request: Request, service: Admitted, body: schema.ScoreRequest) 
 
 @router.get("/models", response_model=dict[str, list[schema.Model]])
 async def models(service: Served) -> dict[str, Any]:
-    """The models and what is known of them; the first one is the default of LibreTranslate's language pairs."""
+    """The models with their facts; the first one is the default of LibreTranslate's language pairs."""
     return {"models": [asdict(facts) for facts in service.dispatcher.models.values()]}
 
 
 @router.get("/site.json", include_in_schema=False)
 async def site(service: Served) -> dict[str, Any]:
-    """What the browser page reads first."""
+    """The facts that the browser page loads first."""
     return site_json(service.dispatcher.models.values(), backend="server", version=softsearch.__version__)
 
 

@@ -178,7 +178,7 @@ class ScoreResponse(BaseModel):
 
 
 class Model(BaseModel):
-    """What is known of a model."""
+    """Facts of a model."""
 
     name: str
     architecture: str
@@ -199,7 +199,7 @@ class Language(BaseModel):
 
 
 class Error(BaseModel):
-    """What went wrong, where, what was found, what was expected and what to do."""
+    """The error: what is wrong and where, the value found, the value expected, and the remedy."""
 
     error: str
 

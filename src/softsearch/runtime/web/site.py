@@ -191,7 +191,7 @@ def _json(value: object) -> str:
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuses to replace anything but an empty folder or an older site.
+    """Refuses to replace a folder that is neither empty nor an older site.
 
     Raises:
         BundleError: something else is there.
@@ -211,7 +211,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _listed(site: Path) -> set[str]:
-    """The files that a site lists; none if it is no site."""
+    """The files that a site lists; none if the folder is not a site."""
     try:
         tree = read_json(site)
         return set(tree["files"]) if tree["backend"] == "local" else set()

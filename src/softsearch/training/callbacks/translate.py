@@ -86,7 +86,7 @@ class TranslateValidation(Callback):
 
 @contextmanager
 def whole_weights(trainer: lightning.Trainer) -> Iterator[None]:
-    """Gathers the weights that FSDP splits among processes, all of which must enter; else does nothing."""
+    """Gathers weights that FSDP has split; every process must enter. Does nothing without FSDP."""
     wrapped = trainer.strategy.model
     if isinstance(trainer.strategy, FSDPStrategy) and wrapped is not None:
         with FullyShardedDataParallel.summon_full_params(wrapped, writeback=False):

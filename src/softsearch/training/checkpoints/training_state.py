@@ -1,4 +1,4 @@
-"""State of training in a checkpoint, compared with that of a run which was just built, before anything is restored.
+"""The training state in a checkpoint, compared with that of a fresh run before it is restored.
 
 Optimizers and Lightning take what they restore as it is: fused kernels read and write moments by the size of the
 weights, counts go into loops. So every value must have the type, the shape and the range that the fresh run's has.
@@ -120,7 +120,7 @@ def _state_after_a_step(module: TranslationModule) -> dict[int, dict[str, Any]] 
 
 
 def _differences(found: Any, fresh: Any, place: str = "") -> Iterator[str]:
-    """Where a value of the file is not as a fresh one; of what is missing, Lightning complains itself."""
+    """The path of a value unlike that of a fresh run; missing ones are reported by Lightning."""
     if isinstance(fresh, dict) and isinstance(found, dict) and found.keys() <= fresh.keys():
         for name, value in found.items():
             yield from _differences(value, fresh[name], f"{place}.{name}".strip("."))

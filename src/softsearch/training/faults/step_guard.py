@@ -28,7 +28,7 @@ class Fault(NamedTuple):
     exhausted: bool  # memory ran out
 
     def __str__(self) -> str:
-        """The reasons, in words."""
+        """The reasons, as text."""
         reasons = ("the loss is not finite", "the gradient is not finite", "memory ran out")
         return " and ".join(reason for reason, holds in zip(reasons, self, strict=True) if holds)
 
@@ -74,7 +74,7 @@ def out_of_memory(error: RuntimeError) -> bool:
 
 
 def free_memory() -> None:
-    """Frees what a failed pass has left behind."""
+    """Frees the memory of a failed pass."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -87,6 +87,6 @@ def stand_in(batch: Batch) -> Batch:
 
 
 def describe(batch: Batch) -> str:
-    """The shape of a batch in words."""
+    """A description of a batch's shape."""
     (pairs, src_len), tgt_len = batch.src_tokens.shape, batch.tgt_tokens.shape[1]
     return f"{pairs} pairs of up to {src_len} source and {tgt_len} target tokens"

@@ -143,7 +143,7 @@ def _subsets(batch: Batch, drawn: Sequence[Sequence[Tokens]], utility: Utility) 
 
 
 def parts(subsets: Sequence[Subset], tokens: int) -> Iterator[slice]:
-    """Cuts sentences into parts of at most so many padded target tokens; a larger subset is a part of its own."""
+    """Splits sentences into parts within a limit of padded target tokens; a larger subset is a part of its own."""
     start, rows, longest = 0, 0, 0
     for index, subset in enumerate(subsets):
         own = len(subset.translations)

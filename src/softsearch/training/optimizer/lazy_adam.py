@@ -10,7 +10,7 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 
 class PartlyAdam(torch.optim.Adam):
-    """Adam, after subclasses have moved some of the parameters themselves and cleared their gradients."""
+    """Adam for the parameters that subclasses do not update themselves."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -25,7 +25,7 @@ class PartlyAdam(torch.optim.Adam):
         return loss
 
     def move(self, group: dict[str, Any]) -> None:
-        """Moves those parameters of a group that are not Adam's, and clears their gradients."""
+        """Updates the parameters of a group that are not Adam's, and clears their gradients."""
         raise NotImplementedError
 
 

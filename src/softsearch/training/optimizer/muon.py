@@ -95,7 +95,7 @@ def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
 
 
 def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
-    """Parameters that are no matrices of hidden layers and, in a second group, those that are.
+    """Two groups of parameters: all but the matrices of hidden layers, and these matrices.
 
     Embeddings, output layers, filters, vectors and matrices of one row are none. ``blocks`` of the second group has for
     each parameter along which dimension how many matrices lie.
