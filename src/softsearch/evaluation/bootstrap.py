@@ -38,7 +38,7 @@ def interval(metric: Metric, resampled: Resampled) -> Score:
     return Score(resampled.value, low, high, "|".join(part for part in parts if part))
 
 
-def compare(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Comparison]:
+def paired_bootstrap(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Comparison]:
     """Compares systems with the first one, metric by metric.
 
     Returns:

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu.metrics
 from sacrebleu.significance import PairedTest
 
-from softsearch.evaluation.bootstrap import Resampled, compare, interval, resample
+from softsearch.evaluation.bootstrap import Resampled, interval, paired_bootstrap, resample
 from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, Metric
 from softsearch.evaluation.schema import Comparison, Score
 
@@ -24,7 +24,7 @@ def compared(systems: Mapping[str, Sequence[str]], references: Sequence[str]) ->
     def of(hypotheses: Sequence[str]) -> dict[str, Resampled]:
         return {name: resample(metric, metric.table(hypotheses, references)) for name, metric in METRICS.items()}
 
-    return compare({name: of(hypotheses) for name, hypotheses in systems.items()})
+    return paired_bootstrap({name: of(hypotheses) for name, hypotheses in systems.items()})
 
 
 def test_intervals_signatures_and_p_values_are_sacrebleus() -> None:

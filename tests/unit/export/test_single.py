@@ -183,9 +183,7 @@ def test_the_runtime_says_what_the_folder_is_for(tmp_path: Path, capsys: pytest.
     description = {"model": describe_single(graphs())}
     bundle = write_bundle(folder, {"model.onnx": model} | rest, manifest | {"graphs": description})
     assert bundle.manifest.is_single
-    with pytest.raises(
-        BundleError, match=r"model\.onnx is for ONNX Runtime in other programming languages.*format="
-    ):
+    with pytest.raises(BundleError, match=r"model\.onnx is for ONNX Runtime in other programming languages.*format="):
         Translator(folder)
     assert main(["verify", str(folder)]) == 0
     assert "OK, written by softsearch" in (printed := capsys.readouterr().out)

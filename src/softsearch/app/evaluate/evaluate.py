@@ -20,7 +20,7 @@ from softsearch.app.systems.texts import read_test_set, training_shortlist
 from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
 from softsearch.evaluation.baselines import read_earlier
-from softsearch.evaluation.bootstrap import Resampled, compare
+from softsearch.evaluation.bootstrap import Resampled, paired_bootstrap
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text, report_metrics, unsegmented
 from softsearch.evaluation.schema import Report, SystemReport, write_report
@@ -169,7 +169,7 @@ def _report(
         systems=[system for system, _ in systems],
         metrics=evaluator.facts(),
         sentence_metric=evaluator.sentence_metric,
-        comparisons=compare({system.name: resampled for system, resampled in systems}),
+        comparisons=paired_bootstrap({system.name: resampled for system, resampled in systems}),
         overlap=overlap,
         warnings=warnings,
     )

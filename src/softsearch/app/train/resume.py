@@ -77,7 +77,7 @@ def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *
     return resume
 
 
-def compare(path: Path, config: Mapping[str, Any], misfit: Callable[[dict[str, Any]], str | None]) -> None:
+def check_unchanged(path: Path, config: Mapping[str, Any], misfit: Callable[[dict[str, Any]], str | None]) -> None:
     """Logs the options of the resolved ``config`` that differ from the checkpoint's.
 
     Args:

@@ -25,7 +25,7 @@ from softsearch.app.results import build_metrics, report
 from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.init import read_init, start_from
-from softsearch.app.train.resume import check_folder, checkpoint_to_resume, compare, remove_run, restoring
+from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, remove_run, restoring
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.errors import ConfigError
@@ -90,7 +90,7 @@ def train(config: DictConfig) -> None:
     parameters = sum(w.numel() for w in model.weights())
     log.info("%s with %s parameters", options.name, f"{parameters:,}")
     if checkpoint is not None:
-        compare(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
+        check_unchanged(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
     if is_counted:
         _save_counted(trainer, module, data, options.run_dir / "checkpoints")
     else:

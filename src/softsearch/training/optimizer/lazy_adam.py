@@ -20,11 +20,11 @@ class PartlyAdam(torch.optim.Adam):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self.move(group)
+            self.update(group)
         super().step()  # passes over what has no gradient
         return loss
 
-    def move(self, group: dict[str, Any]) -> None:
+    def update(self, group: dict[str, Any]) -> None:
         """Updates the parameters of a group that are not Adam's, and clears their gradients."""
         raise NotImplementedError
 
@@ -46,7 +46,7 @@ class LazyAdam(PartlyAdam):
     ) -> None:
         super().__init__(params, lr=lr, betas=(betas[0], betas[1]), eps=eps)
 
-    def move(self, group: dict[str, Any]) -> None:
+    def update(self, group: dict[str, Any]) -> None:
         """See :class:`PartlyAdam`: the parameters with a sparse gradient."""
         for parameter in group["params"]:
             if parameter.grad is not None and parameter.grad.is_sparse:

@@ -51,7 +51,7 @@ class Muon(PartlyAdam):
             if "blocks" in group:
                 group["lr"] = matrix_lr
 
-    def move(self, group: dict[str, Any]) -> None:
+    def update(self, group: dict[str, Any]) -> None:
         """See :class:`PartlyAdam`: the matrices of a group that has ``blocks``."""
         pairs = zip(group["params"], group["blocks"], strict=True) if "blocks" in group else ()
         moving = [(parameter, blocks) for parameter, blocks in pairs if parameter.grad is not None]

@@ -15,7 +15,7 @@ from torch import optim
 from softsearch.app.config.command import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
-from softsearch.app.train.resume import check_folder, compare, restoring
+from softsearch.app.train.resume import check_folder, check_unchanged, restoring
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
@@ -161,7 +161,7 @@ def test_what_a_fresh_run_would_not_have_is_refused_before_it_is_restored(
     checkpoint, misfit = full
     save_unchecked(changed(checkpoint, *place), tmp_path / "bad.ckpt")
     with pytest.raises(CheckpointError, match=r"bad\.ckpt") as refused:
-        compare(tmp_path / "bad.ckpt", CONFIG, misfit)
+        check_unchanged(tmp_path / "bad.ckpt", CONFIG, misfit)
     assert len(str(refused.value)) < 800
 
 
