@@ -48,7 +48,7 @@ def _fields() -> dict[str, Any]:
 
 
 def _validated(hint: Any) -> Any:
-    """The annotation of an option that may be None, with its range as pydantic has it."""
+    """The annotation of an option that may be None, with its range, for pydantic."""
     kind, limits = kind_of(hint)
     if limits is None:
         return kind | None
