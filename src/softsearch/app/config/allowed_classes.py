@@ -15,13 +15,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal
 
-from softsearch.app.config.validation import check
+from softsearch.app.config.validation import check, construct
 from softsearch.data.corpora.base import Unread
 from softsearch.errors import CheckpointError, ConfigError, in_short
 
@@ -102,9 +101,10 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
     _refuse_names(path, names, admitted)
     homes = [name if name in _OWN[key] else name.partition(".")[0] for name in admitted]
     try:
-        classes = {name: _import(name, homes) for name in names}
+        for name in names:
+            _check_home(name, homes)
         check(node, key, given=given)
-        built = _construct(node, classes, _belongs_to_run(path), **given)
+        built = construct(_without_paths(node, _belongs_to_run(path)), key, **given)
     except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
@@ -155,12 +155,11 @@ def _refuse_names(path: Path, names: Mapping[str, str], admitted: Sequence[str])
     )
 
 
-def _import(name: str, homes: Iterable[str]) -> type:
-    """The class of an admitted name, which must be defined in one of the modules and packages ``homes``."""
+def _check_home(name: str, homes: Iterable[str]) -> None:
+    """Refuses an admitted name unless its class is defined in one of the modules and packages ``homes``."""
     cls = resolve_name(name)
     if not isinstance(cls, type) or not _admits(homes, name_of(cls)):
         raise TypeError(f"{name} is not a class of {name.partition('.')[0]}")
-    return cls
 
 
 def _belongs_to_run(path: Path) -> bool:
@@ -169,26 +168,13 @@ def _belongs_to_run(path: Path) -> bool:
     return folder.name == "checkpoints" and (folder.parent / "config.yaml").is_file()
 
 
-def _construct(node: Any, classes: Mapping[str, type], of_run: bool, **given: int) -> Any:
+def _without_paths(node: Any, of_run: bool, *, names_file: bool = False) -> Any:
+    """A node without addresses, and with marks on the files that must not be read."""
     if isinstance(node, list):
-        return [_construct(value, classes, of_run) for value in node]
-    if not isinstance(node, dict):
+        return [_without_paths(value, of_run, names_file=names_file) for value in node]
+    if isinstance(node, dict):
+        kept = {name: value for name, value in node.items() if name not in _ADDRESSES}
+        return {name: _without_paths(value, of_run, names_file=name in _FILES) for name, value in kept.items()}
+    if not names_file or not isinstance(node, str):
         return node
-    arguments = {
-        name: _named_files(value, of_run) if name in _FILES else _construct(value, classes, of_run)
-        for name, value in node.items()
-        if not name.startswith("_") and name not in _ADDRESSES
-    }
-    if "_target_" not in node:
-        return arguments
-    cls = classes[node["_target_"]]
-    return partial(cls, **arguments) if node.get("_partial_") else cls(**(arguments | given))
-
-
-def _named_files(value: Any, of_run: bool) -> Any:
-    """Paths, marked if they must not be read."""
-    if isinstance(value, list):
-        return [_named_files(path, of_run) for path in value]
-    if not isinstance(value, str) or (of_run and not any(map(Path(value).resolve().is_relative_to, _SYSTEM))):
-        return value
-    return Unread(value)
+    return node if of_run and not any(map(Path(node).resolve().is_relative_to, _SYSTEM)) else Unread(node)

@@ -10,11 +10,11 @@ import math
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, TypeVar, Union
 
-import hydra.utils
-from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -22,6 +22,7 @@ from softsearch.app.config.options import LIBRARY_HINTS, SECTIONS, Part, Parts
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import Range
 
+_MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
 _MAPPINGS = (dict, Mapping)
 _LISTS = (list, tuple, Collection, Iterable, Sequence)
 _SYNONYMS = {
@@ -96,7 +97,7 @@ def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
         for key, value in node.items():
             check(value, f"{path}.{key}" if path else str(key))
         if "_target_" in node:
-            _bind(_target_of(node, path), node, path, given)
+            _bind(target_of(node, path), node, path, given)
     elif isinstance(node, list):
         for index, value in enumerate(node):
             check(value, f"{path}[{index}]")
@@ -113,18 +114,37 @@ def build(node: DictConfig | None, **extra: Any) -> Any:
     """
     if node is None:
         return None
-    path = str(node._get_full_key(None))
-    check(OmegaConf.to_container(node, resolve=True), path, given=extra)
+    path, values = str(node._get_full_key(None)), OmegaConf.to_container(node, resolve=True)
+    check(values, path, given=extra)
+    return construct(values, path, **extra)
+
+
+def construct(node: Any, path: str, **extra: Any) -> Any:
+    """Builds the objects that a checked node describes, inner ones first.
+
+    Hydra's ``instantiate`` checks its targets again at every call of a partial, wraps all errors, and its list of
+    allowed targets could only repeat the names that the node has.
+
+    Raises:
+        ConfigError: a constructor refuses its options.
+    """
+    if isinstance(node, list):
+        return [construct(value, f"{path}[{index}]") for index, value in enumerate(node)]
+    if not isinstance(node, Mapping):
+        return node
+    options = {key: construct(node[key], f"{path}.{key}") for key in node if key not in _MARKS} | extra
+    if "_target_" not in node:
+        return options
+    target = target_of(node, path)
+    if node.get("_partial_"):
+        return partial(target, **options)
     try:
-        return hydra.utils.instantiate(node, _convert_="all", **extra)
-    except InstantiationException as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None and not isinstance(cause, SoftsearchError):
-            cause = cause.__cause__
-        if isinstance(cause, SoftsearchError | AssertionError | AttributeError | NameError | LookupError):  # or a bug
-            raise cause from error
-        target = str(node.get("_target_")).rpartition(".")[2]
-        raise ConfigError(f"{path}: {target} refuses its options: {str(cause).strip()}; change them") from error
+        return target(**options)
+    except (SoftsearchError, AssertionError, AttributeError, NameError, LookupError):  # ours, or a bug
+        raise
+    except Exception as error:
+        name = getattr(target, "__name__", target)
+        raise ConfigError(f"{path}: {name} refuses its options: {str(error).strip()}; change them") from error
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
@@ -140,10 +160,15 @@ def nearest(word: str, names: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
 
 
-def _target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
+def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
+    """Returns the class or the function that a node names.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
     target = str(node["_target_"])
     try:
-        function: Any = hydra.utils.get_object(target)
+        function: Any = resolve_name(target)
     except Exception as error:
         raise ConfigError(
             f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name"
@@ -178,7 +203,7 @@ def _bind(
     except ValueError:  # some functions in C have none
         return
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
-    keys = [key for key in node if key not in ("_target_", "_partial_")]
+    keys = [key for key in node if key not in _MARKS]
     for key in keys:
         if key not in parameters and not takes_any:
             raise ConfigError(f"{prefix}{key} is not an option of {name}: {nearest(key, parameters)}")

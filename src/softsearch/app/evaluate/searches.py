@@ -2,9 +2,9 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from pkgutil import resolve_name
 from typing import Any
 
-import hydra.utils
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.validation import build, plain
@@ -47,7 +47,7 @@ def curve_searches(curve: Sequence[str | int], search: DictConfig) -> dict[str, 
 def _search_node(kind: str, search: DictConfig, **own: Any) -> DictConfig:
     """A kind of search with those options of ``search`` that it has, except ``n_best``, and with its ``own``."""
     target = _SEARCHES[kind]
-    parameters = inspect.signature(hydra.utils.get_class(target)).parameters
+    parameters = inspect.signature(resolve_name(target)).parameters
     shared = {key: value for key, value in _beam_options(search).items() if key in parameters and key != "n_best"}
     return OmegaConf.create({**shared, **own, "_target_": target})
 
@@ -73,7 +73,7 @@ def describe_search(search: DictConfig) -> str:
     """A description of a search's config, such as "beam 5, length penalty 1.0", without limits and defaults."""
     target = str(search["_target_"])
     kind = next((name for name, path in _SEARCHES.items() if path == target), target.rpartition(".")[2])
-    parameters = inspect.signature(hydra.utils.get_method(target)).parameters
+    parameters = inspect.signature(resolve_name(target)).parameters
     words = [f"{kind} {search['beam']}" if kind == "beam" else kind]
     for key, value in search.items():
         if key in ("candidates", "references") and isinstance(value, DictConfig):  # of MBR

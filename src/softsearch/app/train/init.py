@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import hydra.utils
-
 from softsearch.app.config.build import with_weights
 from softsearch.app.config.options import Train
+from softsearch.app.config.validation import target_of
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -17,7 +16,7 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 from softsearch.training.checkpoints.folder import checkpoint_file
 
 log = logging.getLogger(__name__)
-_TRAINING_ONLY = ("init", "dropout", "sparse")  # options of a model, or parts of their names, that weights do not need
+_TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of a model's options that its weights do not need
 
 
 def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False) -> CheckpointContents | None:
@@ -65,7 +64,7 @@ def start_from(init: CheckpointContents, model: Seq2Seq, node: Mapping[str, Any]
                 f"init={init.path} has another {side} vocabulary: {_describe(there)} there, {_describe(here)} in this "
                 "run's data, and not the same pieces; use the data, tokenizer options and cache_dir of that run"
             )
-    if different := list(_differences(init.config["model"], node, "model")):
+    if different := list(differences(init.config["model"], node, "model")):
         raise CheckpointError(
             f"init={init.path} is another model: {'; '.join(different)}; set the same options, as in that run's "
             "config.yaml"
@@ -74,8 +73,8 @@ def start_from(init: CheckpointContents, model: Seq2Seq, node: Mapping[str, Any]
     log.info("starting from the weights of %s", init.describe())
 
 
-def _differences(there: Any, here: Any, path: str) -> Iterator[str]:
-    """The options that are not the same; one that is missing on a side, as in an older checkpoint, has its default."""
+def differences(there: Any, here: Any, path: str) -> Iterator[str]:
+    """Yields the options of two nodes that differ; one that a side lacks, as an older checkpoint, has its default."""
     if not isinstance(there, Mapping) or not isinstance(here, Mapping):
         if there != here:
             yield f"{path} is {there!r:.80} there, {here!r:.80} here"
@@ -85,13 +84,13 @@ def _differences(there: Any, here: Any, path: str) -> Iterator[str]:
         return
     defaults: dict[str, Any] = {}
     if "_target_" in here:  # this run's own config names it, so it may be imported
-        parameters = inspect.signature(hydra.utils.get_object(here["_target_"])).parameters.values()
+        parameters = inspect.signature(target_of(here, path)).parameters.values()
         defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
     for key in sorted({*there, *here}):
-        if any(part in key for part in _TRAINING_ONLY):
+        if _TRAINING_ONLY & {*key.split("_")}:
             continue
         before, now = (side.get(key, defaults.get(key)) for side in (there, here))
-        yield from _differences(before, now, f"{path}.{key}")
+        yield from differences(before, now, f"{path}.{key}")
 
 
 def _describe(tokenizer: SentencePieceTokenizer) -> str:

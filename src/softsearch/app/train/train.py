@@ -136,7 +136,6 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
         ConfigError: an option is out of range, or the parts do not fit together.
     """
     training = {name: build(getattr(options, name)) for name in ("loss", "method", "optimizer", "scheduler")}
-    training["method"] = plain_partial(training["method"])
     if isinstance(training["loss"], SampledSoftmax | NoiseContrastive):
         training["loss"].check(model.decoder.output_projection)
     training["scheduler"](make_optimizer(training["optimizer"], model, nn.Linear(1, 1).parameters()))
@@ -150,13 +149,6 @@ def describe_model(options: Train) -> Seq2Seq:
         src_size = options.tokenizer.get("src_vocab_size") or tgt_size
         model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
     return model
-
-
-def plain_partial(value: Any) -> Any:
-    """A partial of Hydra's as Python's own, with those in its arguments; Hydra checks its targets at every call."""
-    if not isinstance(value, partial):
-        return value
-    return partial(value.func, *value.args, **{name: plain_partial(v) for name, v in value.keywords.items()})
 
 
 def with_utility(

@@ -9,7 +9,7 @@ import torch
 from omegaconf import OmegaConf
 
 from softsearch.app.config.options import Train, Vectors
-from softsearch.app.train.init import read_init, start_from
+from softsearch.app.train.init import differences, read_init, start_from
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
@@ -61,6 +61,12 @@ def test_the_weights_are_the_checkpoint_s_and_the_model_trains() -> None:
 @pytest.mark.parametrize("path", ["decoder.dropout", "encoder.dropout", "embeddings.sparse", "init"])
 def test_options_of_training_may_differ(path: str) -> None:
     start_from(contents(), fresh(), changed(path, 0.25), (TOKENIZER, TOKENIZER))
+
+
+def test_only_whole_words_of_a_name_make_an_option_one_of_training() -> None:
+    there = {"initial_state": "mean", "word_dropout": 0.1, "init": 1}
+    here = {"initial_state": "last", "word_dropout": 0.2, "init": 2}
+    assert list(differences(there, here, "model")) == ["model.initial_state is 'mean' there, 'last' here"]
 
 
 def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
