@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from hydra import compose, initialize_config_dir
 from torch import Tensor
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.text.vocabulary import SPECIALS
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
@@ -39,8 +39,7 @@ def measure(row: int, *, vocab: int, tokens: int, steps: int, tau: int) -> dict[
     _, large, choices, sparse = ROWS[row]
     overrides = ["model=rnnsearch", "model.embeddings.tie=output", *choices, f"+model.embeddings.sparse={sparse}"]
     register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*overrides, *([f"loss.tau={tau}"] if "loss=sampled_softmax" in choices else [])])
+    config = composed("train", *overrides, *([f"loss.tau={tau}"] if "loss=sampled_softmax" in choices else []))
     before = _peak()
     torch.manual_seed(0)
     size = vocab if large else SRC_VOCAB

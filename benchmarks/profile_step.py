@@ -21,11 +21,11 @@ from softsearch.app.cpu import tune_cpu
 tune_cpu()  # before PyTorch is imported
 
 import torch
-from hydra import compose, initialize_config_dir
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from softsearch.app.config.build import build_data, build_model
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
 from softsearch.app.environment import describe_machine
@@ -75,8 +75,7 @@ def recorded(model: Any, loss: Any) -> Iterator[None]:
 def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
     """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
     register_resolvers()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*overrides, f"run_dir={out}", "name=profile"])
+    config = composed("train", *overrides, f"run_dir={out}", "name=profile")
     options = read_options(config, Train)
     torch.manual_seed(options.seed)
     data = build_data(options)

@@ -19,11 +19,11 @@ from pathlib import Path
 from time import perf_counter
 
 import torch
-from hydra import compose, initialize_config_dir
 from matplotlib.figure import Figure
 from torch.nn.parallel import DistributedDataParallel
 
-from softsearch.app.config.command import CONFIGS, register_resolvers
+from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.cpu import tune_cpu
 from softsearch.app.environment import describe_machine
@@ -54,8 +54,7 @@ def measure(point: Point, rank: int, tokens: int, steps: int, meeting: str) -> F
     tune_cpu()
     register_resolvers()
     name, vocab, length, processes = (point[key] for key in ("model", "vocab", "length", "processes"))
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [f"model={name}", f"loss={point['loss']}"])
+    config = composed("train", f"model={name}", f"loss={point['loss']}")
     if "threads" in point:
         torch.set_num_threads(int(point["threads"]))
     torch.manual_seed(0)

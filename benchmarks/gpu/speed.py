@@ -13,11 +13,11 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from hydra import compose, initialize_config_dir
-from small import ROOT, to_device
+from small import to_device
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch, find_real
 from softsearch.models.loss import CrossEntropy
@@ -35,8 +35,7 @@ Step = Callable[[], Tensor]  # returns the loss of a token
 
 def ours(name: str, batch: Batch, vocab: int, device: torch.device, *, compiled: bool) -> tuple[nn.Module, Step]:
     """A model of configs/model, and its loss."""
-    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-        node = compose("train", [f"model={name}"]).model
+    node = composed("train", f"model={name}").model
     model = build(node, src_vocab_size=vocab, tgt_vocab_size=vocab).to(device).train()
     if compiled:
         model.features = torch.compile(model.features, dynamic=True)

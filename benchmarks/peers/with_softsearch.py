@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from hydra import compose, initialize_config_dir
 from turns import EMBEDDING, HIDDEN, NO_EOS, SRC_TOKENS, STEPS, VOCAB, serve
 
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.bundle import export_bundle
@@ -21,7 +21,6 @@ from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, SPECIALS
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 SIZES = [
     f"model.embeddings.dim={EMBEDDING}", "model.embeddings.tie=none", f"model.encoder.hidden_dim={HIDDEN}",
     f"model.decoder.hidden_dim={HIDDEN}",
@@ -35,8 +34,7 @@ LIMITS = {"max_length_factor": 0.0, "max_length_offset": STEPS}
 
 def make_model(name: str) -> Seq2Seq:
     """A model with random weights that never writes EOS."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [f"model={name}", *SIZES, *OWN_SIZES[name]]).model
+    config = composed("train", f"model={name}", *SIZES, *OWN_SIZES[name]).model
     torch.manual_seed(0)
     model: Seq2Seq = build(config, src_vocab_size=VOCAB, tgt_vocab_size=VOCAB)
     with torch.no_grad():

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from hydra import compose, initialize_config_dir
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.models.cells import Cell, State
 from softsearch.models.interface import CountedDecoder, Encoder, Seq2Seq
@@ -106,8 +106,7 @@ def dropping(config: DictConfig, rate: float) -> DictConfig:
 @cache
 def model_config(name: str, *overrides: str) -> DictConfig:
     """The node ``model`` of ``model=name``, with small sizes."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        model = compose("train", [f"model={name}", *overrides]).model
+    model = composed("train", f"model={name}", *overrides).model
     _shrink(model)
     return model
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -23,8 +22,7 @@ CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 def run_again(folder: Path, *options: str) -> None:
     """Trains in ``folder / "run"``, from its last checkpoint if there is one."""
     places = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*SMALL, *CONSTANT, "resume=auto", *places, *options])
+    config = composed("train", *SMALL, *CONSTANT, "resume=auto", *places, *options)
     train(config)
 
 

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
@@ -44,8 +43,7 @@ SIZES = {
 
 def configure(command: str, *options: str) -> DictConfig:
     """The config of a command."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(command, list(options))
+    return composed(command, *options)
 
 
 def shrink(node: DictConfig, sizes: Mapping[str, float]) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.errors import SoftsearchError
 from tests.integration.commands import run
@@ -185,8 +184,7 @@ def test_each_model_of_an_ensemble_reads_its_own_file(trained: Path, bundle: Pat
 
 def evaluated(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     """The report of src/evaluate.py, made in this process."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("evaluate", [*options, f"run_dir={folder}", f"cache_dir={cache}"])
+    config = composed("evaluate", *options, f"run_dir={folder}", f"cache_dir={cache}")
     evaluate(config)
     read: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     return read

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export

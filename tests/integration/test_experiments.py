@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from softsearch.app.average import average
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Average
 from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
@@ -47,8 +46,7 @@ SMALL = {
 
 def run(experiment: str, folder: Path, *options: str) -> None:
     folders = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [f"experiment={experiment}", *DATA, *folders, *options])
+    config = composed("train", f"experiment={experiment}", *DATA, *folders, *options)
     train(config)
 
 

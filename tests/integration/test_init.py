@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -19,8 +18,7 @@ pytestmark = pytest.mark.slow
 def start(folder: Path, *options: str) -> dict[str, Any]:
     """Trains in ``folder`` and returns the last checkpoint."""
     given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={folder.parent}", "name=test"]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*given, *options])
+    config = composed("train", *given, *options)
     train(config)
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import lightning
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from lightning.pytorch.callbacks import Callback
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.results import read_metrics
 from softsearch.app.train.train import train
 from softsearch.training.callbacks.exact_resume import ExactResume
@@ -128,8 +127,7 @@ def test_the_methods_differ(whole: Callable[[str, str], Run]) -> None:
 def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     """Trains as ``src/train.py`` does, in this process, and returns the last checkpoint."""
     given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={cache}", "name=test", *options]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", given)
+    config = composed("train", *given)
     train(config)
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 

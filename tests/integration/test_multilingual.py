@@ -5,9 +5,8 @@ import random
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
@@ -48,16 +47,15 @@ def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     common = [f"cache_dir={tmp_path / 'cache'}"]
     options = ["experiment=demo", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        train(compose("train", [*options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags"]))
-        config = compose("export", [f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common])
-        export(read_options(config, Export))
-        lines = (tmp_path / "test.aa.en").read_text().splitlines()
-        (tmp_path / "tagged.en").write_text("".join(f"<2aa> {line}\n" for line in lines))
-        (tmp_path / "capitals.en").write_text((tmp_path / "tagged.en").read_text().replace("w", "W"))
-        for name in ("tagged", "capitals"):
-            files = [f"test=[{tmp_path}/{name}.en,{tmp_path}/test.aa.aa]", f"run_dir={tmp_path}/{name}"]
-            evaluate(compose("evaluate", [f"bundle={bundle}", *files, "overlap=false", *common]))
+    train(composed("train", *options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags"))
+    config = composed("export", f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common)
+    export(read_options(config, Export))
+    lines = (tmp_path / "test.aa.en").read_text().splitlines()
+    (tmp_path / "tagged.en").write_text("".join(f"<2aa> {line}\n" for line in lines))
+    (tmp_path / "capitals.en").write_text((tmp_path / "tagged.en").read_text().replace("w", "W"))
+    for name in ("tagged", "capitals"):
+        files = [f"test=[{tmp_path}/{name}.en,{tmp_path}/test.aa.aa]", f"run_dir={tmp_path}/{name}"]
+        evaluate(composed("evaluate", f"bundle={bundle}", *files, "overlap=false", *common))
     metrics = json.loads((run / "metrics.json").read_text())
     assert min(metrics[f"test/{lang}/bleu"] for lang in LANGUAGES) > 60
     (warning,) = json.loads((tmp_path / "capitals" / "report.json").read_text())["warnings"]

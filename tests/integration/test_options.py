@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.train.train import train
@@ -37,8 +36,7 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
         small.append(f"search.models=[{trained / 'checkpoints' / 'best.ckpt'}]")
     options = [choice, *NEEDED.get(choice, ()), "trainer.max_steps=2", "trainer.val_check_interval=2"]
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*small, *options, *folders])
+    config = composed("train", *small, *options, *folders)
     train(config)
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
 
@@ -51,8 +49,7 @@ def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     options = ["model._target_=their_model.Own", "trainer.max_steps=2", "trainer.val_check_interval=2"]
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*SMALL, *options, *folders])
+    config = composed("train", *SMALL, *options, *folders)
     train(config)
     assert read_metrics(tmp_path / "run")["test/loss"] > 0
     with pytest.raises(

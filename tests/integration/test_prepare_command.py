@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-from hydra import compose, initialize_config_dir
-
 from softsearch.app.config.build import build_data
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from tests.integration.commands import SMALL, run
 from tests.unit.data.pairs import write_pair
 
@@ -19,8 +17,7 @@ def test_training_finds_what_was_prepared(tmp_path: Path) -> None:
     assert str(folder) in done.stdout
     assert "300" in done.stdout
     stamps = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        data = build_data(compose("train", [*SMALL, f"cache_dir={cache}", "name=test", f"run_dir={tmp_path}"]))
+    data = build_data(composed("train", *SMALL, f"cache_dir={cache}", "name=test", f"run_dir={tmp_path}"))
     data.prepare_data()
     assert data.prepared.folder == folder
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == stamps

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Dictionary, Export, Score, Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.dictionary import dictionary
@@ -69,12 +68,6 @@ def make_home(folder: Path) -> Home:
         OmegaConf.save(given, path.parent.parent / "config.yaml")
     AtomicCheckpointIO().save_checkpoint(checkpoint, good)
     return Home(folder, other, checkpoint, _commands(folder, good, other))
-
-
-def composed(name: str, *options: str) -> DictConfig:
-    """The config of a command."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(name, list(options))
 
 
 def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], None]]:

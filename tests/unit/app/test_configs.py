@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
 from softsearch.app.train.train import GIVEN
 
@@ -28,18 +27,16 @@ CHOICES = [
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_choice_binds(choice: str, tmp_path: Path) -> None:
     overrides = [choice, *NEEDED.get(choice, ()), f"run_dir={tmp_path}", "name=test"]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", overrides)
+    config = composed("train", *overrides)
     for name, node in plain(config).items():
         check(node, name, given=GIVEN.get(name, ()))
 
 
 def test_a_warm_up_is_a_share_of_the_run() -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        steps = {
-            (model, most): compose("train", [f"model={model}", f"trainer.max_steps={most}"]).scheduler.warmup_steps
-            for model, most in (("transformer_tiny", 6000), ("transformer_tiny", 600), ("gru", 5600), ("gru", 10))
-        }
+    steps = {
+        (model, most): composed("train", f"model={model}", f"trainer.max_steps={most}").scheduler.warmup_steps
+        for model, most in (("transformer_tiny", 6000), ("transformer_tiny", 600), ("gru", 5600), ("gru", 10))
+    }
     assert [*steps.values()] == [2000, 200, 200, 1]
 
 
@@ -57,14 +54,12 @@ def test_defaults_are_those_of_the_chosen_accelerator(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", ["model=transformer_tiny", "optimizer=muon", *options])
+    config = composed("train", "model=transformer_tiny", "optimizer=muon", *options)
     assert (config.trainer.devices, config.trainer.precision, config.optimizer.bfloat16) == expected
 
 
 @pytest.mark.parametrize("model", [path.stem for path in sorted((CONFIGS / "recipe").glob("*.yaml"))])
 def test_a_recipe_follows_its_model(model: str) -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        ours, other = compose("train", [f"model={model}"]), compose("train", ["model=transformer_base"])
+    ours, other = composed("train", f"model={model}"), composed("train", "model=transformer_base")
     assert ours.optimizer.lr != other.optimizer.lr
     assert (CONFIGS / "model" / f"{model}.yaml").is_file()

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.compare import compare
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Compare
 from softsearch.app.results import report, show_report
 from softsearch.app.sweep.results import report as report_sweep

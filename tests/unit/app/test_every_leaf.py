@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_data
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import OPTIONS, Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.results import build_metrics
@@ -43,9 +42,8 @@ BUILT = {
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
 
 
-def composed(command: str, *overrides: str) -> DictConfig:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose(command, [*overrides])
+def opened(command: str, *overrides: str) -> DictConfig:
+    config = composed(command, *overrides)
     OmegaConf.set_struct(config, False)
     return config
 
@@ -105,7 +103,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: str, choice: str, tmp_path: Path) -> None:
     chosen = f"{group}={choice}"
     places = (f"run_dir={tmp_path}", f"cache_dir={tmp_path}", "name=test")
-    config = composed("train", *places, chosen, *NEEDED.get(chosen, ()))
+    config = opened("train", *places, chosen, *NEEDED.get(chosen, ()))
 
     def attempt() -> None:
         # As in src/train.py, but for the groups that are as they were.
@@ -123,7 +121,7 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
 
 @pytest.mark.parametrize("command", sorted(OPTIONS))
 def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command: str, tmp_path: Path) -> None:
-    config = composed(command)
+    config = opened(command)
     needed = {"ckpt": "a.ckpt", "out": "out", "runs": "logs/*", "run_dir": str(tmp_path), "name": "test"}
     for key, value in needed.items():
         if key in list(config) and (OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key)):
@@ -144,7 +142,7 @@ def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command
 
 
 def test_every_option_of_a_sweep_is_checked(tmp_path: Path) -> None:
-    config = composed("sweep", "sweep=quality", "study=test", f"run_dir={tmp_path}")
+    config = opened("sweep", "sweep=quality", "study=test", f"run_dir={tmp_path}")
 
     def attempt() -> None:
         check(plain(config), "sweep")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.config.composition import composed
 from tests.unit.app.papers import LAB, OF_NO_PAPER, TABLES
 
 CONFIGS = Path(__file__).parents[3] / "configs"
@@ -18,10 +18,9 @@ SOURCE = re.compile(r"([A-Z]\.)?\d(\.\d)*|table \d|paper|code|ours")
 NEEDED = ("data=parallel", "data.train=[a.en,a.de]", "data.val=[b.en,b.de]", "run_dir=RUN", "name=test")
 
 
-def composed(experiment: str, *overrides: str) -> DictConfig:
+def config_of(experiment: str, *overrides: str) -> DictConfig:
     data = () if experiment == "wu2021" else NEEDED[:3]  # it brings its own
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("train", [f"experiment={experiment}", *data, *NEEDED[3:], *overrides])
+    return composed("train", f"experiment={experiment}", *data, *NEEDED[3:], *overrides)
 
 
 def leaves(node: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -60,7 +59,7 @@ def test_every_experiment_of_a_paper_has_a_table() -> None:
 
 @pytest.mark.parametrize("experiment", TABLES)
 def test_the_papers_value_is_the_configs(experiment: str) -> None:
-    table, config = TABLES[experiment], OmegaConf.to_container(composed(experiment))
+    table, config = TABLES[experiment], OmegaConf.to_container(config_of(experiment))
     found = dict(leaves({section: config[section] for section in (*SECTIONS, "data", "trainer", "callbacks")}, ""))
     assert {key: found.get(key, "missing") for key in table} == {key: value for key, (value, _) in table.items()}
     rest = {key: value for key, value in found.items() if key.split(".")[0] in SECTIONS and key not in table}
@@ -78,7 +77,7 @@ def test_every_value_that_is_written_names_its_source(experiment: str) -> None:
 
 def test_schedules_of_transformers_are_the_papers_formula() -> None:
     for experiment, d_model in (("vaswani2017_base", 512), ("vaswani2017_big", 1024)):
-        config = composed(experiment)
+        config = config_of(experiment)
         assert config.model.embeddings.dim == d_model
         warmup = config.scheduler.warmup_steps
         assert config.optimizer.lr == pytest.approx(d_model**-0.5 * warmup**-0.5, rel=1e-5)
@@ -90,7 +89,7 @@ def test_the_run_lasts_for_all_halvings(experiment: str, rate: float) -> None:
 
     from softsearch.training.optimizer.schedules import halving
 
-    config = composed(experiment)
+    config = config_of(experiment)
     scheduler = halving(torch.optim.SGD([torch.zeros(1)]), start=config.scheduler.start, every=config.scheduler.every)
     (factor,) = scheduler.lr_lambdas
     assert factor(config.scheduler.start - 1) == 1
@@ -106,7 +105,7 @@ def test_every_experiment_builds(experiment: str) -> None:
     from softsearch.app.config.validation import build, check, plain
     from softsearch.app.train.train import GIVEN
 
-    config = composed(experiment)
+    config = config_of(experiment)
     for name, node in plain(config).items():
         check(node, name, given=GIVEN.get(name, ()))
     tokenizer = build(config.tokenizer)

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
@@ -22,7 +22,6 @@ from tests.unit.training.checkpoints.written import save_unchecked
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
 PARALLEL, MULTI_SOURCE = (f"softsearch.data.corpora.{name}" for name in ("parallel", "multi_source"))
-CONFIGS = Path(__file__).parents[3] / "configs"
 OWN_DECODERS = """
 from softsearch.models.luong import LuongDecoder
 
@@ -41,11 +40,6 @@ UNEXPORTABLE = [
     (["search=sample", "search.top_k=10000000"], "search.top_k is 10000000"),
     (["search=exact", "search.max_nodes=1000000000"], "search.max_nodes is 1000000000, expected at most 1000000"),
 ]
-
-
-def composed(command: str, *options: str) -> DictConfig:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(command, [*options])
 
 
 def exported(folder: Path, *options: str) -> None:

@@ -20,7 +20,7 @@ from softsearch.app.config.allowed_classes import (
     read_trust,
     trusting,
 )
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.validation import build, plain
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.plugins import plugins

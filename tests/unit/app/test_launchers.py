@@ -3,17 +3,16 @@
 import importlib.util
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from softsearch.app.config.command import CONFIGS, explain
+from softsearch.app.config.command import explain
+from softsearch.app.config.composition import composed
 
 
 def launcher(name: str) -> DictConfig:
     """Its config."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("train", [f"launcher={name}"], return_hydra_config=True).hydra.launcher
+    return composed("train", f"launcher={name}", with_hydra=True).hydra.launcher
 
 
 @pytest.mark.parametrize(

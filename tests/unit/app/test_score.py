@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Score
 from softsearch.app.config.validation import read_options
 from softsearch.app.score import score
@@ -14,8 +13,7 @@ from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 
 
 def run_score(folder: Path, *overrides: str) -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("score", [*overrides, f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}"])
+    config = composed("score", *overrides, f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}")
     score(read_options(config, Score))
 
 

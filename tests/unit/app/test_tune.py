@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
@@ -184,12 +183,11 @@ def models(tmp_path: Path) -> Iterator[Path]:
 def as_typed(command: str, folder: Path, *options: str) -> DictConfig:
     """The config of a command as Hydra hands it over, with what was typed in its place."""
     given = (f"test=[{folder / 'x.en'},{folder / 'x.de'}]", *options, f"run_dir={folder / 'out'}")
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        composed = compose(command, list(given), return_hydra_config=True)
-    HydraConfig.instance().set_config(composed)
-    with open_dict(composed):
-        del composed["hydra"]
-    return composed
+    config = composed(command, *given, with_hydra=True)
+    HydraConfig.instance().set_config(config)
+    with open_dict(config):
+        del config["hydra"]
+    return config
 
 
 def tune_options(folder: Path, *options: str) -> Tune:

@@ -15,9 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any, NoReturn, get_type_hints
 
 import hydra
-from hydra import compose, initialize_config_dir
 from hydra._internal.utils import get_args_parser
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Sweep
@@ -26,8 +24,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import softsearch
 from softsearch.app.config.allowed_classes import read_trust, trusting
+from softsearch.app.config.composition import CONFIGS, HAS_WHITELIST, VERSION, composed
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, flatten, nearest, read_options
 from softsearch.app.cpu import tune_cpu
@@ -48,9 +46,7 @@ _PLUGINS = {
     "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
 _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
-CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
-if not CONFIGS.is_dir():
-    CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
+_MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HAS_WHITELIST else {})}  # of logging
 
 
 def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
@@ -90,7 +86,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     try:
         sys.argv = [argv[0], *(argv[1:] if options is None else options)]  # which Hydra reads
         _check_arguments(sys.argv[1:], command)
-        hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=command)(job)()
+        hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()
     except SoftsearchError as error:
         _fail(f"a job of the sweep failed: {error}", error.exit_code)
     except (HydraException, OmegaConfBaseException) as error:
@@ -299,11 +295,9 @@ def _no_such_key(key: str, command: str) -> str:
 
 def _known_keys(command: str) -> list[str]:
     """The keys of the config with the choices that were typed, as far as these can be composed."""
-    GlobalHydra.instance().clear()  # of the running command, which is about to fail
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        composed = compose(command, return_hydra_config=True)
-        groups = [group for group in composed.hydra.runtime.choices if not group.startswith("hydra/")]
-        with suppress(HydraException):
-            composed = compose(command, [word for word in sys.argv[1:] if word.partition("=")[0] in groups])
-    keys = (key for key, _ in flatten(OmegaConf.to_container(composed)) if not f"{key}.".startswith("hydra."))
+    config = composed(command, with_hydra=True)
+    groups = [group for group in config.hydra.runtime.choices if not group.startswith("hydra/")]
+    with suppress(HydraException):
+        config = composed(command, *(word for word in sys.argv[1:] if word.partition("=")[0] in groups))
+    keys = (key for key, _ in flatten(OmegaConf.to_container(config)) if not f"{key}.".startswith("hydra."))
     return [*dict.fromkeys([*keys, *groups])]

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, with_weights
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state

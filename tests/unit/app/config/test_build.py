@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Vectors
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
@@ -53,10 +53,9 @@ def test_two_vocabularies_of_one_size_do_not_share_a_matrix() -> None:
 
 @pytest.mark.parametrize(("train", "key"), [("[x.src.txt,x.de]", "src_lang"), ("[x.en,x]", "tgt_lang")])
 def test_data_of_a_language_that_nothing_names(train: str, key: str) -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", ["data=parallel", f"data.train={train}", "data.val=[y,z]", "run_dir=x", "name=x"])
-        with pytest.raises(ConfigError, match=f"data.{key} is empty, and the name .*; set data.{key}=CODE"):
-            build_data(config)
+    config = composed("train", "data=parallel", f"data.train={train}", "data.val=[y,z]", "run_dir=x", "name=x")
+    with pytest.raises(ConfigError, match=f"data.{key} is empty, and the name .*; set data.{key}=CODE"):
+        build_data(config)
 
 
 def test_one_vocabulary_is_shared_whichever_way_its_ids_run() -> None:
@@ -88,8 +87,7 @@ def test_a_coverage_penalty_without_attention_is_refused() -> None:
 
 def test_no_experiment_ties_two_vocabularies() -> None:
     names = [path.stem for path in (CONFIGS / "experiment").glob("*.yaml")]
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        configs = [compose("train", [f"experiment={name}"]) for name in names]
+    configs = [composed("train", f"experiment={name}") for name in names]
     separate = [config.model for config in configs if not config.tokenizer.joint]
     assert len(separate) >= 5
     assert "all" not in [model.embeddings.tie for model in separate]

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from hydra.core.singleton import Singleton
 
-from softsearch.app.config.command import CONFIGS, run
+from softsearch.app.config.command import run
+from softsearch.app.config.composition import CONFIGS
 from tests.integration.commands import run as run_script
 
 AT_ONCE = [

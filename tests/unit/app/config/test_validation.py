@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Average, Evaluate, Shortlist
 from softsearch.app.config.validation import build, check, nearest, plain, read_options
 from softsearch.data.sampler import Batching
@@ -197,8 +196,7 @@ def test_options_are_typed_objects() -> None:
 
 
 def test_sections_and_groups_of_options() -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("evaluate", ["ckpt=a.ckpt", "shortlist.frequent=7", "run_dir=x", "test=[a.en,a.de]"])
+    config = composed("evaluate", "ckpt=a.ckpt", "shortlist.frequent=7", "run_dir=x", "test=[a.en,a.de]")
     options = read_options(config, Evaluate)
     assert options.shortlist == Shortlist(frequent=7, translations=10)
     assert (options.ckpt, options.test) == (Path("a.ckpt"), (Path("a.en"), Path("a.de")))

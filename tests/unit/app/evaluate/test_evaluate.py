@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.search.ensemble import AVERAGES, Average
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
@@ -35,8 +34,7 @@ def test_a_report_says_by_which_mean_its_ensemble_wrote_and_why_a_figure_is_miss
         "search.max_length_factor=1",
         "overlap=false",
     )
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        evaluate(compose("evaluate", [*options, f"run_dir={tmp_path}"]))
+    evaluate(composed("evaluate", *options, f"run_dir={tmp_path}"))
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert [system["search"] for system in report["systems"]] == [f"greedy, ensemble by {average}", "greedy", "greedy"]
     missing = ["ensemble"] * (average == "unnormalised_log_probs")

@@ -1,11 +1,9 @@
 """Searches of a curve, and searches in words."""
 
-from pathlib import Path
-
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.errors import ConfigError
@@ -15,7 +13,6 @@ from softsearch.search.greedy import Greedy
 from softsearch.search.options import SearchOptions
 from softsearch.search.sampling import Sampling
 
-CONFIGS = Path(__file__).parents[4] / "configs"
 GREEDY = OmegaConf.create({"_target_": "softsearch.search.greedy.Greedy", "max_length_factor": 1.0})
 BEAM = OmegaConf.create(
     {
@@ -70,8 +67,7 @@ def test_a_search_in_words(search: DictConfig, expected: str) -> None:
 
 
 def test_mbr_of_a_curve_has_the_defaults_of_its_config() -> None:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        configured = compose("evaluate", ["search=mbr"]).search
+    configured = composed("evaluate", "search=mbr").search
     (node,) = curve_searches(["mbr"], GREEDY).values()
     assert node._target_ == configured._target_
     assert node.utility == configured.utility

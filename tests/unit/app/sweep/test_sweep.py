@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.pruners import MedianPruner, ThresholdPruner
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import CONFIGS, composed, config_loader
 from softsearch.app.config.validation import build
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import Plan, open_study
@@ -36,7 +35,7 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def hydra() -> Iterator[None]:
     """What surrounds a command."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+    with config_loader():
         yield
 
 
@@ -295,7 +294,7 @@ SWEEPS = sorted(path.stem for path in (CONFIGS / "sweep").glob("*.yaml"))
 @pytest.mark.parametrize("name", SWEEPS)
 @pytest.mark.usefixtures("hydra")
 def test_every_sweep_of_configs_binds_and_composes(name: str, tmp_path: Path) -> None:
-    config = compose("sweep", [f"sweep={name}", f"run_dir={tmp_path}", f"study={name}"])
+    config = composed("sweep", f"sweep={name}", f"run_dir={tmp_path}", f"study={name}")
     check_composition(build(config))
 
 
@@ -327,6 +326,6 @@ def test_a_mistake_is_found_before_the_first_trial(changes: dict[str, Any], mess
 )
 @pytest.mark.usefixtures("hydra")
 def test_a_mistake_in_yaml_is_named(option: str, message: str, tmp_path: Path) -> None:
-    config = compose("sweep", ["sweep=tradeoff", f"run_dir={tmp_path}", "study=x", option])
+    config = composed("sweep", "sweep=tradeoff", f"run_dir={tmp_path}", "study=x", option)
     with pytest.raises(ConfigError, match=message):
         build(config)

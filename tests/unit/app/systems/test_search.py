@@ -1,10 +1,9 @@
 """Searches that compare texts are built for a system, and refused where there is none."""
 
 import pytest
-from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
 from softsearch.app.export import recommended_search
 from softsearch.app.systems.search import build_search, needs_tokenizers
@@ -18,8 +17,7 @@ TOKENIZER = train_tokenizer(["one two three"] * 3, kind="char", vocab_size=20)
 
 
 def search(*options: str) -> DictConfig:
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose("evaluate", ["ckpt=a.ckpt", "run_dir=x", *options]).search
+    return composed("evaluate", "ckpt=a.ckpt", "run_dir=x", *options).search
 
 
 def test_minimum_bayes_risk_is_built_for_the_tokenizers() -> None:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
 from lightning.pytorch.callbacks import EarlyStopping
 from torch import optim
 
-from softsearch.app.config.command import CONFIGS
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
 from softsearch.app.train.resume import check_folder, check_unchanged, restoring
@@ -237,10 +236,9 @@ def test_folders_of_other_runs(left: str, options: str, problem: str | None, tmp
     (tmp_path / "run" / left).parent.mkdir(parents=True)
     (tmp_path / "run" / left).touch()
     typed = options.replace("RUN", str(tmp_path / "run")).replace("OTHER", str(tmp_path / "other")).split()
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("train", [*typed, f"run_dir={tmp_path / 'run'}", "name=x"])
-        if problem is None:
+    config = composed("train", *typed, f"run_dir={tmp_path / 'run'}", "name=x")
+    if problem is None:
+        check_folder(read_options(config, Train))
+    else:
+        with pytest.raises(ConfigError, match=problem):
             check_folder(read_options(config, Train))
-        else:
-            with pytest.raises(ConfigError, match=problem):
-                check_folder(read_options(config, Train))

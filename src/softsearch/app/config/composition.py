@@ -1,0 +1,42 @@
+"""Configs composed by Hydra from the folders where it finds them."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import hydra.utils
+from hydra import compose, initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig
+
+import softsearch
+
+CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
+if not CONFIGS.is_dir():
+    CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
+HAS_WHITELIST = hasattr(hydra.utils, "execution_whitelist")  # of Hydra 1.4, which needs no version_base any more
+VERSION: Mapping[str, Any] = {} if HAS_WHITELIST else {"version_base": "1.3"}
+
+
+@contextmanager
+def config_loader() -> Iterator[ConfigLoader]:
+    """Hydra with our configs, for ``hydra.compose``, also within a command that Hydra runs."""
+    running = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(CONFIGS), **VERSION):
+            yield GlobalHydra.instance().config_loader()
+    finally:
+        GlobalHydra.instance().hydra = running
+
+
+def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictConfig:
+    """Returns the config of a command with these options; that of Hydra itself is in it if ``with_hydra``.
+
+    Raises:
+        HydraException: there is no such key or choice.
+    """
+    with config_loader():
+        return compose(command, list(overrides), return_hydra_config=with_hydra)
