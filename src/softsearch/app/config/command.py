@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config.allowed_classes import read_trust, trusting
-from softsearch.app.config.composition import CONFIGS, HAS_WHITELIST, VERSION, composed
+from softsearch.app.config.composition import CONFIGS, HYDRA_1_4, VERSION, composed
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, flatten, nearest, read_options
 from softsearch.app.cpu import tune_cpu
@@ -46,7 +46,7 @@ _PLUGINS = {
     "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
 _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
-_MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HAS_WHITELIST else {})}  # of logging
+_MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {})}  # of logging
 
 
 def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
@@ -99,8 +99,9 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 
 def register_resolvers() -> None:
     """Registers the functions below, which YAML calls as ``${share:...}``; PyTorch is imported in the call."""
+    register: Any = OmegaConf.register_resolver if HYDRA_1_4 else OmegaConf.register_new_resolver  # renamed in 2.4
     for resolver in (devices_for_ddp, fast_bfloat16, first_metric, mode_of, precision, share, sweep_name):
-        OmegaConf.register_new_resolver(resolver.__name__, resolver, replace=True)
+        register(resolver.__name__, resolver, replace=True)
 
 
 def devices_for_ddp(accelerator: str) -> int:

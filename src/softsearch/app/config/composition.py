@@ -16,8 +16,8 @@ import softsearch
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
     CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
-HAS_WHITELIST = hasattr(hydra.utils, "execution_whitelist")  # of Hydra 1.4, which needs no version_base any more
-VERSION: Mapping[str, Any] = {} if HAS_WHITELIST else {"version_base": "1.3"}
+HYDRA_1_4 = hasattr(hydra.utils, "execution_whitelist")  # it needs no version_base any more
+VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
 
 
 @contextmanager
