@@ -1,6 +1,8 @@
 """Fixtures for every tier of tests."""
 
+import asyncio
 import gc
+import inspect
 import os
 import signal
 import subprocess
@@ -33,6 +35,15 @@ def pytest_collection_finish() -> None:
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
     gc.freeze()  # a million objects of modules and tests, which stay
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs tests that are coroutines, each in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
 
 
 @pytest.fixture(scope="session")
