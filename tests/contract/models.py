@@ -172,6 +172,7 @@ def counted_text(vocab_size: int) -> list[list[int]]:
     return [rng.choice(tokens, rng.integers(0, 9), p=chances / chances.sum()).tolist() for _ in range(300)]
 
 
+@cache
 def every_model() -> list[Any]:
     """Returns a test parameter for every yaml, and for every variant of a model that has several.
 

@@ -41,11 +41,14 @@ PLACEHOLDERS = {
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",
+    "seed=1,2": "seed=1",
+    "model=transformer_base": "model=transformer_base model.encoder.num_layers=1 model.decoder.num_layers=1",
     "last=5": "last=1",
     "average=5": "average=1",
     "compile=true": "",  # needs a compiler of C++
 }
 SMALL_DATA = ("data.train_size=60", "data.val_size=8", "data.test_size=8")
+CARRIED_OUT = set[tuple[Path, str]]()  # folders and commands
 
 
 def commands(page: str, title: str = "") -> list[str]:
@@ -106,7 +109,8 @@ def prepare(folder: Path) -> None:
         "TRANSFORMER": "model=transformer_tiny",
     }
     lines = [f"python src/train.py {model} {data} hydra.run.dir=logs/train/{name}" for name, model in models.items()]
-    lines += [f"python src/export.py ckpt=logs/train/{name}/checkpoints/best.ckpt out={name}" for name in models]
+    bundles = (name for name in models if name != "TRANSFORMER")
+    lines += [f"python src/export.py ckpt=logs/train/{name}/checkpoints/best.ckpt out={name}" for name in bundles]
     carry_out(lines, folder)
     for name in models:
         (folder / f"{name}.ckpt").write_bytes(
@@ -118,8 +122,11 @@ def prepare(folder: Path) -> None:
 
 
 def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINING) -> None:
-    """Runs commands one after the other; training gets small sizes, everything else is as typed."""
+    """Runs commands in order, those of several pages once; training gets small sizes, everything else is as typed."""
     for line in lines:
+        if (folder, line) in CARRIED_OUT:
+            continue
+        CARRIED_OUT.add((folder, line))
         if line.startswith("softsearch web") and not (ASSETS / "index.html").is_file():
             continue  # a clone without Node.js
         if line.startswith(SHELL):

@@ -33,7 +33,8 @@ def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(tmp_path: 
     for name, tensor in frozen["state_dict"].items():
         torch.testing.assert_close(tensor, first["state_dict"][name])
 
-    risk = (f"init={init}", "method=minimum_risk", "method.samples=3", "loss.per=sentence", "scheduler=constant")
+    method = ("method=minimum_risk", "method.samples=3", "batching.sentences=8")  # each of which is translated
+    risk = (f"init={init}", *method, "loss.per=sentence", "scheduler=constant")
     whole = start(tmp_path / "whole", *risk)
     start(tmp_path / "parts", *risk, "trainer.max_steps=4", "resume=auto")  # nothing to resume yet
     init.unlink()

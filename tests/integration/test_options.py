@@ -20,6 +20,7 @@ REPLACED = {  # beginnings, in SMALL
 }
 NEEDED = {
     "method=joint_likelihood": ("model=decoder_only_rnn", "model.embeddings.dim=16", "model.decoder.hidden_dim=16"),
+    "method=minimum_risk": ("method.samples=3", "batching.sentences=8"),  # each of which is translated
     "optimizer=lazy_adam": ("+model.embeddings.sparse=true",),
     "scheduler=halving": ("scheduler.start=1", "scheduler.every=1"),
     "search=exact": ("search.max_nodes=20",),
@@ -35,7 +36,7 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
     if choice == "search=rerank":
         small.append(f"search.models=[{trained / 'checkpoints' / 'best.ckpt'}]")
     options = [choice, *NEEDED.get(choice, ()), "trainer.max_steps=2", "trainer.val_check_interval=2"]
-    folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
+    folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={trained.parent / 'cache'}", "name=test"]
     config = composed("train", *small, *options, *folders)
     train(config)
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
