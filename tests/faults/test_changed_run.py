@@ -22,8 +22,7 @@ CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 def run_again(folder: Path, *options: str) -> None:
     """Trains in ``folder / "run"``, from its last checkpoint if there is one."""
     places = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
-    config = composed("train", *SMALL, *CONSTANT, "resume=auto", *places, *options)
-    train(config)
+    train(composed("train", *SMALL, *CONSTANT, "resume=auto", *places, *options))
 
 
 @pytest.fixture(scope="module")

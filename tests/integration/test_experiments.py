@@ -46,8 +46,7 @@ SMALL = {
 
 def run(experiment: str, folder: Path, *options: str) -> None:
     folders = (f"run_dir={folder / 'run'}", f"cache_dir={folder / 'cache'}", "name=test")
-    config = composed("train", f"experiment={experiment}", *DATA, *folders, *options)
-    train(config)
+    train(composed("train", f"experiment={experiment}", *DATA, *folders, *options))
 
 
 @pytest.mark.slow

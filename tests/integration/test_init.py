@@ -18,8 +18,7 @@ pytestmark = pytest.mark.slow
 def start(folder: Path, *options: str) -> dict[str, Any]:
     """Trains in ``folder`` and returns the last checkpoint."""
     given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={folder.parent}", "name=test"]
-    config = composed("train", *given, *options)
-    train(config)
+    train(composed("train", *given, *options))
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 
 

@@ -127,8 +127,7 @@ def test_the_methods_differ(whole: Callable[[str, str], Run]) -> None:
 def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     """Trains as ``src/train.py`` does, in this process, and returns the last checkpoint."""
     given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={cache}", "name=test", *options]
-    config = composed("train", *given)
-    train(config)
+    train(composed("train", *given))
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 
 

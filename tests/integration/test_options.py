@@ -37,8 +37,7 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
         small.append(f"search.models=[{trained / 'checkpoints' / 'best.ckpt'}]")
     options = [choice, *NEEDED.get(choice, ()), "trainer.max_steps=2", "trainer.val_check_interval=2"]
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={trained.parent / 'cache'}", "name=test"]
-    config = composed("train", *small, *options, *folders)
-    train(config)
+    train(composed("train", *small, *options, *folders))
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
 
 
@@ -50,8 +49,7 @@ def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     options = ["model._target_=their_model.Own", "trainer.max_steps=2", "trainer.val_check_interval=2"]
     folders = [f"run_dir={tmp_path / 'run'}", f"cache_dir={tmp_path / 'cache'}", "name=test"]
-    config = composed("train", *SMALL, *options, *folders)
-    train(config)
+    train(composed("train", *SMALL, *options, *folders))
     assert read_metrics(tmp_path / "run")["test/loss"] > 0
     with pytest.raises(
         CheckpointError,

@@ -1,6 +1,5 @@
 """CTranslate2 models of Transformers, for its server and its language bindings (https://opennmt.net/CTranslate2)."""
 
-import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 
 from softsearch.errors import BundleError, ConfigError
 from softsearch.export.parity import LENGTHS, TOLERANCE
+from softsearch.files import new_folder
 from softsearch.models.embeddings import sinusoids
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import linear_layer
@@ -50,15 +50,11 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
     spec.optimize()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ConfigError(f"out={path} exists and is not empty; choose a new folder or remove what is there")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as scratch:
-        new = Path(scratch, "new")
-        new.mkdir()
+    with new_folder(path) as new:
         spec.save(str(new))
         for name, tokenizer in {"joint": src}.items() if src.model == tgt.model else {"src": src, "tgt": tgt}.items():
             (new / f"{name}.model").write_bytes(tokenizer.model)
         difference = _compare(new, reference, tokenizers)
-        new.replace(path)
     return difference
 
 

@@ -8,7 +8,9 @@ before a parser sees it, and the parsers get the very bytes that were checked. T
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError, printable
-from softsearch.runtime.folders import new_folder, staging
+from softsearch.files import new_contents, new_folder
 from softsearch.runtime.manifest import FORMAT_VERSION, SPECIAL_IDS, FileEntry, Manifest
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.plain_values import read_json
@@ -147,7 +149,7 @@ def write_bundle(
     """Writes a bundle folder atomically: on any failure an older folder stays as it was.
 
     The new folder is complete and checked before it replaces the old one, see
-    :func:`~softsearch.runtime.folders.new_folder`.
+    :func:`~softsearch.files.new_folder`.
 
     Args:
         path: the folder; an older bundle there is replaced.
@@ -167,7 +169,7 @@ def write_bundle(
     text = _manifest_text(files, manifest)
     Manifest.parse(text)
     _check_replaceable(folder)
-    with new_folder(folder, "bundle") as fresh:
+    with writing(folder, "bundle"), new_folder(folder) as fresh:
         for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
             (fresh / name).write_bytes(content)
         written = Bundle.open(fresh)
@@ -182,9 +184,32 @@ def check_writable(path: Path | str) -> None:
     Raises:
         BundleError: something else is there, or nothing can be written there.
     """
-    _check_replaceable(Path(path))
-    with staging(Path(path), "bundle"):
+    folder = Path(path)
+    _check_replaceable(folder)
+    with writing(folder, "bundle"), new_contents(folder.parent, folder.name):
         pass
+
+
+@contextmanager
+def writing(folder: Path, kind: str) -> Iterator[None]:
+    """Turns errors while a folder is written into ones that name it.
+
+    Args:
+        folder: the path.
+        kind: what the folder is: ``bundle``.
+
+    Raises:
+        BundleError: the disk is full or not writable.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        if isinstance(error, shutil.Error):  # of copies, which names each file
+            reason = error.args[0][0][2]
+        raise BundleError(
+            f"{folder} cannot be written ({reason}); an older {kind} is unchanged, make room or choose another folder"
+        ) from error
 
 
 def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> bytes:

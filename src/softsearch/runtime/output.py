@@ -1,15 +1,14 @@
 """Output of results to a file, written atomically, to a device or to standard output."""
 
 import os
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
 from softsearch.errors import InputError
+from softsearch.files import new_file
 
 
 class Output:
@@ -79,28 +78,14 @@ def open_output(path: Path | None) -> Iterator[Output]:
         with stream:
             yield Output(stream, str(path))
     else:
-        yield from _file(path.resolve(), str(path))
-
-
-def _file(path: Path, name: str) -> Iterator[Output]:
-    with naming(name):
-        if path.exists():
-            mode = stat.S_IMODE(path.stat().st_mode)
-            path.open("ab").close()  # a file without write permission must not be replaced either
-        else:
-            umask = os.umask(0)
-            os.umask(umask)
-            mode = 0o666 & ~umask
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            output = Output(stream, name)
-            yield output
-            output.flush()
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+        with ExitStack() as stack:
+            with naming(str(path)):
+                if path.exists():
+                    path.open("ab").close()  # a file without write permission must not be replaced either
+                file = stack.enter_context(new_file(path.resolve()))
+            yield Output(file, str(path))
+            with naming(str(path)):
+                stack.close()
 
 
 @contextmanager

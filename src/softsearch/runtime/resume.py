@@ -15,6 +15,7 @@ from itertools import repeat
 from pathlib import Path
 
 from softsearch.errors import InputError
+from softsearch.files import new_file
 from softsearch.runtime.output import Output, append_output, naming
 from softsearch.text.plain_values import read_json
 
@@ -47,13 +48,8 @@ class _Record:
         return record
 
     def save(self, path: Path) -> None:
-        fresh = path.with_name(f"{path.name}.new")
-        with naming(str(path)):
-            with fresh.open("w", encoding="utf-8") as stream:
-                json.dump(asdict(self), stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            fresh.replace(path)
+        with naming(str(path)), new_file(path) as file:
+            file.write(json.dumps(asdict(self)).encode())
 
 
 class _Partial:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softsearch.errors import CorpusError
+from softsearch.files import new_file
 from softsearch.text.corpus import read_lines
 
 Counts = Mapping[tuple[str, str], int]  # how often a source word and a target word were aligned
@@ -36,10 +37,8 @@ def best_translations(counts: Counts) -> list[Entry]:
 def write_dictionary(path: Path, entries: Iterable[Entry]) -> None:
     """Writes a dictionary atomically; creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    text = "".join(f"{entry.source}\t{entry.target}\t{entry.times}\n" for entry in entries)
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    partial.replace(path)
+    with new_file(path) as file:
+        file.writelines(f"{entry.source}\t{entry.target}\t{entry.times}\n".encode() for entry in entries)
 
 
 def read_dictionary(path: Path) -> dict[str, str]:

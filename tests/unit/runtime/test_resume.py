@@ -31,7 +31,7 @@ def translator(bundle_dir: Path) -> Translator:
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.setattr(streaming, "BLOCK_LINES", 4)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
-    return Files(tmp_path / "in.txt", tmp_path / "out.txt", tmp_path / "alignments.jsonl")
+    return Files((tmp_path / "in.txt",), tmp_path / "out.txt", tmp_path / "alignments.jsonl")
 
 
 class Killed(BaseException):
@@ -127,7 +127,14 @@ def die_after(calls: int, patch: pytest.MonkeyPatch) -> None:
 
         return call
 
-    for owner, name in ((os, "truncate"), (os, "fsync"), (Path, "replace"), (Path, "unlink"), (Output, "write")):
+    for owner, name in (
+        (os, "truncate"),
+        (os, "fsync"),
+        (os, "replace"),
+        (Path, "replace"),
+        (Path, "unlink"),
+        (Output, "write"),
+    ):
         patch.setattr(owner, name, dying(getattr(owner, name)))
 
 
@@ -177,13 +184,12 @@ def test_another_input_is_refused_if_what_is_translated_differs(
     translator: Translator, files: Files, line: int
 ) -> None:
     cut_off(translator, files, {}, blocks=2)
-    assert files.input is not None
     other = [*LINES, "ten"]  # more lines follow: that may be
     other[line] = "two"
-    files.input.write_text("".join(f"{line}\n" for line in other))
+    files.input[0].write_text("".join(f"{line}\n" for line in other))
     with pytest.raises(InputError, match="the first 8 lines of the input, or their prefixes, are not those"):
         translate_stream(translator, files, {}, resume=SETTINGS)
-    files.input.write_text("".join(f"{line}\n" for line in [*LINES, "ten"]))
+    files.input[0].write_text("".join(f"{line}\n" for line in [*LINES, "ten"]))
     translate_stream(translator, files, {}, resume=SETTINGS)
     assert files.output is not None
     assert len(files.output.read_text().splitlines()) == len(LINES) + 1

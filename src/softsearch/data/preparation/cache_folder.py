@@ -5,9 +5,7 @@ import hashlib
 import json
 import logging
 import os
-import platform
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.errors import CorpusError
+from softsearch.files import new_contents, unfinished
 from softsearch.text.plain_values import read_json
 
 INDEX = "files.json"
@@ -44,15 +43,17 @@ def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
                 return
             if folder.exists():
                 log.warning("%s is damaged and is made again: %s", folder, problem)
-            unfinished = f".unfinished-{platform.node()}-{folder.name}-"
-            _remove_leftovers(folder.parent, unfinished if locked else None)
-            with tempfile.TemporaryDirectory(prefix=unfinished, dir=folder.parent) as scratch:
-                new = Path(scratch, "new")
+            _remove_leftovers(folder.parent, unfinished(folder.name) if locked else None)
+            with new_contents(folder.parent, folder.name) as place:
+                new = place / folder.name
                 new.mkdir()
                 write(new)
                 (new / INDEX).write_text(json.dumps(_describe_files(new), indent=1), encoding="utf-8")
-                _publish(new, folder, Path(scratch, "old"))
+                if damage(folder) is None:  # made by another process meanwhile, which may be reading it
+                    shutil.rmtree(new)
     except OSError as error:
+        if damage(folder) is None:
+            return
         raise CorpusError(
             f"cannot write {folder} ({error.strerror or error}); make room there or choose another cache folder "
             "(cache_dir=FOLDER)"
@@ -144,16 +145,3 @@ def _last_change(folder: Path) -> float:
         return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
     except FileNotFoundError:  # its owner is writing
         return time.time()
-
-
-def _publish(new: Path, folder: Path, old: Path) -> None:
-    """Renames the finished folder to its name, unless another process was faster: then its equal copy stays."""
-    if damage(folder) is None:
-        return
-    try:
-        if folder.exists():
-            folder.rename(old)
-        new.rename(folder)
-    except OSError:
-        if damage(folder) is not None:
-            raise

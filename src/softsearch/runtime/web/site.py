@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 import softsearch
 from softsearch.errors import BundleError, ConfigError
-from softsearch.runtime.bundle import MANIFEST, Bundle
+from softsearch.files import new_folder
+from softsearch.runtime.bundle import MANIFEST, Bundle, writing
 from softsearch.runtime.facts import ModelFacts, model_facts
-from softsearch.runtime.folders import new_folder
 from softsearch.runtime.manifest import SINGLE
 from softsearch.text.corpus import read_lines
 from softsearch.text.plain_values import read_json
@@ -99,7 +99,7 @@ def write_site(bundles: Sequence[Path], folder: Path, examples: Path | None = No
     _check_replaceable(folder)
     opened = dict(zip(model_names(bundles), map(_open_single, bundles), strict=True))
     sentences = _read_examples(examples)
-    with new_folder(folder, "site") as fresh:
+    with writing(folder, "site"), new_folder(folder) as fresh:
         shutil.copytree(
             page, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns(_DOCS)
         )

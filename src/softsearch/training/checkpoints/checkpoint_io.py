@@ -3,7 +3,6 @@
 import hashlib
 import os
 import struct
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 from zipfile import ZIP_STORED, ZipFile
@@ -13,6 +12,7 @@ from lightning.fabric.plugins import TorchCheckpointIO
 from torch import Tensor
 
 from softsearch.errors import CheckpointError, in_short
+from softsearch.files import new_file
 
 # The hash of the zip archive that PyTorch writes is added as the archive's comment, which `unzip -z` shows.
 _MAGIC, _HEX = b"softsearch sha256 ", 64
@@ -34,25 +34,17 @@ class AtomicCheckpointIO(TorchCheckpointIO):
             raise TypeError("storage_options are not supported; checkpoints are local files")
         target = Path(path)
         _refuse_non_finite(checkpoint, target)
-        temporary = target.with_name(f".{target.name}.partial")  # a killed process's is overwritten
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
+            with new_file(target) as file:
                 hashed = _HashedFile(file)
                 torch.save(checkpoint, cast(IO[bytes], hashed))
                 hashed.add_comment()
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-        except BaseException as error:
-            with suppress(OSError):  # the folder cannot be written
-                temporary.unlink()
-            if isinstance(error, OSError):
-                raise CheckpointError(
-                    f"{target} could not be written ({error.strerror or error}); what it held before is unchanged; "
-                    "make room or choose another folder, then continue with resume=auto"
-                ) from error
-            raise
+        except OSError as error:
+            raise CheckpointError(
+                f"{target} could not be written ({error.strerror or error}); what it held before is unchanged; "
+                "make room or choose another folder, then continue with resume=auto"
+            ) from error
 
     def load_checkpoint(self, path: str | Path, map_location: Any = None, weights_only: Any = None) -> dict[str, Any]:
         """Reads a checkpoint into main memory; only tensors and plain values are ever unpickled.

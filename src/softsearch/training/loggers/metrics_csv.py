@@ -1,12 +1,14 @@
 """metrics.csv: all logged metrics, complete after every line and continued by a resumed run."""
 
 import csv
-import os
+import io
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
+
+from softsearch.files import new_file
 
 
 class MetricsFile(Logger):
@@ -54,9 +56,9 @@ class MetricsFile(Logger):
 
     def _rewrite(self, rows: dict[int, dict[str, Any]]) -> None:
         """Replaces the file atomically, for a new column or more metrics of a step, as at validations."""
-        temporary = self.path.with_name(f".{self.path.name}.tmp")
-        with temporary.open("w", newline="") as file:
-            writer = csv.DictWriter(file, self.columns)
-            writer.writeheader()
-            writer.writerows(rows.values())
-        os.replace(temporary, self.path)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self.columns)
+        writer.writeheader()
+        writer.writerows(rows.values())
+        with new_file(self.path) as file:
+            file.write(text.getvalue().encode())
