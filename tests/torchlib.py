@@ -9,11 +9,13 @@ import pytest
 
 
 def read_torchlib_once() -> None:
-    """Makes later exports of this process share the library of ONNX functions, if PyTorch keeps it where it does."""
+    """Makes later exports of this process share the tables of operators, if PyTorch keeps them where it does today."""
     with suppress(ImportError, AttributeError):
-        from torch.onnx._internal.exporter._registration import onnxscript_apis
+        from torch._export import utils
+        from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-        onnxscript_apis.get_torchlib_ops = cache(onnxscript_apis.get_torchlib_ops)
+        ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))
+        utils._materialize_cpp_cia_ops = cache(utils._materialize_cpp_cia_ops)
 
 
 @contextmanager

@@ -98,7 +98,14 @@ class Exported:
         return self.in_precision("int8")
 
 
-@pytest.fixture(scope="module", params=every_model())
+FAST = ("rnnsearch", "lstm", "ngram")
+CASES = [
+    case if case.id in FAST else pytest.param(*case.values, id=case.id, marks=pytest.mark.slow)
+    for case in every_model()
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def exported(
     request: pytest.FixtureRequest, tokenizer: SentencePieceTokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> Exported:
@@ -131,6 +138,7 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
         compare_translations(single, OnnxStepFunction(bundle), search, src)
 
 
+@pytest.mark.slow
 def test_a_single_graph_is_written_with_a_description(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
     model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
     bundle = export_single(export(model, model, tokenizer, tmp_path / "bundle")[0], tmp_path / "single")
@@ -203,6 +211,7 @@ def log_probs_of(step_fn: OnnxStepFunction, src: Sentences) -> Any:
     return np.stack(steps)
 
 
+@pytest.mark.slow
 def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
     model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
     other = random_model(("rnnsearch",), tokenizer.vocab_size, seed=2)
@@ -211,6 +220,7 @@ def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_decoder_only_stack_is_in_the_single_graph_once(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
     sizes = {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}
     config = OmegaConf.merge(model_config("decoder_only"), sizes)
@@ -225,6 +235,7 @@ def test_a_decoder_only_stack_is_in_the_single_graph_once(tokenizer: SentencePie
     assert len(of_step) == 1 + 4 * len(list(model.decoder.layers))  # embeddings; attention and feed-forward, in and out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["transformer_tiny", "decoder_only"])
 def test_slots_that_no_hypothesis_sees_are_dropped(
     name: str, tokenizer: SentencePieceTokenizer, tmp_path: Path

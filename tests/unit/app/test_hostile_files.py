@@ -27,7 +27,7 @@ from softsearch.app.plugins import plugins
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_any
 from softsearch.app.systems.weights_file import read_tuned
-from softsearch.app.train.resume import compare
+from softsearch.app.train.resume import check_unchanged
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.corpora.multi30k import UPSTREAM
 from softsearch.data.preparation.cache_folder import damage
@@ -210,7 +210,7 @@ def test_a_hostile_config_is_refused_by_every_command_and_nothing_runs(name: str
         assert not canary.exists(), command
     # What builds nothing of the config passes it on, or names what differs.
     checkpoint = load_resumable(home.other)
-    compare(home.other, {}, lambda found: misfit(found["state_dict"], checkpoint["state_dict"]))
+    check_unchanged(home.other, {}, lambda found: misfit(found["state_dict"], checkpoint["state_dict"]))
     average([home.other])
     assert {path for path in home.folder.rglob("*") if path.is_file()} == before
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from softsearch.app.train.resume import compare
+from softsearch.app.train.resume import check_unchanged
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.average import average
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN
@@ -176,7 +176,7 @@ def test_every_command_answers_in_one_message(name: str, home: Home) -> None:
 def test_resuming_and_averaging_answer_too(name: str, home: Home) -> None:
     change, message = STRUCTURE[name]
     home.save(change)
-    for body in (load_resumable, lambda path: average([path]), lambda path: compare(path, {}, lambda _: None)):
+    for body in (load_resumable, lambda path: average([path]), lambda path: check_unchanged(path, {}, lambda _: None)):
         with pytest.raises(CheckpointError, match=message):
             body(home.other)
 
