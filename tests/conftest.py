@@ -30,6 +30,14 @@ settings.load_profile("softsearch")
 register_resolvers()  # as each command does; configs are composed by tests of every folder
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks tests as slow that run whole commands."""
+    for item in items:
+        if item.path.parent.name in ("integration", "faults"):
+            item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Makes exports faster, where there are tests that export, and the search for garbage."""
     if "softsearch.export.graphs" in sys.modules:

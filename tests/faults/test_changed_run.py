@@ -14,8 +14,6 @@ from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL
 from tests.unit.training.checkpoints.written import save_unchecked
 
-pytestmark = pytest.mark.slow
-
 CONSTANT = ("scheduler=constant", "scheduler.warmup_steps=1")
 
 

@@ -25,7 +25,6 @@ def saving(what: str, folder: Path, **environment: str) -> subprocess.CompletedP
     return SERVER.run(["tests.faults.saving", what, str(folder)], env=environment)
 
 
-@pytest.mark.slow
 def test_13_sigkill_at_any_time_leaves_a_valid_checkpoint(tmp_path: Path) -> None:
     done = saving("sigkill", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -35,7 +34,6 @@ def test_13_sigkill_at_any_time_leaves_a_valid_checkpoint(tmp_path: Path) -> Non
     assert int(told[2]) > 0
 
 
-@pytest.mark.slow
 def test_14_a_full_disk_leaves_the_old_checkpoints_and_says_so(tmp_path: Path) -> None:
     done = saving("disk_full", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -102,7 +100,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_16_17_the_command_resumes_a_moved_run_whose_last_checkpoint_is_damaged(trained: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(trained, tmp_path / "copy")
     moved = Path(shutil.move(copy, tmp_path / "moved"))
@@ -135,7 +132,6 @@ class Payload:
         return Path.touch, (self.canary,)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("resume", ["auto", "PATH"])
 def test_16_18_without_a_valid_checkpoint_the_command_says_so_and_runs_no_payload(tmp_path: Path, resume: str) -> None:
     folder, canary = tmp_path / "run" / "checkpoints", tmp_path / "canary"

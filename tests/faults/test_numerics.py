@@ -129,7 +129,6 @@ def test_24_three_without_memory_end_the_run(tmp_path: Path) -> None:
         fit(tmp_path, tmp_path / "run", FaultySteps(folder=tmp_path), Inject(faults))
 
 
-@pytest.mark.slow
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_23_24_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> None:
@@ -143,7 +142,6 @@ def test_23_24_what_one_process_meets_all_skip(two_processes: TwoProcesses) -> N
     assert "process 1, its batch 3: loss nan, 10 pairs" in two_processes.output
 
 
-@pytest.mark.slow
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_24_memory_that_runs_out_in_a_backward_pass_ends_all_processes(tmp_path: Path) -> None:

@@ -43,7 +43,6 @@ def with_signals(faults: Faults, *signals: tuple[int, int]) -> Faults:
 
 
 # One process at the end of an epoch, all at a step with a validation; and at steps that are skipped.
-@pytest.mark.slow
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 def test_6_10_11_terminated_processes_save_end_and_resume(two_processes: TwoProcesses) -> None:
@@ -59,7 +58,6 @@ def test_6_10_11_terminated_processes_save_end_and_resume(two_processes: TwoProc
     assert rows(folder / "run") == rows(folder / "whole")
 
 
-@pytest.mark.slow
 @pytest.mark.multiprocess
 @TWO_CPU_PROCESSES
 @pytest.mark.parametrize("faults", [{1: {2: "exit"}}, {0: {2: "exit"}, 1: {2: "hang"}}], ids=["second", "first"])
@@ -74,14 +72,12 @@ def test_26_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -
     assert now - float(told[1]) < 30
 
 
-@pytest.mark.slow
 def test_12_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     done = train(tmp_path, "run", faults={0: {2: "sigint sigterm hang"}}, timeout=120)
     assert done.returncode == 143
     assert not last(tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_12_19_ctrl_c_saves_and_slurm_requeues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = "trainer.log_every_n_steps=3"  # the second start ends between two lines of the log
     whole = train(tmp_path, "whole", every)

@@ -25,7 +25,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.serving import BUNDLE, GOLDEN, Served, eventually, serving
 from tests.unit.runtime.bundles import edit_manifest
 
-pytestmark = pytest.mark.slow
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 SOURCES = (GOLDEN / "sources.txt").read_text().splitlines()

@@ -69,7 +69,6 @@ def test_evaluation_takes_the_file_or_averages_itself(averaged: Path, trained: P
     assert losses[0] == losses[1]
 
 
-@pytest.mark.slow
 def test_export_averages(averaged: Path, tmp_path: Path) -> None:
     done = run("export.py", f"ckpt={averaged / 'checkpoints' / 'last.ckpt'}", "average=2", f"out={tmp_path / 'bundle'}",
                f"hydra.run.dir={tmp_path}")  # fmt: skip
@@ -78,7 +77,6 @@ def test_export_averages(averaged: Path, tmp_path: Path) -> None:
     assert (training["averaged"], training["results"], training["steps"]) == (2, {}, 8)
 
 
-@pytest.mark.slow
 def test_a_run_with_a_moving_average_tests_what_evaluation_tests(trained: Path, tmp_path: Path) -> None:
     cache = f"cache_dir={trained.parent / 'cache'}"
     done = run(

@@ -35,7 +35,6 @@ OPTIONS = (
     "logger=tensorboard",
     "resume=null",
 )
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

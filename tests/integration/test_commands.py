@@ -132,7 +132,6 @@ def test_the_notebook_runs(bundle: Path, tmp_path: Path) -> None:
     assert '<table class="heatmap">' in (tmp_path / "alignments.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(trained, tmp_path / "run")
     (folder / "notes.txt").write_text("mine")
@@ -151,7 +150,6 @@ def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) ->
     assert (folder / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.slow
 def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path: Path) -> None:
     done = run("train.py", *SMALL, "logger=many", f"hydra.run.dir={tmp_path}", f"cache_dir={trained.parent / 'cache'}",
                WANDB_API_KEY="", WANDB_SILENT="true", WANDB_DIR=str(tmp_path))  # fmt: skip
@@ -161,7 +159,6 @@ def test_all_loggers_at_once_without_network_or_account(trained: Path, tmp_path:
     assert (tmp_path / "metrics.csv").is_file()
 
 
-@pytest.mark.slow
 def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
     done = run("train.py", "-m", *SMALL, "seed=1,2", f"hydra.sweep.dir={tmp_path}",
                f"cache_dir={trained.parent / 'cache'}")  # fmt: skip

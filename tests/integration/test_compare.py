@@ -24,7 +24,6 @@ def evaluated(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_a_run_and_its_evaluation_are_compared(trained: Path, evaluated: Path, tmp_path: Path) -> None:
     done = run("compare.py", f"runs=[{trained},{evaluated},{tmp_path / 'none'}]", f"hydra.run.dir={tmp_path / 'out'}")
     assert done.returncode == 0, done.stderr
@@ -54,7 +53,6 @@ def test_a_mistake_is_answered(options: list[str], message: str, tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_the_scores_of_an_evaluation_are_in_the_model_card(trained: Path, evaluated: Path, tmp_path: Path) -> None:
     checkpoints, report = trained / "checkpoints", evaluated / "report.json"
     common = [f"out={tmp_path / 'bundle'}", f"hydra.run.dir={tmp_path}"]

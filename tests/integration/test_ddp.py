@@ -23,7 +23,6 @@ PAIRS, SENTENCES, STEPS = 70, 10, 10  # seven batches, which two processes share
 
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.multiprocess,
     pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine"),
 ]

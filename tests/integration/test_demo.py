@@ -30,7 +30,6 @@ TRANSLATIONS = (
 SHORT = {"monday": "montag", "may": "mai", "one": "eins", "twenty-one": "einundzwanzig", "twelve": "zwölf"}
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 class TestTrained:

@@ -8,8 +8,6 @@ import pytest
 from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, prepare, requests
 from tests.serving import BUNDLE, serving
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -54,7 +54,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_learns_and_translates_the_same_in_the_runtime(name: str, cache: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"

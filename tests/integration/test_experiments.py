@@ -49,7 +49,6 @@ def run(experiment: str, folder: Path, *options: str) -> None:
     train(composed("train", f"experiment={experiment}", *DATA, *folders, *options))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("experiment", SMALL)
 def test_an_experiment_without_early_stopping(experiment: str, tmp_path: Path) -> None:
     run(experiment, tmp_path, *SMALL[experiment], "trainer.max_steps=2", "trainer.val_check_interval=2")
@@ -59,7 +58,6 @@ def test_an_experiment_without_early_stopping(experiment: str, tmp_path: Path) -
     assert sizes == ([60, 60] if experiment == "cho2014" else [60, 40])
 
 
-@pytest.mark.slow
 def test_wu2021_has_a_checkpoint_of_each_epoch_and_their_mean(tmp_path: Path) -> None:
     small = (*(f"model.{option}" for option in TINY), "tokenizer.vocab_size=90", "batching.tokens=256")
     options = (*small, "search.max_length_offset=9", "callbacks.last.keep=3")

@@ -39,7 +39,6 @@ OPTIONS = (
     "loss.smoothing=0",
     "resume=null",
 )
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from tests.integration.commands import ROOT, SERVER
 from tests.integration.fsdp_on_cpu import STEPS
 from tests.unit.training.small_run import small_data
 
-pytestmark = [pytest.mark.slow, pytest.mark.multiprocess]
+pytestmark = pytest.mark.multiprocess
 
 
 @pytest.mark.parametrize("model", [("rnnsearch",), ("pointer_generator", "loss=class_factored")], ids=" ".join)

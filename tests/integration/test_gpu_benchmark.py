@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-pytestmark = pytest.mark.slow
-
 GPU = Path(__file__).parents[2] / "benchmarks" / "gpu"
 
 

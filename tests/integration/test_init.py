@@ -12,8 +12,6 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL
 
-pytestmark = pytest.mark.slow
-
 
 def start(folder: Path, *options: str) -> dict[str, Any]:
     """Trains in ``folder`` and returns the last checkpoint."""

@@ -16,8 +16,6 @@ from packaging.requirements import Requirement
 
 from tests.integration.commands import ROOT, SMALL
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:

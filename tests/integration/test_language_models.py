@@ -21,7 +21,6 @@ from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from tests.contract.transcriptions.language_models import KneserNey
 from tests.integration.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
 
-pytestmark = pytest.mark.slow
 LANGUAGE_MODELS = ("ngram", "feed_forward_lm")
 ORDER = 4
 

@@ -19,7 +19,6 @@ OPTIONS = (
 )
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_resumed_run_samples_the_same_words_and_a_shortlist_keeps_to_its_own(tmp_path: Path) -> None:
     options = (*OPTIONS, f"cache_dir={tmp_path / 'cache'}")

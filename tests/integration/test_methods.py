@@ -131,7 +131,6 @@ def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -42,7 +42,6 @@ def write_pairs(folder: Path) -> list[str]:
     return options
 
 
-@pytest.mark.slow
 def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path) -> None:
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     common = [f"cache_dir={tmp_path / 'cache'}"]

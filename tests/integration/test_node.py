@@ -8,7 +8,6 @@ import pytest
 
 from tests.integration.commands import ROOT, awkward_lines
 
-pytestmark = pytest.mark.slow
 GOLDEN = ROOT / "tests" / "golden"
 EXAMPLE = ROOT / "examples" / "node"
 

@@ -29,7 +29,6 @@ NEEDED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("choice", CHOICES)
 def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None:
     small = [option for option in SMALL if not option.startswith(REPLACED.get(choice, ()))]
@@ -41,7 +40,6 @@ def test_every_choice_trains(choice: str, trained: Path, tmp_path: Path) -> None
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
 
 
-@pytest.mark.slow
 def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its YAML may name it; its checkpoint may not."""
     own = "from softsearch.models.interface import Seq2Seq\n\nclass Own(Seq2Seq):\n    pass\n"

@@ -10,7 +10,6 @@ import pytest
 
 from tests.integration.commands import SERVER, SMALL
 
-pytestmark = pytest.mark.slow
 MODULE = """
 import os
 from pathlib import Path

@@ -39,7 +39,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.slow
 def test_checkpoint_and_bundle_have_one_bleu_on_own_files(home: Path) -> None:
     found = []
     for system in (f"ckpt={home}/run/checkpoints/best.ckpt", f"bundle={home}/bundle"):
@@ -54,7 +53,6 @@ def test_checkpoint_and_bundle_have_one_bleu_on_own_files(home: Path) -> None:
     assert "tok:char" in found[0]["signature"]
 
 
-@pytest.mark.slow
 def test_clients_and_pages_know_the_languages_of_own_files(home: Path) -> None:
     with serving(f"own={home}/bundle", "--workers", 1) as served, httpx.Client(base_url=served.url) as client:
         assert client.get("/languages").json() == [{"code": "en", "name": "en", "targets": ["ja"]}]

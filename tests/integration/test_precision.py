@@ -32,7 +32,6 @@ def int8(cache: Path) -> Bundle:
     return Bundle.open(cache / "int8")
 
 
-@pytest.mark.slow
 def test_the_bundle_says_what_it_is(int8: Bundle) -> None:
     facts = int8.manifest.training["precision"]
     assert facts["name"] == "int8"
@@ -47,7 +46,6 @@ def test_the_bundle_says_what_it_is(int8: Bundle) -> None:
     assert {tensor.data_type for tensor in matrices} == {onnx.TensorProto.INT8}
 
 
-@pytest.mark.slow
 def test_every_command_takes_it(int8: Bundle, tmp_path: Path) -> None:
     expected, golden, text = GOLDEN / "translations.txt", GOLDEN / "bundle", GOLDEN / "sources.txt"
     assert main(["verify", str(int8.path)]) == 0
@@ -59,7 +57,6 @@ def test_every_command_takes_it(int8: Bundle, tmp_path: Path) -> None:
     assert main(["bench", str(int8.path), str(text)]) == 0
 
 
-@pytest.mark.slow
 def test_a_line_is_translated_alike_alone_and_beside_others(int8: Bundle) -> None:
     translator = Translator(int8)
     for together, line in zip(translator.translate(SOURCES), SOURCES, strict=True):
@@ -68,7 +65,6 @@ def test_a_line_is_translated_alike_alone_and_beside_others(int8: Bundle) -> Non
         assert alone.score == pytest.approx(together.score, abs=1e-5)
 
 
-@pytest.mark.slow
 def test_float16_translates_as_float32_does(cache: Path) -> None:
     options = (f"ckpt={GOLDEN / 'checkpoint.ckpt'}", f"out={cache / 'fp16'}", f"cache_dir={cache}")
     done = run("export.py", *options, "precision=fp16", f"hydra.run.dir={cache}")
@@ -77,7 +73,6 @@ def test_float16_translates_as_float32_does(cache: Path) -> None:
     assert [t.text for t in translations] == (GOLDEN / "translations.txt").read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.slow
 def test_a_bundle_that_translates_worse_is_not_written(cache: Path, tmp_path: Path) -> None:
     # The same function in float32: one unit of the readout is 10,000 times larger, and its weights as much smaller. No
     # scale fits that unit and the others.

@@ -3,8 +3,6 @@
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
 from tests.integration.commands import ROOT
@@ -46,7 +44,6 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")
 
 
-@pytest.mark.slow
 def test_distillation(tmp_path: Path) -> None:
     carry_out_recipe("Sequence-level knowledge distillation", tmp_path)
     corpus = tmp_path / "corpus"
@@ -55,7 +52,6 @@ def test_distillation(tmp_path: Path) -> None:
     assert read_metrics(tmp_path / "logs" / "student")["test/loss"] > 0
 
 
-@pytest.mark.slow
 def test_back_translation(tmp_path: Path) -> None:
     carry_out_recipe("Back-translation", tmp_path)
     corpus = tmp_path / "corpus"
@@ -63,7 +59,6 @@ def test_back_translation(tmp_path: Path) -> None:
     assert read_metrics(tmp_path / "logs" / "forward")["test/loss"] > 0
 
 
-@pytest.mark.slow
 def test_data_diversification(tmp_path: Path) -> None:
     carry_out_recipe("Data diversification", tmp_path)
     corpus = tmp_path / "corpus"

@@ -115,7 +115,6 @@ def uninterrupted(folder: Path) -> Path:
     return folder / "uninterrupted"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_the_command_resumes_in_the_middle_of_an_epoch(folder: Path, uninterrupted: Path, workers: int) -> None:
     run, option = folder / f"workers-{workers}", f"batching.num_workers={workers}"

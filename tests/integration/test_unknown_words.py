@@ -96,7 +96,6 @@ def runtime(bundle: Path, folder: Path, *options: object) -> list[str]:
     return (folder / "out").read_text().splitlines()
 
 
-@pytest.mark.slow
 def test_unknown_words_are_replaced_alike_in_the_lab_and_the_runtime(
     ckpt: Path, exported: Path, dictionary: Path, tmp_path: Path
 ) -> None:
@@ -111,7 +110,6 @@ def test_unknown_words_are_replaced_alike_in_the_lab_and_the_runtime(
         assert "\u2047" not in "".join(found)
 
 
-@pytest.mark.slow
 def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     ckpt: Path, exported: Path, cache: Path, tmp_path: Path
 ) -> None:
@@ -132,7 +130,6 @@ def test_a_shortlist_is_the_same_in_the_lab_and_the_runtime(
     assert system["search"] == "sample, shortlist 6, unknown words copied"
 
 
-@pytest.mark.slow
 def test_evaluation_replaces_unknown_words(ckpt: Path, cache: Path, dictionary: Path, tmp_path: Path) -> None:
     (tmp_path / "test.en").write_text("".join(f"{line}\n" for line in LINES))
     texts = {}

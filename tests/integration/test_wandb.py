@@ -12,7 +12,6 @@ from tests.integration.commands import SMALL, run
 from tests.unit.training.callbacks.test_dashboard import TRAINING, VALIDATION
 from tests.unit.training.wandb_file import OfflineRun, read_run
 
-pytestmark = pytest.mark.slow
 KILL, SAVED, STEPS = 6, 4, 8  # SMALL validates, and saves, after step 4
 
 

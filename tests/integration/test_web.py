@@ -19,7 +19,6 @@ from tests.browser import complaints, serve, start
 from tests.integration.commands import ROOT
 from tests.unit.runtime.bundles import edit_manifest
 
-pytestmark = pytest.mark.slow
 GOLDEN = ROOT / "tests" / "golden"
 TOLERANCE = 1e-4
 BEAM = 5

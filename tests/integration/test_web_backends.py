@@ -16,7 +16,6 @@ from tests.browser import complaints, serve, view
 from tests.integration.commands import ROOT
 from tests.serving import Served, serving
 
-pytestmark = pytest.mark.slow
 GOLDEN = ROOT / "tests" / "golden"
 TEXT = "four euro eighty-three cents"
 

@@ -16,7 +16,6 @@ from softsearch.runtime.web.site import write_site
 from tests.browser import complaints, serve, view
 from tests.integration.commands import ROOT
 
-pytestmark = pytest.mark.slow
 GOLDEN = ROOT / "tests" / "golden"
 AXE = ROOT / "src" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 TEXT = "four hundred and ninety-six euro forty-six cents"

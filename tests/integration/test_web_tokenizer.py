@@ -17,7 +17,6 @@ from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokeni
 from softsearch.text.vocabulary import with_eos
 from tests.integration.commands import ROOT
 
-pytestmark = pytest.mark.slow
 WEB = ROOT / "src" / "web"
 ODD = (
     " ", "  ", "a", "B", "1", "\u00bd", "hundred", "Stra\u00dfe", "f\u00fcnf", "<2de>", "</s>", "<unk>", "[UNK]",
