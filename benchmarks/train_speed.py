@@ -31,7 +31,7 @@ CONFIGURATIONS = {  # JoeyNMT's config, the lab's batches, its other options
         {"sentences": 80, "tokens": 100_000},
         (
             "model.embeddings.dim=256", "model.embeddings.tie=none", "model.encoder.hidden_dim=512",
-            "model.decoder.hidden_dim=512", "model.decoder.attention_dim=512", "model.decoder.maxout_dim=512",
+            "model.decoder.hidden_dim=512", "model.decoder.attention.dim=512", "model.decoder.readout.dim=512",
         ),
     ),
 }  # fmt: skip

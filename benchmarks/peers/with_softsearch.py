@@ -26,8 +26,8 @@ SIZES = [
     f"model.decoder.hidden_dim={HIDDEN}",
 ]  # fmt: skip
 OWN_SIZES = {  # of what JoeyNMT has, and of what Marian has
-    "rnnsearch": [f"model.decoder.attention_dim={HIDDEN}", f"model.decoder.maxout_dim={HIDDEN}"],
-    "nematus": [f"model.decoder.attention_dim={2 * HIDDEN}", f"model.decoder.output_dim={EMBEDDING}"],
+    "rnnsearch": [f"model.decoder.attention.dim={HIDDEN}", f"model.decoder.readout.dim={HIDDEN}"],
+    "nematus": [f"model.decoder.attention.dim={2 * HIDDEN}", f"model.decoder.readout.dim={EMBEDDING}"],
 }
 LIMITS = {"max_length_factor": 0.0, "max_length_offset": STEPS}
 

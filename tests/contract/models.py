@@ -1,7 +1,7 @@
 """The models of configs/model, composed as the commands compose them and shrunk so that a test takes milliseconds."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -26,14 +26,10 @@ SRC_VOCAB = TGT_VOCAB = 17  # one joint vocabulary, since some models share thei
 SMALL = {
     "dim": 8,
     "hidden_dim": 8,  # as dim, which a tied output layer needs
-    "attention_dim": 5,
     "maxout_dim": 8,
     "feature_dim": 6,
-    "output_dim": 8,
     "half_window": 2,
     "location_length": 4,
-    "location_filters": 3,
-    "location_half_width": 2,
     "d_ff": 12,
     "num_layers": 2,
     "transition_depth": 3,
@@ -43,13 +39,14 @@ SMALL = {
     "stride": 2,
     "recurrent_dropout": 0.0,
 }
+OF_ATTENTION = {"dim": 5, "filters": 3, "half_width": 2}
 LUONG = [  # besides what its yaml says
-    ["decoder.score=dot"],
-    ["decoder.score=concat"],
-    ["decoder.score=location"],
-    ["decoder.window=local-m"],
-    ["decoder.window=local-p"],
-    ["decoder.input_feeding=false", "decoder.window=local-p"],
+    ["decoder.attention.score=dot"],
+    ["decoder.attention.score=concat"],
+    ["decoder.attention.score=location"],
+    ["decoder.attention.window=local-m"],
+    ["decoder.attention.window=local-p"],
+    ["decoder.input_feeding=false", "decoder.attention.window=local-p"],
 ]
 FACTORED = {  # with another output layer, too
     "class_factored": ("rnnsearch", "kalchbrenner2013", "transformer_tiny"),
@@ -59,7 +56,8 @@ DIRECT = ["decoder.direct=true", "embeddings.tie=none"]  # of feed_forward_lm
 ELMAN, LSTM, GRU, INPUT_FORGET = (
     f"softsearch.models.cells.{name}Cell" for name in ("Elman", "LSTM", "GRU", "InputForget")
 )
-BESIDE = ["encoder.feature_dim=6", "decoder.window=global"]  # of multi_source: features beside text
+LOCATION = "softsearch.models.attention.LocationAttention"
+BESIDE = ["encoder.feature_dim=6", "decoder.attention.window=global"]  # of multi_source: features beside text
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
@@ -98,7 +96,8 @@ def dropping(config: DictConfig, rate: float) -> DictConfig:
     """A copy that has this rate wherever it has dropout."""
     copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
     for node in (copied, *(copied[side] for side in ("encoder", "decoder") if side in copied)):
-        for part in (node, node.get("encoder", {}), node.get("cell", {})):  # the encoder of one source of several
+        cells = (node.get("cell", {}), node.get("context_cell") or {})
+        for part in (node, node.get("encoder", {}), *cells):  # the encoder of one source of several
             part.update({key: rate for key in ("dropout", "recurrent_dropout") if part.get(key) is not None})
     return copied
 
@@ -126,12 +125,12 @@ def varied(config: DictConfig, options: Sequence[str]) -> DictConfig:
     return copied
 
 
-def _shrink(node: DictConfig) -> None:
+def _shrink(node: DictConfig, sizes: Mapping[str, Any] = SMALL) -> None:
     for key, value in node.items():
         if isinstance(value, DictConfig):
-            _shrink(value)
-        elif key in SMALL and value is not None:
-            node[key] = SMALL[str(key)]
+            _shrink(value, SMALL | OF_ATTENTION if key == "attention" else SMALL)
+        elif key in sizes and value is not None:
+            node[key] = sizes[str(key)]
 
 
 def small_model(name: str, *overrides: str, seed: int = 0) -> Seq2Seq:
@@ -180,7 +179,7 @@ def every_model() -> list[Any]:
     """
     cases, seen = [], set()
     for path in sorted((CONFIGS / "model").glob("*.yaml")):
-        model = OmegaConf.load(path)
+        model = composed(f"model/{path.stem}").model
         variants = {
             "luong2015": [[], *LUONG],
             "rnn": [[], [f"cell._target_={__name__}.OwnCell"]],
@@ -188,13 +187,13 @@ def every_model() -> list[Any]:
             "rnnsearch": [[], [f"decoder.cell._target_={LSTM}"]],
             "chorowski2015": [
                 [],
-                ["decoder.attention=location", f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
+                [f"decoder.attention._target_={LOCATION}", f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
             ],
             "feed_forward_lm": [[], DIRECT],
             "multi_source": [[], BESIDE],
         }
         for options in variants.get(path.stem) or _norms(model):
-            variant = varied(cast(DictConfig, model), options)
+            variant = varied(model, options)
             _shrink(variant)
             if OmegaConf.to_yaml(variant) not in seen:
                 overrides = [re.sub(r"^[+~]?", r"\g<0>model.", option) for option in options]

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from softsearch.models.feature_encoder import FeatureEncoder
 from softsearch.models.interface import CountedDecoder, DecoderState, Seq2Seq, StepOutput, over_tokens
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.recurrent import NoSource
-from softsearch.models.show_attend_tell import FeatureEncoder
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
 

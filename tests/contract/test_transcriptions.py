@@ -15,6 +15,7 @@ from tests.contract.models import (
     ELMAN,
     GRU,
     INPUT_FORGET,
+    LOCATION,
     LSTM,
     RANK,
     SRC_VOCAB,
@@ -32,7 +33,10 @@ FACTORED, HIERARCHICAL = "loss=class_factored", "loss=hierarchical_softmax"
 UNEQUAL = ["embeddings.tie=none", "embeddings.dim=6"]  # so that no width can be taken for another
 TRANSFORMER = "softsearch.models.transformer.TransformerEncoder"
 ENCODER = ["+encoder.num_layers=1", "+encoder.d_ff=6", "+encoder.num_heads=2", "+encoder.pre_norm=true"]
-DECODER = ["decoder.hidden_dim=10", "decoder.attention_dim=5"]
+SCORE, WINDOW = "decoder.attention.score", "decoder.attention.window"
+HYBRID = LOCATION.replace("Location", "Hybrid")
+NORMED_PARTS = [f"+decoder.{part}.layer_norm=true" for part in ("attention", "initial_state", "readout")]
+DECODER = ["decoder.hidden_dim=10", "decoder.attention.dim=5"]
 VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as tests.contract.models has them
     "rnn": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
     "lstm": [["bidirectional=false"], [*UNEQUAL, "num_layers=3"]],
@@ -56,7 +60,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [f"decoder.cell._target_={ELMAN}", "~decoder.cell.reset"],
     ],
     "rnnsearch": [
-        [*UNEQUAL, *DECODER, "decoder.maxout_dim=7"],
+        [*UNEQUAL, *DECODER, "decoder.readout.dim=7"],
         ["+encoder.cell.reset=after"],
         ["+decoder.cell.reset=after"],
         [f"encoder.cell._target_={LSTM}"],
@@ -69,16 +73,16 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [f"encoder.cell._target_={INPUT_FORGET}", f"decoder.cell._target_={INPUT_FORGET}"],
     ],
     "sennrich_lecture": [
-        [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
+        [*UNEQUAL, *DECODER, "decoder.readout.dim=7"],
         [f"encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}", "+decoder.cell.reset=after"],
         [f"encoder.cell._target_={LSTM}", f"decoder.cell._target_={LSTM}", "encoder.bidirectional=false"],
-        [f"decoder.cell._target_={LSTM}", "+decoder.attention=location", "+decoder.location_half_width=3"],
+        [f"decoder.cell._target_={LSTM}", f"decoder.attention._target_={LOCATION}", "+decoder.attention.half_width=3"],
     ],
     "chorowski2015": [
-        [*UNEQUAL, *DECODER, "decoder.maxout_dim=7", "decoder.location_filters=4", "decoder.location_half_width=1"],
-        ["decoder.attention=location"],
+        [*UNEQUAL, *DECODER, "decoder.readout.dim=7", "decoder.attention.filters=4", "decoder.attention.half_width=1"],
+        [f"decoder.attention._target_={LOCATION}"],
         [
-            "decoder.attention=location",
+            f"decoder.attention._target_={LOCATION}",
             f"decoder.cell._target_={LSTM}",
             "~decoder.cell.reset",
             f"encoder.cell._target_={LSTM}",
@@ -86,27 +90,29 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ],
     ],
     "nematus": [
-        ["+decoder.attention=hybrid", "+decoder.location_half_width=2"],
-        ["+encoder.cell.layer_norm=true", "+decoder.cell.layer_norm=true", "+decoder.layer_norm=true"],
-        ["+decoder.transition_depth=5", "decoder.cell.reset=before", "+decoder.cell.recurrent_dropout=0.3"],
-        [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
+        [f"decoder.attention._target_={HYBRID}", "+decoder.attention.half_width=2"],
+        ["+encoder.cell.layer_norm=true", "+decoder.cell.layer_norm=true", *NORMED_PARTS],
+        ["decoder.cell.reset=before", "+decoder.cell.transition_depth=2", "+decoder.cell.recurrent_dropout=0.3"],
+        [*UNEQUAL, *DECODER, "decoder.readout.dim=7"],
         ["encoder.cell.reset=before", "decoder.cell.reset=before"],
         [f"encoder.cell._target_={LSTM}", "~encoder.cell.reset", "encoder.bidirectional=false"],
     ],
-    "nematus_deep": [["encoder.cell.recurrent_dropout=0.3", "decoder.cell.recurrent_dropout=0.3"]],
+    "nematus_deep": [
+        [f"{part}.recurrent_dropout=0.3" for part in ("encoder.cell", "decoder.cell", "decoder.context_cell")]
+    ],
     "pointer_generator": [
-        [*UNEQUAL, *DECODER, "decoder.output_dim=7"],
+        [*UNEQUAL, *DECODER, "decoder.readout.dim=7"],
         [f"encoder.cell._target_={LSTM}", "~encoder.cell.reset", "decoder.cell.reset=before"],
     ],
     "luong2015": [
-        [*UNEQUAL, "decoder.window=local-p"],
+        [*UNEQUAL, "decoder.attention.window=local-p"],
         [f"encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}"],
         [f"encoder.cell._target_={INPUT_FORGET}", f"decoder.cell._target_={INPUT_FORGET}"],
         ["encoder.hidden_dim=4", "encoder.bidirectional=true"],
-        ["decoder.score=location"],
-        ["decoder.score=location", "decoder.input_feeding=false"],
+        ["decoder.attention.score=location"],
+        ["decoder.attention.score=location", "decoder.input_feeding=false"],
         *(
-            [f"decoder.score={score}", f"decoder.window={window}", f"decoder.input_feeding={feeding}"]
+            [f"{SCORE}={score}", f"{WINDOW}={window}", f"decoder.input_feeding={feeding}"]
             for score in ("dot", "general", "concat")
             for window in ("global", "local-m", "local-p")
             for feeding in ("true", "false")
@@ -114,11 +120,11 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
     ],
     "kalchbrenner2013": [[*UNEQUAL, "decoder.hidden_dim=10", "encoder.max_src_len=12"], [FACTORED]],
     "multi_source": [
-        [*UNEQUAL, "decoder.score=concat"],
-        ["encoder.num_sources=3", "decoder.window=global"],
-        ["decoder.score=dot", "decoder.window=local-m", "decoder.input_feeding=false"],
+        [*UNEQUAL, "decoder.attention.score=concat"],
+        ["encoder.num_sources=3", "decoder.attention.window=global"],
+        [f"{SCORE}=dot", "decoder.attention.window=local-m", "decoder.input_feeding=false"],
         ["encoder.encoder.hidden_dim=4", "encoder.encoder.bidirectional=true"],
-        ["decoder.score=location", "decoder.window=global"],
+        ["decoder.attention.score=location", "decoder.attention.window=global"],
         [f"encoder.encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}"],
         BESIDE,
         [*BESIDE, *UNEQUAL, "encoder.num_sources=3", "encoder.feature_dim=7"],
@@ -129,12 +135,12 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         ["decoder.length_ratio=0.7"],
     ],
     "lee2017": [
-        ["embeddings.dim=6", *DECODER, "decoder.output_dim=7", "encoder.stride=3", "encoder.highway_layers=1"],
+        ["embeddings.dim=6", *DECODER, "decoder.readout.dim=7", "encoder.stride=3", "encoder.highway_layers=1"],
         ["encoder.reset=before", "encoder.stride=1", "encoder.filters=[5]"],
         ["encoder.stride=20", "encoder.filters=[2,2,2,2,2,2,2,2]"],
     ],
     "chung2016": [
-        ["embeddings.dim=6", *DECODER, "decoder.output_dim=7"],
+        ["embeddings.dim=6", *DECODER, "decoder.readout.dim=7"],
         [f"encoder.cell._target_={LSTM}", "~encoder.cell.reset"],
     ],
     "gao2020": [["encoder.convolution_widths=[3,9]"], ["encoder.pre_norm=false", "encoder.num_layers=3"]],
@@ -164,7 +170,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
             "+encoder.hidden_dim=4",
         ],
     ],
-    "transformer_rnn": [["embeddings.tie=none", *DECODER, "decoder.output_dim=7"]],
+    "transformer_rnn": [["embeddings.tie=none", *DECODER, "decoder.readout.dim=7"]],
 }
 NORMS, DEEP, DROPS = "+cell.layer_norm=true", "+cell.transition_depth=4", "+cell.recurrent_dropout=0.3"
 for _name in ("rnn", "lstm", "gru", "input_forget"):

@@ -32,8 +32,6 @@ OPTIONS = (
 SIZES = {
     "dim": 16,
     "hidden_dim": 16,
-    "attention_dim": 16,
-    "output_dim": 16,
     "maxout_dim": 16,
     "d_ff": 16,
     "num_layers": 1,

@@ -24,8 +24,6 @@ MODELS = [
 SIZES = {
     "dim": 96,
     "hidden_dim": 96,
-    "attention_dim": 96,
-    "output_dim": 96,
     "maxout_dim": 96,
     "d_ff": 192,
     "num_heads": 4,

@@ -15,12 +15,12 @@ import os
 from pathlib import Path
 
 from softsearch.data.corpora.spellout import Spellout
-from softsearch.models.conditional_gru import ConditionalGRUDecoder
+from softsearch.models.attentional import AttentionalDecoder
 
 Path(os.environ["IMPORTED"]).touch()
 
 
-class MyDecoder(ConditionalGRUDecoder):
+class MyDecoder(AttentionalDecoder):
     pass
 
 

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
 
-from softsearch.export.additive_attention import project_annotations
 from softsearch.export.graph_parts import quiet
 from softsearch.export.recurrences import OPSET, bound_scans, make_exportable
 from softsearch.export.shared_embedding import share_embedding
@@ -73,7 +72,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     if shortlist:
         linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
     missing = _pad_vocabulary(model)
-    project_annotations(model.decoder)
+    model.decoder.make_exportable()
     step_module = transformer_step(model.decoder)
     example = _Example(model, step_module)
     step = _export_step(_StepGraph(model, step_module, missing), example, shortlist=shortlist)

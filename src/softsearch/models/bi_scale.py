@@ -1,15 +1,14 @@
 """The bi-scale character decoder (Chung, Cho & Bengio 2016, arXiv:1603.06147)."""
 
+from collections.abc import Callable
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.attention import AdditiveAttention
+from softsearch.models.attentional import AttentionalDecoder
 from softsearch.models.cells import Cell, State, recurrent_matrices
-from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import EncoderDescription, EncoderOutput
-from softsearch.models.layers import Projections, xavier
-from softsearch.models.rnnsearch import AttentionalDecoder, Look
-from softsearch.ranges import Rate, Size
+from softsearch.models.layers import xavier
 
 
 class BiScaleCell(Cell):
@@ -34,11 +33,6 @@ class BiScaleCell(Cell):
         self.restart_weight = recurrent_matrices(hidden_dim, 2)  # of g1 * h2
         self.slower_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g2) * h2, for ~h2 and g2'
         self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # of g1' * h1'
-
-    def start_from(self, *state: Tensor) -> State:
-        """See :class:`Cell`, from h1 and h2 side by side."""
-        h1, h2 = state[0].chunk(2, dim=-1)
-        return h1, h2, torch.zeros_like(h1), torch.zeros_like(h2)
 
     @property
     def drops_state(self) -> bool:
@@ -65,43 +59,28 @@ def _candidate_and_gate(x: Tensor) -> tuple[Tensor, Tensor]:
 class BiScaleDecoder(AttentionalDecoder):
     """Look, Update, Generate with a :class:`BiScaleCell`: the source in subwords, the target in characters.
 
-    h1 and h2 start from tanh(W_init mean_i h_i); c_t by additive attention from [E y_{t-1}; h2_{t-1}], the paper's
-    decoder that aligns by its slower layer; t_t = tanh(U [h1_t; h2_t] + W E y_{t-1} + C c_t), p(y_t) = softmax(V t_t).
-
-    Each layer has ``hidden_dim`` units, t ``output_dim``. Dropout is on the embeddings and on t.
+    c_t by attention from [E y_{t-1}; h2_{t-1}], the paper's decoder that aligns by its slower layer; the readout reads
+    [h1_t; h2_t], E y_{t-1} and c_t. In the paper h1 and h2 start from tanh(W_init mean_i h_i).
     """
 
-    def __init__(
-        self,
-        *,
-        embeddings: Embeddings,
-        encoder: EncoderDescription,
-        hidden_dim: Size,
-        attention_dim: Size,
-        output_dim: Size,
-        dropout: Rate = 0.0,
-    ) -> None:
-        super().__init__(embeddings, dropout)
-        dim, memory_dim = embeddings.dim, encoder.output_dim
-        self.initial_state_projection = xavier(nn.Linear(memory_dim, 2 * hidden_dim), blocks=2)
-        self.attention = AdditiveAttention(dim + hidden_dim, memory_dim, attention_dim)
-        self.cell = BiScaleCell(dim, hidden_dim)
-        self.cell_context_projection = xavier(nn.Linear(memory_dim, 4 * hidden_dim), blocks=4)
-        self.readout_projections = Projections(output_dim, state=2 * hidden_dim, embedding=dim, context=memory_dim)
-        self.readout_activation = torch.tanh
-        self.output_projection = embeddings.make_output(output_dim, "output_dim")
-        for layer in self.readout_projections.layers():
-            xavier(layer)
+    def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
+        """Of E y and h2."""
+        return embedding_dim + hidden_dim
 
-    def _start_from(self, encoded: EncoderOutput) -> Tensor:
-        return encoded.mean_state()
+    def state_dim(self, hidden_dim: int) -> int:
+        """Of h1 and h2."""
+        return 2 * hidden_dim
+
+    def make_context_projection(self, memory_dim: int) -> nn.Linear:
+        """With the biases of the slower layer, which no other product has."""
+        return xavier(nn.Linear(memory_dim, 4 * self.cell.hidden_dim), blocks=4)
 
     def _inputs(self, embedded: Tensor) -> Tensor:
         return torch.cat((super()._inputs(embedded), embedded), dim=-1)  # the attention reads E y, too
 
-    def _update(self, cell_input: Tensor, s: State, look: Look) -> tuple[Tensor, Tensor, Tensor, State]:
+    def _update(self, cell_input: Tensor, s: State, look: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, State]:
         products, embedded = cell_input.tensor_split((2 * self.cell.hidden_dim,), dim=-1)
-        context, alignments = look(torch.cat((embedded, s[1]), dim=-1))
-        x = self.cell_context_projection(context) + nn.functional.pad(products, (0, products.shape[-1]))
-        s = self.cell(x, s)
-        return torch.cat(s[:2], dim=-1), context, alignments, s
+        context = look(torch.cat((embedded, s[1]), dim=-1))
+        x = cast(nn.Linear, self.cell_context_projection)(context)
+        s = self.cell(x + nn.functional.pad(products, (0, products.shape[-1])), s)
+        return torch.cat(s[:2], dim=-1), context, s

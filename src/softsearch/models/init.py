@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
 from softsearch.models.cells import Cell
-from softsearch.models.conditional_gru import ConditionalGRUDecoder
+from softsearch.models.initial_state import MeanState
 from softsearch.ranges import NotNegative
 
 
@@ -46,8 +46,8 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
         if isinstance(module, AdditiveAttention):
             nn.init.normal_(module.energy_weight, std=std)
             matrices += [layer.weight for layer in module.content_layers()]
-        elif isinstance(module, ConditionalGRUDecoder):
-            matrices.append(module.initial_state_projection.weight)
+        elif isinstance(module, MeanState):
+            matrices.append(module.projection.weight)
         elif isinstance(module, Cell) and module.reads_input:
             blocks = (2, 1) if name == "decoder.context_cell" else (1, 1, 1)
             matrices += module.input_projection.weight.split([block * module.hidden_dim for block in blocks])

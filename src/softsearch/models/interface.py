@@ -223,6 +223,9 @@ class Decoder(nn.Module):
         """Teacher forcing: ``[batch, tgt_len, vocab]`` logits of the token that follows each token read."""
         return self.output_projection(self.features(tgt_tokens, state))
 
+    def make_exportable(self) -> None:
+        """Changes the decoder to the form that an exported graph computes: the same, with fewer products in a step."""
+
     def source_attention(self) -> list[nn.Module]:
         """The modules that attend to the source; with any, every step returns alignments."""
         return []

@@ -90,3 +90,8 @@ def xavier(layer: nn.Linear, blocks: int = 1) -> nn.Linear:
 def blocks_of(layer: nn.Linear) -> int:
     """How many matrices on top of each other a layer's weight is, for those who treat each matrix by itself."""
     return int(vars(layer).get("blocks", 1))
+
+
+def random_vector(dim: int) -> nn.Parameter:
+    """A vector of weights, uniform in [-dim^-0.5, dim^-0.5]."""
+    return nn.Parameter(nn.init.uniform_(torch.empty(dim), -(dim**-0.5), dim**-0.5))

@@ -1,16 +1,14 @@
 """The decoder of Luong, Pham & Manning 2015 (arXiv:1508.04025): attention after the top layer, and input feeding."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from softsearch.models.attention import LuongAttention, Score, Window
+from softsearch.models.attention import Attended, Attention
 from softsearch.models.cells import Cell
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, StepOutput
+from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import xavier
 from softsearch.models.recurrent import RecurrentDecoder
 from softsearch.ranges import Depth, Rate, Size
@@ -19,9 +17,9 @@ from softsearch.ranges import Depth, Rate, Size
 class LuongDecoder(RecurrentDecoder):
     """A :class:`RecurrentDecoder` with attention from its top state h_t.
 
-    c_t by :class:`LuongAttention`, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
+    c_t by ``attention``, h~_t = tanh(W_c [c_t; h_t]) (equation 5), p(y_t) = softmax(W_s h~_t) (equation 6).
     With input feeding (section 3.3) the first layer reads [E y_{t-1}; h~_{t-1}], h~ being zero at first; the cache
-    then ends with h~. ``score``, ``window``, ``half_window`` and ``location_length`` are the attention's.
+    holds it behind the layers' states, and then the attention's state.
 
     All layers and h~ have ``hidden_dim`` units; the paper's cells are LSTMs. Dropout is on the embeddings, between
     layers and on the h~ that the softmax reads, not on the one that is fed (Zaremba et al. 2014, arXiv:1409.2329).
@@ -37,11 +35,8 @@ class LuongDecoder(RecurrentDecoder):
         encoder: EncoderDescription,
         cell: Callable[..., Cell],
         hidden_dim: Size,
+        attention: Callable[..., Attention],
         num_layers: Depth = 1,
-        score: Score = "general",
-        window: Window = "global",
-        half_window: Size = 10,
-        location_length: Size = 50,
         input_feeding: bool = True,
         dropout: Rate = 0.0,
     ) -> None:
@@ -53,19 +48,16 @@ class LuongDecoder(RecurrentDecoder):
             num_layers=num_layers,
             dropout=dropout,
         )
-        memory_dim = encoder.output_dim
-        options: dict[str, Any] = {"score": score, "window": window, "half_window": half_window}
-        make = partial(LuongAttention, hidden_dim, **options, location_length=location_length)
-        self.attention = self._make_attention(encoder, make)
-        self.attentional_projection = xavier(nn.Linear(memory_dim + hidden_dim, hidden_dim, bias=False))  # W_c
+        self.attention = self.make_attention(encoder, attention)
+        self.attentional_projection = xavier(nn.Linear(encoder.output_dim + hidden_dim, hidden_dim, bias=False))  # W_c
         self.feed_projection: nn.Linear | None = None
         if input_feeding:  # the columns of the first layer's W that read h~
             width = self._first_cell.input_projection.out_features
             self.feed_projection = xavier(nn.Linear(hidden_dim, width, bias=False), blocks=width // hidden_dim)
 
-    def _make_attention(self, encoder: EncoderDescription, make: Callable[[int], LuongAttention]) -> Any:
-        """A module like :class:`LuongAttention`; ``make`` is called with the width of the states."""
-        return make(encoder.output_dim)
+    def make_attention(self, encoder: EncoderDescription, attention: Callable[..., Attention]) -> Attention:
+        """The attention to the encoder's states."""
+        return attention(self.hidden_dim, encoder.output_dim)
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
@@ -76,15 +68,16 @@ class LuongDecoder(RecurrentDecoder):
         cache = super().init_state(encoded).cache
         if self.feed_projection is not None:
             cache += (encoded.states.new_zeros(encoded.mask.shape[0], self.hidden_dim),)
+        cache += self.attention.start(encoded.mask)
         return DecoderState.initial(encoded, cache, self.attention.project(encoded.states))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
-        """See :class:`Decoder`: without input feeding layer by layer, and all steps attend at once."""
+        """See :class:`Decoder`: layer by layer, and all steps attend at once, unless one reads what another did."""
         x = self.dropout(self.embedding(tgt_tokens))
-        if self.feed_projection is None:
+        if self.feed_projection is None and not self.attention.num_states:
             x = self._top_states(x, state.cache)
             steps = torch.arange(x.shape[1], device=x.device)
-            context, _ = self.attention(x, state.memory, state.position[:, None] + steps)
+            context = self._look(x, state.memory, state.position[:, None] + steps, ())[0]
             return self.dropout(self._combine(context, x))
         features = []
         for step_input in self._first_cell.input_projection(x).unbind(1):
@@ -100,16 +93,24 @@ class LuongDecoder(RecurrentDecoder):
 
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:
         """One step, from the first layer's product with E y: h~, the alignments and the next state."""
+        end = len(state.cache) - self.attention.num_states
         if self.feed_projection is not None:
-            x = x + self.feed_projection(state.cache[-1])
+            x = x + self.feed_projection(state.cache[end - 1])
         h, cache = self._step_layers(x, state.cache)
         sentences = state.memory.mask.shape[0]  # not len: the exporter would take it for a constant
         query, position = (t.unflatten(0, (sentences, -1)) for t in (h, state.position))  # [sentences, beams, ...]
-        context, alignments = self.attention(query, state.memory, position)
+        context, attended = self._look(query, state.memory, position, state.cache[end:])
         attentional = self._combine(context.flatten(0, 1), h)
         if self.feed_projection is not None:
             cache += (attentional,)
-        return attentional, alignments.flatten(0, 1), state.next(cache)
+        return attentional, attended.alignments.flatten(0, 1), state.next(cache + attended.state)
+
+    def _look(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Attended]:
+        """The contexts of some queries ``[sentences, queries, memory_dim]``; see :meth:`Attention.forward`."""
+        attended: Attended = self.attention(query, memory, position, before)
+        return attended.weights @ memory.states, attended
 
     def _combine(self, context: Tensor, h: Tensor) -> Tensor:
         """h~, which the output layer reads after dropout."""

@@ -6,13 +6,14 @@ be feature vectors, as of an image beside its caption (Calixto, Liu & Campbell 2
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import LuongAttention
+from softsearch.models.attention import Attended, Attention
+from softsearch.models.feature_encoder import FeatureEncoder
 from softsearch.models.interface import (
     DecoderState,
     Encoder,
@@ -25,7 +26,6 @@ from softsearch.models.interface import (
 )
 from softsearch.models.layers import xavier
 from softsearch.models.luong import LuongDecoder
-from softsearch.models.show_attend_tell import FeatureEncoder
 from softsearch.ranges import Size
 from softsearch.text.vocabulary import FIRST_TAG, PAD
 
@@ -137,13 +137,17 @@ class MultiSourceDecoder(LuongDecoder):
         ConfigError: the encoder has one source only, or its states or the attention's options do not fit.
     """
 
-    def _make_attention(self, encoder: EncoderDescription, make: Callable[[int], LuongAttention]) -> Any:
+    attention: "MultiSourceAttention"
+
+    def make_attention(self, encoder: EncoderDescription, attention: Callable[..., Attention]) -> Attention:
+        """See :class:`LuongDecoder`."""
         if not encoder.source_dims:
             raise ConfigError(
                 "model.decoder is a MultiSourceDecoder, which attends to several sources, but model.encoder reads one; "
                 "set model.encoder to a MultiSourceEncoder, or model.decoder to a LuongDecoder"
             )
-        return MultiSourceAttention([make(dim) for dim in encoder.source_dims], encoder.source_dims)
+        each = [attention(self.hidden_dim, dim) for dim in encoder.source_dims]
+        return MultiSourceAttention(each, encoder.source_dims)
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """As a :class:`LuongDecoder`, with each source from position 0 on, and the sources' places in the memory."""
@@ -156,31 +160,53 @@ class MultiSourceDecoder(LuongDecoder):
         memory = state.memory
         return state._replace(memory=memory._replace(projected=(begins, masks, *memory.projected)))
 
+    def _look(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Attended]:
+        return self.attention.look(query, memory, position, before)
 
-class MultiSourceAttention(nn.Module):
+
+class MultiSourceAttention(Attention):
     """An attention to each source, side by side."""
 
-    def __init__(self, attentions: Sequence[LuongAttention], dims: Sequence[int]) -> None:
+    def __init__(self, attentions: Sequence[Attention], dims: Sequence[int]) -> None:
         super().__init__()
         self.attentions, self.dims = nn.ModuleList(attentions), list(dims)
+        self.num_states = sum(attention.num_states for attention in attentions)
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """See :meth:`LuongAttention.project`: of all sources one after the other."""
-        parts = zip(self.attentions, states.split(self.dims, dim=-1), strict=True)
-        return tuple(product for attention, part in parts for product in cast(LuongAttention, attention).project(part))
+        """See :class:`Attention`: of all sources one after the other."""
+        parts = zip(self._each(), states.split(self.dims, dim=-1), strict=True)
+        return tuple(product for attention, part in parts for product in attention.project(part))
 
-    def forward(self, query: Tensor, memory: Memory, position: Tensor) -> tuple[Tensor, Tensor]:
-        """See :meth:`LuongAttention.forward`; ``memory`` holds the places of the sources before the products."""
+    def start(self, mask: Tensor) -> tuple[Tensor, ...]:
+        """See :class:`Attention`: of all sources one after the other."""
+        return tuple(tensor for attention in self._each() for tensor in attention.start(mask))
+
+    def look(
+        self, query: Tensor, memory: Memory, position: Tensor, before: tuple[Tensor, ...]
+    ) -> tuple[Tensor, Attended]:
+        """The contexts side by side, and what all attentions return together.
+
+        The arguments are those of :meth:`Attention.forward`; ``memory`` holds the places of the sources before the
+        products.
+        """
         begins, masks, *projected = memory.projected
-        each = len(projected) // len(self.dims)
         positions = torch.arange(memory.mask.shape[1], device=memory.mask.device)
-        contexts, alignments = [], []
-        for index, (attention, states) in enumerate(
-            zip(self.attentions, memory.states.split(self.dims, dim=-1), strict=True)
+        products, states = (len(tensors) // len(self.dims) for tensors in (projected, before))
+        contexts, alignments, after = [], [], ()
+        for index, (attention, annotations) in enumerate(
+            zip(self._each(), memory.states.split(self.dims, dim=-1), strict=True)
         ):
-            source = Memory(states, masks[:, index], tuple(projected[index * each : (index + 1) * each]))
-            context, weights = attention(query, source, position)
-            contexts.append(context)
-            in_source = (positions - begins[:, index, None])[:, None].expand_as(weights)
-            alignments.append(weights.gather(2, in_source.clamp(min=0)) * (in_source >= 0))
-        return torch.cat(contexts, dim=-1), torch.stack(alignments).mean(0)
+            own = tuple(projected[index * products : (index + 1) * products])
+            source = Memory(annotations, masks[:, index], own)
+            attended = attention(query, source, position, before[index * states : (index + 1) * states])
+            contexts.append(attended.weights @ annotations)
+            in_source = (positions - begins[:, index, None])[:, None].expand_as(attended.alignments)
+            alignments.append(attended.alignments.gather(2, in_source.clamp(min=0)) * (in_source >= 0))
+            after += attended.state
+        mean = torch.stack(alignments).mean(0)
+        return torch.cat(contexts, dim=-1), Attended(mean, mean, after)
+
+    def _each(self) -> list[Attention]:
+        return cast(list[Attention], list(self.attentions))

@@ -1,19 +1,15 @@
 """The pointer-generator: a decoder that also copies source pieces (See, Liu & Manning 2017, arXiv:1704.04368)."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.cells import Cell
-from softsearch.models.conditional_gru import ConditionalGRUDecoder
+from softsearch.models.attentional import AttentionalDecoder, Read
 from softsearch.models.embeddings import Embeddings
-from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
+from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory
 from softsearch.models.layers import Projections, xavier
 from softsearch.models.output_layers import OutputLayer, wide
-from softsearch.ranges import Rate, Size
 from softsearch.text.vocabulary import PAD
 
 
@@ -62,11 +58,11 @@ class CopyMixture(OutputLayer):
         return generated.scatter_add(-1, src_tokens, more * share)
 
 
-class PointerGeneratorDecoder(ConditionalGRUDecoder):
-    """A :class:`ConditionalGRUDecoder` that copies pieces of the source (section 2.2).
+class PointerGeneratorDecoder(AttentionalDecoder):
+    """An :class:`AttentionalDecoder` that copies pieces of the source (section 2.2).
 
     p_gen = sigmoid(w_h' c_j + w_s' s_j + w_x' E y_{j-1} + b) (equation 8), and :class:`CopyMixture` over P_vocab, the
-    softmax of Nematus. Source and target share one vocabulary of pieces, so that every source piece has an id and no
+    decoder's softmax. Source and target share one vocabulary of pieces, so that every source piece has an id and no
     extended vocabulary is needed. To copy the source's EOS ends the translation. Without the paper's coverage.
 
     Raises:
@@ -75,26 +71,8 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
 
     copies_source = True
 
-    def __init__(
-        self,
-        *,
-        embeddings: Embeddings,
-        encoder: EncoderDescription,
-        cell: Callable[..., Cell],
-        hidden_dim: Size,
-        attention_dim: Size,
-        output_dim: Size,
-        dropout: Rate = 0.0,
-    ) -> None:
-        super().__init__(
-            embeddings=embeddings,
-            encoder=encoder,
-            cell=cell,
-            hidden_dim=hidden_dim,
-            attention_dim=attention_dim,
-            output_dim=output_dim,
-            dropout=dropout,
-        )
+    def complete(self, embeddings: Embeddings, encoder: EncoderDescription) -> None:
+        """See :class:`AttentionalDecoder`."""
         sizes = embeddings.src.num_embeddings, embeddings.tgt.num_embeddings
         if sizes[0] != sizes[1]:
             raise ConfigError(
@@ -107,49 +85,36 @@ class PointerGeneratorDecoder(ConditionalGRUDecoder):
                 "model.decoder copies the source piece of each position of the encoder, but one of model.encoder "
                 f"{found}; change one"
             )
-        self.gate_projections = Projections(1, state=hidden_dim, embedding=embeddings.dim, context=encoder.output_dim)
-        self.output_projection: CopyMixture = CopyMixture(self.output_projection, output_dim)
+        hidden_dim, memory_dim = self.cell.hidden_dim, encoder.output_dim
+        self.gate_projections = Projections(1, state=hidden_dim, embedding=embeddings.dim, context=memory_dim)
+        self.output_projection: CopyMixture = CopyMixture(self.output_projection, self.readout.output_dim)
         for layer in self.gate_projections.layers():
             xavier(layer)
 
-    def init_state(self, encoded: EncoderOutput) -> DecoderState:
-        """See :class:`ConditionalGRUDecoder`; the ids of the source stand behind what is projected of it."""
-        state = super().init_state(encoded)
+    def context_layers(self) -> list[str | None]:
+        """See :class:`AttentionalDecoder`."""
+        return [*super().context_layers(), "gate_projections.context"]
+
+    def project(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
+        """See :class:`AttentionalDecoder`; the ids of the source stand behind what is projected of it."""
         assert encoded.src_tokens is not None
         # An encoder's graph cannot return its input as it is.
-        src_tokens = encoded.src_tokens.where(encoded.mask, PAD)
-        memory = state.memory._replace(projected=(*state.memory.projected, src_tokens))
-        return state._replace(memory=memory)
+        return (*super().project(encoded), encoded.src_tokens.where(encoded.mask, PAD))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: the rows of :class:`CopyMixture`."""
-        embedded = self._embed(tgt_tokens, state)
-        cache, steps = state.cache, []
-        for cell_input in self.cell.input_projection(embedded).unbind(1):
-            *of_step, cache = self._advance(cell_input, cache, state.memory)
-            steps.append(of_step)
-        read, contexts, alignments = (torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))
-        src_tokens = state.memory.projected[-1][:, None].expand_as(alignments)
-        return self.output_projection.join(*self._readout_and_gate(embedded, read, contexts), alignments, src_tokens)
+        embedded, read = self.read_all(tgt_tokens, state)
+        src_tokens = state.memory.projected[-1][:, None].expand_as(read.alignments)
+        return self.output_projection.join(*self._readout_and_gate(embedded, read), read.alignments, src_tokens)
 
-    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
-        """See :class:`Decoder`."""
-        embedded = self._embed(tokens, state)
-        cell_input = self.cell.input_projection(embedded)
-        read, context, alignments, cache = self._advance(cell_input, state.cache, state.memory)
-        src_tokens = state.memory.projected[-1]
-        by_beam = alignments.unflatten(0, (src_tokens.shape[0], -1))  # [sentences, beams, src_len]
+    def logits(self, embedded: Tensor, read: Read, memory: Memory) -> Tensor:
+        """See :class:`AttentionalDecoder`; not by features: ids would be too large for the float16 of a graph."""
+        src_tokens = memory.projected[-1]
+        by_beam = read.alignments.unflatten(0, (src_tokens.shape[0], -1))  # [sentences, beams, src_len]
         rows = src_tokens[:, None].expand_as(by_beam).flatten(0, 1)
-        # Not by features: ids would be too large for the float16 of a graph.
-        log_probs = self.output_projection.mix(*self._readout_and_gate(embedded, read, context), alignments, rows)
-        return StepOutput(log_probs, alignments, state.next(cache))
+        return self.output_projection.mix(*self._readout_and_gate(embedded, read), read.alignments, rows)
 
-    def _advance(
-        self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory
-    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, ...]]:
-        return super()._advance(cell_input, cache, memory._replace(projected=memory.projected[:-1]))
-
-    def _readout_and_gate(self, embedded: Tensor, s: Tensor, context: Tensor) -> tuple[Tensor, Tensor]:
+    def _readout_and_gate(self, embedded: Tensor, read: Read) -> tuple[Tensor, Tensor]:
         """t_j, and the logit of p_gen."""
-        gate = self.gate_projections(embedding=embedded, state=s, context=context)
-        return self._readout(embedded, s, context), gate
+        gate = self.gate_projections(embedding=embedded, state=read.state, context=read.context)
+        return self.dropout(self.readout(embedded, read.state, read.context)), gate

@@ -18,12 +18,12 @@ from tests.contract.transcriptions.recurrent import Encoded
 
 def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Attention from e_y(y_{t-1}) and the slower layer, both layers, and a readout of both."""
-    h1, h2 = np.split(np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0))), 2)
+    h1, h2 = np.split(np.tanh(w.affine("initial_state.projection", np.mean(encoded.annotations, axis=0))), 2)
     g1, g2 = np.zeros(len(h1)), np.zeros(len(h2))
     cell, logits = w.at("cell"), []
     for token in ids:
         y = dropped(options, w["embedding.weight"][token])
-        c, _ = additive_attention(w.at("attention"), {}, np.concatenate((y, h2)), encoded.annotations, None)
+        c, _ = additive_attention(w.at("attention"), options, np.concatenate((y, h2)), encoded.annotations, None)
         of_h1, of_g1, of_h2, of_g2 = np.split(w.affine("cell_context_projection", c), 4)
         y_h1, y_g1 = np.split(cell.affine("input_projection", y), 2)
         stay, stay_gate = transposed(cell["faster_weight"], 2)
@@ -38,9 +38,9 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
         g2 = sigmoid(of_g2 + slow_gate @ going_on + chunk_gate @ ended)
         h2 = (1 - g1) * h2 + g1 * new
         t = np.tanh(
-            w.affine("readout_projections.state", np.concatenate((h1, h2)))
-            + w.product("readout_projections.embedding", y)
-            + w.product("readout_projections.context", c)
+            w.product("readout.projections.state", np.concatenate((h1, h2)))
+            + w.affine("readout.projections.embedding", y)
+            + w.product("readout.projections.context", c)
         )
         logits.append(w.affine("output_projection", dropped(options, t)))
     return logits

@@ -130,15 +130,16 @@ def additive_attention(
     2015, section 2.2): by location, Attend(s_{i-1}, alpha_{i-1}) (section 2.1), it has the place of h_j; hybrid
     attention has all three.
     """
-    kind = options.get("attention", "content")
+    part = options["attention"]
+    kind = {"HybridAttention": "hybrid", "LocationAttention": "location"}.get(part["class"], "content")
     alpha = np.eye(len(annotations))[0] if before is None else before  # alpha_0: all on the first word
     e = []
     for j, h_j in enumerate(annotations):
         query = w.product("query_projection", s)
-        terms = [norm(w.at("query_projection.norm"), query) if options.get("layer_norm") else query]
+        terms = [norm(w.at("query_projection.norm"), query) if part.get("layer_norm") else query]
         if kind != "location":
             key = w.affine("memory_projection", h_j)
-            terms.append(norm(w.at("memory_projection.norm"), key) if options.get("layer_norm") else key)
+            terms.append(norm(w.at("memory_projection.norm"), key) if part.get("layer_norm") else key)
         if kind == "hybrid":
             terms.append(w.product("location_projection", location_features(w, options, alpha, j)))
         if kind == "location":
@@ -150,6 +151,6 @@ def additive_attention(
 
 def location_features(w: Weights, options: Options, alpha: Array, j: int) -> Array:
     """f_ij: each row of F over the alignments around position j."""
-    F, n = w["location_filters.weight"][:, 0], options["location_half_width"]
+    F, n = w["location_filters.weight"][:, 0], options["attention"]["half_width"]
     around = [alpha[i] if 0 <= i < len(alpha) else 0.0 for i in range(j - n, j + n + 1)]
     return np.asarray(F @ np.array(around))

@@ -9,14 +9,11 @@ from tests.contract.transcriptions.equations import (
     Array,
     Options,
     Weights,
-    additive_attention,
     dropped,
-    gru_after,
-    gru_before,
     sigmoid,
     softmax,
 )
-from tests.contract.transcriptions.recurrent import Encoded
+from tests.contract.transcriptions.recurrent import Encoded, conditional_gru_steps
 
 
 class FactoredOutput(Weights):
@@ -61,19 +58,8 @@ def hierarchical_softmax(w: Weights, options: Options, t: Array) -> Array:
 
 def pointer_generator(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """See et al. 2017, section 2.2, over the decoder of Sennrich et al. 2017, section 2."""
-    gru = gru_before if options["reset"] == "before" else gru_after
-    s = np.tanh(w.affine("initial_state_projection", np.mean(encoded.annotations, axis=0)))
     log_probs = []
-    for token in ids:
-        y = dropped(options, w["embedding.weight"][token])
-        s = gru(w.at("cell"), w.affine("cell.input_projection", y), s)
-        c, a = additive_attention(w.at("attention"), options, s, encoded.annotations, None)
-        s = gru(w.at("context_cell"), w.affine("context_cell.input_projection", c), s)
-        t = np.tanh(
-            w.affine("readout_projections.state", s)
-            + w.product("readout_projections.embedding", y)
-            + w.product("readout_projections.context", c)
-        )
+    for t, s, y, c, a in conditional_gru_steps(w, options, encoded, ids):
         w_h, w_s, w_x = (w.at("gate_projections")[f"{of}.weight"][0] for of in ("context", "state", "embedding"))
         p_gen = sigmoid(w_h @ c + w_s @ s + w_x @ y + w["gate_projections.state.bias"][0])  # equation 8
         p = p_gen * softmax(w.at("output_projection").affine("vocabulary_projection", dropped(options, t)))

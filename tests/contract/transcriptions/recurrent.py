@@ -1,7 +1,7 @@
 """Whole recurrent models, each sentence by itself: from token ids to logits."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from tests.contract.transcriptions.equations import (
     dropped,
     elman,
     gru_after,
+    lstm,
     maxout,
     norm,
     sigmoid,
@@ -112,46 +113,35 @@ def encoder_decoder(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
     return [w.affine("output_projection", h) for h in x]
 
 
+def attentional(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """The paper whose parts a decoder has."""
+    if options["attention"]["class"] == "GatedAttention":
+        return show_attend_tell(w, options, encoded, ids)
+    if options.get("context_cell"):
+        return conditional_gru(w, options, encoded, ids)
+    return rnnsearch(w, options, encoded, ids)
+
+
 def rnnsearch(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
-    """Bahdanau et al. 2015, appendix A.2.2: look, generate from s_{i-1}, update."""
+    """Bahdanau et al. 2015, A.2.2: look, generate from s_{i-1}, update; Sennrich's lectures generate from s_i."""
     top = encoded.ends[-1]
-    s = np.tanh(
-        w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0])
-    )  # s_0 = tanh(W_s <-h_1)
+    backward = top.forward if top.backward is None else top.backward
+    s = np.tanh(w.affine("initial_state.projection", backward[0]))  # s_0 = tanh(W_s <-h_1)
     state = (s, *zeros(w.at("cell"), options)[1:])
     alpha: Array | None = None
     logits = []
     for token in ids:
         y = dropped(options, w["embedding.weight"][token])
         c, alpha = additive_attention(w.at("attention"), options, state[0], encoded.annotations, alpha)
+        x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
+        before, state = state, cell(w.at("cell"), options, x, state)
+        read = before[0] if options["order"] == "look_generate_update" else state[0]
         t = (
-            w.product("readout_projections.state", state[0])
-            + w.affine("readout_projections.embedding", y)
-            + w.product("readout_projections.context", c)
+            w.product("readout.projections.state", read)
+            + w.affine("readout.projections.embedding", y)
+            + w.product("readout.projections.context", c)
         )
-        logits.append(w.affine("output_projection", dropped(options, maxout(t))))
-        x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
-        state = cell(w.at("cell"), options, x, state)
-    return logits
-
-
-def lecture(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
-    """Sennrich's lectures: look, update, generate from s_i."""
-    top = encoded.ends[-1]
-    s = np.tanh(w.affine("initial_state_projection", (top.forward if top.backward is None else top.backward)[0]))
-    state = (s, *zeros(w.at("cell"), options)[1:])
-    alpha: Array | None = None
-    logits = []
-    for token in ids:
-        y = dropped(options, w["embedding.weight"][token])
-        c, alpha = additive_attention(w.at("attention"), options, state[0], encoded.annotations, alpha)
-        x = w.affine("cell.input_projection", y) + w.product("cell_context_projection", c)
-        state = cell(w.at("cell"), options, x, state)  # s_i = tanh(W_y E y_{i-1} + U_y s_{i-1} + C c_i)
-        t = np.tanh(
-            w.product("readout_projections.state", state[0])
-            + w.affine("readout_projections.embedding", y)
-            + w.product("readout_projections.context", c)
-        )
+        t = maxout(t) if options["readout"]["class"] == "Maxout" else np.tanh(t)
         logits.append(w.affine("output_projection", dropped(options, t)))  # V_o t_i
     return logits
 
@@ -184,23 +174,31 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
 
 
 def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
-    """Sennrich et al. 2017, section 2: look, update, generate; deep: Miceli Barone et al. 2017, section 2.3.2.
+    """p(y_j) = softmax(W_o t_j) (Sennrich et al. 2017, section 2)."""
+    steps = conditional_gru_steps(w, options, encoded, ids)
+    return [w.affine("output_projection", dropped(options, t)) for t, *_ in steps]
+
+
+def conditional_gru_steps(
+    w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
+) -> Iterator[tuple[Array, ...]]:
+    """t_j, s_j, y_{j-1}, c_j and the alignments of each step: look, update, generate.
+
+    Deep as in Miceli Barone et al. 2017, section 2.3.2.
 
     Layer normalisation stands where their code has it: around each product of W_init, of the attention, and of t. So do
     the masks of a sentence: on y, s' and c where the GRUs, the attention and t read them, on s in t.
     """
-    layer_norm = options.get("layer_norm")
-    first = {**options, "transition_depth": 1}
-    further = {**first, "transition_depth": options.get("transition_depth", 2) - 1}
+    layer_norm = options["readout"].get("layer_norm")
+    first, further = options, {**options, "transition_depth": options["context_cell"].get("transition_depth", 1)}
 
     def normed(name: str, product: Array) -> Array:
         return norm(w.at(f"{name}.norm"), product) if layer_norm else product
 
     mean = np.mean(encoded.annotations, axis=0)
-    s = np.tanh(normed("initial_state_projection", w.affine("initial_state_projection", mean)))
-    with_bias = {"state"} | ({"embedding", "context"} if layer_norm else set())
+    s = np.tanh(normed("initial_state.projection", w.affine("initial_state.projection", mean)))
+    with_bias = {"embedding"} | ({"state", "context"} if layer_norm else set())
     alpha: Array | None = None
-    logits = []
     for token in ids:
         y = drop_input(first, (s,), dropped(options, w["embedding.weight"][token]))
         (s,) = cell(w.at("cell"), first, w.affine("cell.input_projection", y), (s,))  # s'_j = GRU_1(y_{j-1}, s_{j-1})
@@ -211,15 +209,36 @@ def conditional_gru(w: Weights, options: Options, encoded: Encoded, ids: Sequenc
         (s,) = cell(w.at("context_cell"), further, x, (s,))  # s_j = GRU_2(c_j, s'_j), and so on without input
         products = []
         for part, x in (("state", drop_state(first, s)), ("embedding", y), ("context", c)):
-            name = f"readout_projections.{part}"
+            name = f"readout.projections.{part}"
             products.append(normed(name, w.affine(name, x) if part in with_bias else w.product(name, x)))
-        logits.append(w.affine("output_projection", dropped(options, np.tanh(sum(products)))))
+        yield np.tanh(sum(products)), s, y, c, alpha
+
+
+def show_attend_tell(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
+    """Section 3.1.2, equations 1 to 7, with the soft attention and the gate of section 4.2."""
+    mean = np.mean(encoded.annotations, axis=0)
+    h, c = np.split(np.tanh(w.affine("initial_state.projection", mean)), 2)  # f_init,h and f_init,c
+    logits = []
+    for token in ids:
+        y = dropped(options, w["embedding.weight"][token])
+        z, _ = additive_attention(w.at("attention"), options, h, encoded.annotations, None)
+        z = sigmoid(w.affine("attention.gate_projection", h)) * z  # beta_t
+        h, c = lstm(w.at("cell"), w.affine("cell.input_projection", y) + w.product("cell_context_projection", z), h, c)
+        deep = y + w.affine("readout.projections.state", h) + w.product("readout.projections.context", z)
+        logits.append(w.affine("output_projection", dropped(options, deep)))
     return logits
 
 
 def luong(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:
     """Luong et al. 2015, sections 3.1 to 3.3."""
-    states = [ends.joined() for ends in encoded.ends]
+    return attend_after_the_top_layer(w, options, [(w.at("attention"), encoded)], ids)
+
+
+def attend_after_the_top_layer(
+    w: Weights, options: Options, sources: Sequence[tuple[Weights, Encoded]], ids: Sequence[int]
+) -> list[Array]:
+    """The same with a context from each source, with its attention's weights (Zoph & Knight 2016, section 3.4)."""
+    states = [ends.joined() for ends in sources[0][1].ends]
     fed, logits = np.zeros(len(states[0][0])), []
     for t, token in enumerate(ids):
         h = dropped(options, w["embedding.weight"][token])
@@ -230,8 +249,8 @@ def luong(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) ->
                 x = x + w.product("feed_projection", fed)
             states[layer] = cell(of_layer, options, x, states[layer])
             h = states[layer][0]
-        c = luong_context(w.at("attention"), options, h, encoded.annotations, t)
-        fed = np.tanh(w.product("attentional_projection", np.concatenate((c, h))))  # h~_t, equation 5
+        contexts = [luong_context(own, options["attention"], h, source.annotations, t) for own, source in sources]
+        fed = np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h))))  # h~_t, equation 5
         logits.append(w.affine("output_projection", dropped(options, fed)))  # equation 6
     return logits
 

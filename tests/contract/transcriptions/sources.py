@@ -6,9 +6,8 @@ import numpy as np
 
 from softsearch.text.vocabulary import EOS
 from tests.contract.transcriptions.captions import annotations
-from tests.contract.transcriptions.cells import cell
-from tests.contract.transcriptions.equations import Array, Options, State, Weights, dropped
-from tests.contract.transcriptions.recurrent import Encoded, Ends, encode, luong_context
+from tests.contract.transcriptions.equations import Array, Options, State, Weights
+from tests.contract.transcriptions.recurrent import Encoded, Ends, attend_after_the_top_layer, encode
 
 TAG = 4  # "<and>"
 
@@ -51,21 +50,5 @@ def combine(w: Weights, name: str, states: Sequence[State]) -> State:
 
 def decode(w: Weights, options: Options, encoded: Sequence[Encoded], ids: Sequence[int]) -> list[Array]:
     """Section 3.4: a context from each source; else Luong et al. 2015."""
-    states = [ends.joined() for ends in encoded[0].ends]
-    fed, logits = np.zeros(len(states[0][0])), []
-    for t, token in enumerate(ids):
-        h = dropped(options, w["embedding.weight"][token])
-        for layer in range(options["num_layers"]):
-            of_layer = w.at(f"layers.{layer}.forward_cell")
-            x = of_layer.affine("input_projection", dropped(options, h) if layer else h)
-            if layer == 0 and options["input_feeding"]:
-                x = x + w.product("feed_projection", fed)
-            states[layer] = cell(of_layer, options, x, states[layer])
-            h = states[layer][0]
-        contexts = [
-            luong_context(w.at(f"attention.attentions.{i}"), options, h, source.annotations, t)
-            for i, source in enumerate(encoded)
-        ]
-        fed = np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h))))
-        logits.append(w.affine("output_projection", dropped(options, fed)))
-    return logits
+    attentions = [w.at(f"attention.attentions.{i}") for i in range(len(encoded))]
+    return attend_after_the_top_layer(w, options, list(zip(attentions, encoded, strict=True)), ids)

@@ -38,11 +38,9 @@ ENCODERS: dict[str, Encode] = {
 CELLS = {"ElmanCell": "rnn", "LSTMCell": "lstm", "GRUCell": "gru", "InputForgetCell": "input_forget"}
 DECODERS: dict[str, Decode] = {
     "RecurrentDecoder": recurrent.encoder_decoder,
-    "RNNsearchDecoder": recurrent.rnnsearch,
-    "LookUpdateGenerateDecoder": recurrent.lecture,
+    "AttentionalDecoder": recurrent.attentional,
     "RNNencdecDecoder": recurrent.rnnencdec,
     "BiScaleDecoder": bi_scale.decode,
-    "ConditionalGRUDecoder": recurrent.conditional_gru,
     "LuongDecoder": recurrent.luong,
     "PointerGeneratorDecoder": output_layers.pointer_generator,
     "MultiSourceDecoder": sources.decode,
@@ -50,7 +48,6 @@ DECODERS: dict[str, Decode] = {
     "RCTM2Decoder": ngrams.unfolded,
     "FeedForwardDecoder": language_models.feed_forward,
     "NGramDecoder": language_models.ngram,
-    "ShowAttendTellDecoder": captions.show_attend_tell,
     "TransformerDecoder": transformer.decode,
     "DecoderOnlyTransformer": decoder_only.transformer,
     "DecoderOnlyRNN": decoder_only.rnn,
@@ -86,14 +83,16 @@ def logits(
 
 
 def beside_each_other(node: DictConfig) -> Options:
-    """Options of an encoder or a decoder, with those of its cell beside them, and the cell's name."""
+    """Options of an encoder or a decoder, with those of its cell beside them, and the cell's name; parts by class."""
     options: dict[str, Any] = {}
     for name, value in node.items():
         if name == "cell":
             options |= {
-                name: CELLS[_class(value)],
+                name: CELLS.get(_class(value)),
                 **{key: value[key] for key in value if not str(key).startswith("_")},
             }
+        elif name in ("attention", "initial_state", "readout", "context_cell") and value is not None:
+            options[name] = {"class": _class(value), **value}
         else:
             options[str(name)] = beside_each_other(value) if isinstance(value, DictConfig) else value
     return options

@@ -8,9 +8,10 @@ import torch
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.models.attention import AdditiveAttention
+from softsearch.models.attentional import AttentionalDecoder
 from softsearch.models.interface import Seq2Seq, over_tokens
 from softsearch.models.output_layers import OutputLayer
-from softsearch.models.rnnsearch import RNNsearchDecoder
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
@@ -92,7 +93,7 @@ def test_attention_that_is_still_even_is_attention() -> None:
     """As at the start of training, where v_a is 0 (Bahdanau et al. 2015, appendix B.1)."""
     model = small_model("rnnsearch")
     with torch.no_grad():
-        cast(RNNsearchDecoder, model.decoder).attention.energy_weight.zero_()
+        cast(AdditiveAttention, cast(AttentionalDecoder, model.decoder).attention).energy_weight.zero_()
     step_fn = TorchStepFunction(model)
     candidates, _ = step_fn.step(np.array([BOS]), step_fn.start([[4, 5]]), 1)
     assert candidates.alignments == pytest.approx(1 / 3)

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 import torch
-
 from softsearch.export.additive_attention import project_annotations
+
 from softsearch.models.interface import DecoderState
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from tests.contract.models import small_model

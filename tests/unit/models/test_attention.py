@@ -8,13 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.models.attention import AdditiveAttention, MultiHeadAttention, masked_softmax
+from softsearch.models.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, masked_softmax
 from softsearch.models.interface import Memory
 
 Array = NDArray[np.float64]
 SENTENCES, BEAMS, SRC_LEN = 2, 3, 5
 QUERY, MEMORY, DIM = 4, 6, 7
 D_MODEL, HEADS = 8, 2
+POSITION = torch.zeros(SENTENCES, BEAMS, dtype=torch.int64)
 
 
 def softmax(x: Array) -> Array:
@@ -34,7 +35,7 @@ def mask() -> Tensor:
 @pytest.fixture
 def additive() -> AdditiveAttention:
     torch.manual_seed(0)
-    attention = AdditiveAttention(QUERY, MEMORY, DIM).double()
+    attention = AdditiveAttention(QUERY, MEMORY, dim=DIM).double()
     nn.init.normal_(attention.memory_projection.bias)
     return attention
 
@@ -62,8 +63,10 @@ def paper_additive(attention: AdditiveAttention, s: Array, h: Array) -> tuple[Ar
 
 
 def test_additive_equals_the_paper(additive: AdditiveAttention, mask: Tensor) -> None:
-    query, states = normal(SENTENCES * BEAMS, QUERY, seed=1), normal(SENTENCES, SRC_LEN, MEMORY, seed=2)
-    contexts, alignments = additive(query, Memory(states, mask, additive.project(states)))
+    query, states = normal(SENTENCES, BEAMS, QUERY, seed=1), normal(SENTENCES, SRC_LEN, MEMORY, seed=2)
+    attended = additive(query, Memory(states, mask, additive.project(states)), POSITION)
+    query, contexts = query.flatten(0, 1), (attended.weights @ states).flatten(0, 1)
+    alignments = attended.alignments.flatten(0, 1)
     for row in range(SENTENCES * BEAMS):
         sentence = row // BEAMS
         real = int(mask[sentence].sum())
@@ -74,7 +77,7 @@ def test_additive_equals_the_paper(additive: AdditiveAttention, mask: Tensor) ->
 
 
 def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
-    query = normal(SENTENCES * BEAMS, QUERY, seed=1).requires_grad_()
+    query = normal(SENTENCES, BEAMS, QUERY, seed=1).requires_grad_()
     states = normal(SENTENCES, SRC_LEN, MEMORY, seed=2).requires_grad_()
     names, weights = zip(*additive.named_parameters(), strict=True)
 
@@ -84,14 +87,14 @@ def test_additive_gradients(additive: AdditiveAttention, mask: Tensor) -> None:
             states, parameters["memory_projection.weight"], parameters["memory_projection.bias"]
         )
         memory = Memory(states, mask, (projected,))
-        found: tuple[Tensor, ...] = torch.func.functional_call(additive, parameters, (query, memory))
-        return found
+        found: tuple[Tensor, ...] = torch.func.functional_call(additive, parameters, (query, memory, POSITION))
+        return found[:2]
 
     assert torch.autograd.gradcheck(attend, (query, states, *weights))
 
 
 def test_attention_by_location_moves_on_whatever_it_reads(mask: Tensor) -> None:
-    attention = AdditiveAttention(QUERY, MEMORY, 1, kind="location", location_filters=1, location_half_width=1).double()
+    attention = LocationAttention(QUERY, MEMORY, dim=1, filters=1, half_width=1).double()
     filters, projection = attention.location_filters.weight, attention.location_projection
     with torch.no_grad():  # e_ij = 50 tanh(alpha_{i-1,j-1})
         for parameter, values in (
@@ -107,22 +110,22 @@ def test_attention_by_location_moves_on_whatever_it_reads(mask: Tensor) -> None:
     for step in range(3):
         states = normal(SENTENCES, SRC_LEN, MEMORY, seed=step)
         memory = Memory(states, mask, attention.project(states))
-        _, alignments = attention(normal(SENTENCES, QUERY, seed=step), memory, before)
-        before = (alignments,)
-        seen.append(alignments.argmax(-1).tolist())
+        before = attention(normal(SENTENCES, 1, QUERY, seed=step), memory, POSITION[:, :1], before).state
+        seen.append(before[0].argmax(-1).tolist())
     assert seen[:2] == [[1, 1], [2, 2]]
     assert seen[2][0] == 3
-    torch.testing.assert_close(alignments[1, :3], torch.full((3,), 1 / 3, dtype=torch.float64))  # nothing was left
+    torch.testing.assert_close(before[0][1, :3], torch.full((3,), 1 / 3, dtype=torch.float64))  # nothing was left
 
 
 def test_attention_by_location_reads_the_state_and_not_the_annotations(mask: Tensor) -> None:
     """Chorowski et al. 2015, section 2.1: alpha_i = Attend(s_{i-1}, alpha_{i-1})."""
     torch.manual_seed(0)
-    attention = AdditiveAttention(QUERY, MEMORY, DIM, kind="location").double()
+    attention = LocationAttention(QUERY, MEMORY, dim=DIM).double()
 
     def attend(query: int, states: int) -> Tensor:
         memory = Memory(normal(SENTENCES, SRC_LEN, MEMORY, seed=states), mask, ())
-        alignments: Tensor = attention(normal(SENTENCES, QUERY, seed=query), memory, attention.start(mask))[1]
+        now, before = normal(SENTENCES, 1, QUERY, seed=query), attention.start(mask)
+        alignments: Tensor = attention(now, memory, POSITION[:, :1], before).alignments
         return alignments
 
     assert torch.equal(attend(1, 2), attend(1, 3))

@@ -54,7 +54,7 @@ def test_gaussian_is_bahdanaus(model: Seq2Seq) -> None:
 
 @pytest.mark.parametrize("start", [partial(gaussian, std=0.01, attention_std=0.001), partial(nematus, std=0.01)])
 def test_attention_without_content_has_no_matrices_of_content(start: partial[None]) -> None:
-    model = small_model("chorowski2015", "model.decoder.attention=location")
+    model = small_model("chorowski2015", "model/attention=location")
     start(model)
     assert model.decoder.get_parameter("attention.location_filters.weight").abs().max() < 0.1
     assert model.decoder.get_parameter("attention.location_projection.bias").eq(0).all()
@@ -62,8 +62,9 @@ def test_attention_without_content_has_no_matrices_of_content(start: partial[Non
 
 def test_nematus_is_that_of_its_code() -> None:
     # The proportions of the experiment: context 2 * hidden, attention as wide as the context.
-    encoder, decoder = {"hidden_dim": 16, "num_layers": 1}, {"hidden_dim": 16, "attention_dim": 32, "output_dim": 8}
-    config = OmegaConf.merge(model_config("nematus"), {"encoder": encoder, "decoder": decoder})
+    decoder = {"hidden_dim": 16, "attention": {"dim": 32}, "readout": {"dim": 8}}
+    sizes = {"encoder": {"hidden_dim": 16, "num_layers": 1}, "decoder": decoder}
+    config = OmegaConf.merge(model_config("nematus"), sizes)
     torch.manual_seed(0)
     model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     nematus(model, std=0.01)
@@ -120,7 +121,7 @@ def test_a_config_names_how_a_model_starts() -> None:
 def test_further_transitions_start_orthogonal() -> None:
     model = small_model("nematus_deep")
     cells = [module for module in model.modules() if isinstance(module, GRUCell)]
-    assert len(cells) == 2 * 2 * 3 + 3  # layers, directions and transitions of the encoder; those of the decoder
+    assert len(cells) == 2 * 2 * 3 + 1 + 3  # layers, directions and transitions of the encoder; those of the decoder
     before = [cell.recurrent_candidate_weight.clone() for cell in cells]
     norms = [norm.weight.clone() for norm in model.modules() if isinstance(norm, nn.LayerNorm)]
     nematus(model, std=0.01)

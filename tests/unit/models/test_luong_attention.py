@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import LuongAttention
 from softsearch.models.interface import Memory
+from softsearch.models.luong_attention import LuongAttention
 from tests.unit.models.test_attention import softmax
 from tests.unit.models.test_cells import sigmoid
 
@@ -87,7 +87,8 @@ def test_equals_the_paper(score: str, window: str) -> None:
     memory = make_memory(attention)
     query = normal(len(LENGTHS), QUERIES, DIM, seed=2)
     position = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 7, 60]])  # of three beams, or three steps; some beyond the end
-    contexts, alignments = attention(query, memory, position)
+    weights, alignments, _ = attention(query, memory, position)
+    contexts = weights @ memory.states
     for sentence, length in enumerate(LENGTHS):
         h = memory.states[sentence, :length].numpy()
         for beam in range(QUERIES):
@@ -101,7 +102,7 @@ def test_windows_hide_what_is_far() -> None:
     """The parametrised test would not notice if no window left anything out."""
     for window in ("local-m", "local-p"):
         attention = make("general", window)
-        _, alignments = attention(
+        _, alignments, _ = attention(
             normal(len(LENGTHS), 1, DIM, seed=2), make_memory(attention), torch.zeros(3, 1, dtype=torch.int64)
         )
         assert alignments[2].eq(0).sum() >= 2
@@ -112,7 +113,7 @@ def test_a_predicted_centre_may_be_anywhere_in_the_sentence() -> None:
     for sign, nearest in ((1.0, LENGTHS[2] - 1), (-1.0, 0)):
         nn.init.constant_(attention.centre_projection.weight, 10.0)
         nn.init.constant_(attention.centre_weight, sign * 10.0)
-        _, alignments = attention(torch.ones(3, 1, DIM).double(), make_memory(attention), torch.zeros(3, 1))
+        _, alignments, _ = attention(torch.ones(3, 1, DIM).double(), make_memory(attention), torch.zeros(3, 1))
         assert alignments[2, 0, nearest] > 0
         assert alignments[2, 0, LENGTHS[2] - 1 - nearest] == 0
         assert alignments.sum(-1).allclose(torch.ones(3, 1).double())
@@ -120,7 +121,7 @@ def test_a_predicted_centre_may_be_anywhere_in_the_sentence() -> None:
 
 def test_location_has_no_weight_for_words_beyond_its_length() -> None:
     attention = make("location", "global")
-    _, alignments = attention(normal(3, 1, DIM, seed=2), make_memory(attention), torch.zeros(3, 1))
+    _, alignments, _ = attention(normal(3, 1, DIM, seed=2), make_memory(attention), torch.zeros(3, 1))
     assert alignments[2, 0, :LOCATIONS].min() > 0
     assert alignments[2, 0, LOCATIONS:].tolist() == [0.0, 0.0]
 
@@ -130,7 +131,7 @@ def test_a_predicted_centre_is_precise_under_autocast() -> None:
     long = Memory(torch.randn(1, 300, MEMORY), torch.ones(1, 300, dtype=torch.bool), ())
     with torch.autocast("cpu", dtype=torch.bfloat16):
         long = long._replace(projected=attention.project(long.states))
-        _, alignments = attention(torch.ones(1, 1, DIM), long, torch.zeros(1, 1))
+        _, alignments, _ = attention(torch.ones(1, 1, DIM), long, torch.zeros(1, 1))
     assert alignments.dtype == torch.float32
     assert 1 <= alignments.count_nonzero() <= 2 * HALF_WINDOW + 1
 
@@ -139,7 +140,7 @@ def test_a_predicted_centre_is_precise_under_autocast() -> None:
     ("case", "message"),
     [
         (("dot", "global"), r"score=dot .* 5 units .* of 6.*score=general"),
-        (("location", "local-m"), "score=location with model.decoder.window=local-m.*window=global"),
+        (("location", "local-m"), "score=location with model.decoder.attention.window=local-m.*window=global"),
     ],
 )
 def test_what_does_not_fit_is_refused(case: tuple[str, str], message: str) -> None:

@@ -7,11 +7,14 @@ import torch
 
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError
+from softsearch.models.attention import AdditiveAttention
+from softsearch.models.attentional import AttentionalDecoder
 from softsearch.models.cells import GRUCell
+from softsearch.models.initial_state import BackwardState
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.multi_source import find_sources
-from softsearch.models.rnnsearch import RNNsearchDecoder
+from softsearch.models.readout import Maxout
 from softsearch.text.vocabulary import EOS, FIRST_TAG, PAD
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 
@@ -60,7 +63,8 @@ def test_words_of_one_source_do_not_depend_on_the_other() -> None:
 
 def test_any_decoder_attends_to_all_sources_at_once() -> None:
     config = model_config("multi_source")
-    options = {"cell": GRUCell, "hidden_dim": 6, "attention_dim": 5, "maxout_dim": 8}
+    options = {"cell": GRUCell, "hidden_dim": 6, "initial_state": BackwardState}
+    options |= {"attention": partial(AdditiveAttention, dim=5), "readout": partial(Maxout, dim=8)}
     parts = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     encoder = parts.encoder.description
     model = Seq2Seq(
@@ -68,7 +72,7 @@ def test_any_decoder_attends_to_all_sources_at_once() -> None:
         tgt_vocab_size=TGT_VOCAB,
         embeddings=lambda **_: build(config.embeddings)(src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB),
         encoder=build(config.encoder),
-        decoder=partial(RNNsearchDecoder, **options),
+        decoder=partial(AttentionalDecoder, **options),
     )
     assert encoder.output_dim == 2 * encoder.source_dims[0]
     tokens, _ = encode([7, 8, TAG, 9])

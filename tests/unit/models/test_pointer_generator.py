@@ -134,7 +134,7 @@ def sentence(rng: np.random.Generator, names: range) -> tuple[list[int], list[in
 def trained(name: str) -> Seq2Seq:
     """A model of 32 units, after 200 batches of sentences whose names it sees."""
     torch.manual_seed(1)
-    widths = {"decoder": {f"{part}_dim": 32 for part in ("hidden", "attention", "output")}}
+    widths = {"decoder": {"hidden_dim": 32, "attention": {"dim": 32}, "readout": {"dim": 32}}}
     config = OmegaConf.merge(model_config(name), {"embeddings": {"dim": 32}, "encoder": {"hidden_dim": 32}}, widths)
     assert isinstance(config, DictConfig)
     model: Seq2Seq = build(config, src_vocab_size=UNSEEN.stop, tgt_vocab_size=UNSEEN.stop).train()

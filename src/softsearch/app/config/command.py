@@ -248,8 +248,7 @@ def _choices_of(group: str) -> list[str]:
     """Returns the choices of a config group in all folders that Hydra searches."""
     sources = HydraConfig.get().runtime.config_sources if HydraConfig.initialized() else []
     folders = [CONFIGS, *(Path(source.path) for source in sources if source.schema == "file")]
-    files = ((folder / group, path) for folder in folders for path in (folder / group).rglob("*.yaml"))
-    return sorted({path.relative_to(folder).with_suffix("").as_posix() for folder, path in files})
+    return sorted({path.stem for folder in folders for path in (folder / group).glob("*.yaml")})
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:

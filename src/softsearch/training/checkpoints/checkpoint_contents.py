@@ -13,7 +13,7 @@ from softsearch.errors import BundleError, CheckpointError
 from softsearch.text.plain_values import nested_values
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from softsearch.training.checkpoints.old_models import renew
+from softsearch.training.checkpoints.old_models import renew, renew_weights
 
 FORMAT = 1
 ORIGIN = "softsearch"
@@ -104,7 +104,8 @@ def to_contents(path: Path, checkpoint: dict[str, Any]) -> CheckpointContents:
         raise CheckpointError(f"{path}: {error}") from error
     state, step, averaged = checkpoint["state_dict"], checkpoint["global_step"], checkpoint.get("averaged", 1)
     weights = {name.removeprefix(_PREFIX): state[name] for name in state if name.startswith(_PREFIX)}
-    config = {**origin["config"], "model": renew(origin["config"]["model"])}
+    model = origin["config"]["model"]
+    config, weights = {**origin["config"], "model": renew(model)}, renew_weights(model, weights)
     return CheckpointContents(path, config, (src, tgt), weights, step, averaged, origin.get("source"))
 
 

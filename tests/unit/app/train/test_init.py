@@ -81,7 +81,7 @@ def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
         (
             "decoder._target_",
             "softsearch.models.luong.LuongDecoder",
-            r"model\.decoder is '.*RNNsearchDecoder' there, '.*LuongDecoder' here",
+            r"model\.decoder is '.*AttentionalDecoder' there, '.*LuongDecoder' here",
         ),
         (
             "encoder.cell.reset",

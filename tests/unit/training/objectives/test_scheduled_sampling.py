@@ -137,7 +137,7 @@ def test_epsilon_follows_the_step() -> None:
 
 def test_gradient_of_the_decoders_start() -> None:
     model = small_model("rnnsearch")
-    layer = model.decoder.initial_state_projection
+    layer = model.decoder.get_submodule("initial_state.projection")
     assert isinstance(layer, nn.Linear)
     bias = layer.bias.detach().clone().requires_grad_()
     del layer.bias

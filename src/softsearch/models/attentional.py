@@ -1,0 +1,228 @@
+"""A recurrent decoder with attention, whose parts and whose order are options."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from softsearch.errors import ConfigError
+from softsearch.models.attention import Attended, Attention
+from softsearch.models.cells import Cell, State
+from softsearch.models.embeddings import Embeddings
+from softsearch.models.initial_state import InitialState
+from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
+from softsearch.models.layers import NormedLinear, xavier
+from softsearch.models.readout import Readout
+from softsearch.ranges import Rate, Size
+
+Order = Literal["look_generate_update", "look_update_generate"]
+
+
+class Read(NamedTuple):
+    """What the output of a step is computed from, besides the embedding."""
+
+    state: Tensor  # [rows, hidden_dim]
+    context: Tensor  # [rows, memory_dim]
+    alignments: Tensor  # [rows, positions]
+
+
+class AttentionalDecoder(Decoder):
+    """A decoder of four parts: attention, cell, initial state and readout.
+
+    s_0 from ``initial_state``; c_i by ``attention`` from s_{i-1}; s_i = cell(s_{i-1}; W E y_{i-1} + C c_i); t_i from
+    ``readout``, p(y_i) = softmax(W_o t_i).
+
+    - ``order``: t_i reads E y_{i-1}, c_i and s_i; with ``look_generate_update`` s_{i-1} in its place, as in RNNsearch.
+    - ``context_cell``: two cells instead of one: s'_i = cell(s_{i-1}; E y_{i-1}), c_i from s'_i, s_i =
+      context_cell(s'_i; c_i). Of GRUs it is the conditional GRU (Sennrich et al. 2017, arXiv:1703.04357, section 2; z
+      weights the old state there: :class:`GRUCell` with z's weights negated), deep with its ``transition_depth``
+      (Miceli Barone et al. 2017, arXiv:1707.07631, section 2.3.2).
+
+    s has ``hidden_dim`` units; of an LSTM, s is h. A cell's ``recurrent_dropout`` also drops s in the attention and in
+    t, and c_i where the context cell and t read it (Nematus draws a mask for each product). ``dropout`` is on the
+    embeddings and on t.
+
+    The cache holds the cell's state, its masks in training, and the attention's state.
+
+    Raises:
+        ConfigError: the states of the parts do not fit together, or the encoder lacks what they read.
+    """
+
+    def __init__(
+        self,
+        *,
+        embeddings: Embeddings,
+        encoder: EncoderDescription,
+        hidden_dim: Size,
+        initial_state: Callable[..., InitialState],
+        attention: Callable[..., Attention],
+        cell: Callable[..., Cell],
+        readout: Callable[..., Readout],
+        context_cell: Callable[..., Cell] | None = None,
+        order: Order = "look_update_generate",
+        dropout: Rate = 0.0,
+    ) -> None:
+        super().__init__(embeddings, dropout)
+        dim, memory_dim, self.generates_first = embeddings.dim, encoder.output_dim, order == "look_generate_update"
+        self.initial_state = initial_state(encoder, hidden_dim)
+        self.attention = attention(self.query_dim(dim, hidden_dim), memory_dim)
+        self.cell = cell(dim, hidden_dim)
+        self.context_cell = None if context_cell is None else context_cell(memory_dim, hidden_dim)
+        self.cell_context_projection = self.make_context_projection(memory_dim)
+        self.readout = readout(dim, self.state_dim(hidden_dim), memory_dim)
+        self.output_projection = embeddings.make_output(self.readout.output_dim, self.readout.option)
+        self.values: nn.Linear | None = None  # in an exported graph: the layers that read the context, side by side
+        self.values_at = 0  # their products' place in the memory
+        self._check_states()
+        self.complete(embeddings, encoder)
+
+    def complete(self, embeddings: Embeddings, encoder: EncoderDescription) -> None:
+        """Creates what a subclass has besides, from the constructor's arguments."""
+
+    def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
+        """The width of what attends."""
+        del embedding_dim
+        return hidden_dim
+
+    def state_dim(self, hidden_dim: int) -> int:
+        """The width of the state that the readout reads."""
+        return hidden_dim
+
+    def make_context_projection(self, memory_dim: int) -> nn.Linear | None:
+        """C, of a decoder of one cell."""
+        if self.context_cell is not None:
+            return None
+        width = self.cell.input_projection.out_features
+        return xavier(nn.Linear(memory_dim, width, bias=False), blocks=width // self.cell.hidden_dim)
+
+    def _check_states(self) -> None:
+        found, kind = self.cell.num_states, type(self.cell).__name__
+        if self.initial_state.num_states > found:
+            raise ConfigError(
+                f"model.decoder.initial_state makes {self.initial_state.num_states} states, but model.decoder.cell, a "
+                f"{kind}, has {found}; set model.decoder.initial_state.num_states={found}, or another cell"
+            )
+        if self.context_cell is not None and self.context_cell.num_states != found:
+            raise ConfigError(
+                f"model.decoder.cell, a {kind}, has {found} state(s), and model.decoder.context_cell, a "
+                f"{type(self.context_cell).__name__}, {self.context_cell.num_states}; give both the same class"
+            )
+
+    def source_attention(self) -> list[nn.Module]:
+        """See :class:`Decoder`."""
+        return [self.attention]
+
+    def init_state(self, encoded: EncoderOutput) -> DecoderState:
+        """s_0, and the attention's product with the annotations once for all steps."""
+        s = self.cell.start_from(*self.initial_state(encoded))
+        if self.context_cell is not None:  # in training with the masks of both cells' dropout
+            s += self.context_cell.start_from(*s[: self.cell.num_states])[self.cell.num_states :]
+        return DecoderState.initial(encoded, s + self.attention.start(encoded.mask), self.project(encoded))
+
+    def project(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
+        """What is derived from the encoder's output once for all steps, first the attention's own."""
+        values = () if self.values is None else (self.values(encoded.states),)
+        return self.attention.project(encoded.states) + values
+
+    def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
+        """See :class:`Decoder`: the loop holds only what needs the state before; all else is done for all steps."""
+        embedded, read = self.read_all(tgt_tokens, state)
+        return self.dropout(self.readout(embedded, read.state, read.context))
+
+    def read_all(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Read]:
+        """The embeddings of all steps, and what their outputs are computed from, ``[batch, tgt_len, ...]``."""
+        embedded, cache, steps = self._embed(tgt_tokens, state), state.cache, []
+        for step, cell_input in enumerate(self._inputs(embedded).unbind(1)):
+            read, cache = self._advance(cell_input, cache, state.memory, state.position + step)
+            steps.append(read)
+        return embedded, Read(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+
+    def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        """See :class:`Decoder`."""
+        embedded = self._embed(tokens, state)
+        read, cache = self._advance(self._inputs(embedded), state.cache, state.memory, state.position)
+        return StepOutput(self.logits(embedded, read, state.memory), read.alignments, state.next(cache))
+
+    def logits(self, embedded: Tensor, read: Read, memory: Memory) -> Tensor:
+        """The logits of one step, ``[rows, vocab]``."""
+        del memory
+        return self.output_projection(self.dropout(self.readout(embedded, read.state, read.context)))
+
+    def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """E y, of all steps ``[batch, tgt_len, embedding_dim]`` or of one ``[rows, embedding_dim]``."""
+        embedded = self.dropout(self.embedding(tokens)).transpose(0, -2)  # time first, if there is more than one step
+        return self.cell.drop_input(embedded, state.cache).transpose(0, -2)
+
+    def _inputs(self, embedded: Tensor) -> Tensor:
+        """What depends on the embeddings alone, computed for all steps at once: the ``cell_input`` of each step."""
+        return self.cell.input_projection(embedded)
+
+    def _advance(
+        self, cell_input: Tensor, cache: tuple[Tensor, ...], memory: Memory, position: Tensor
+    ) -> tuple[Read, tuple[Tensor, ...]]:
+        """One step: what its output is computed from, and the next cache."""
+        end = len(cache) - self.attention.num_states
+        sentences = memory.mask.shape[0]  # not len: the exporter would take it for a constant
+        positions = position.unflatten(0, (sentences, -1))
+        values = memory.states if self.values is None else memory.projected[self.values_at]
+        attended: list[Attended] = []
+
+        def look(query: Tensor) -> Tensor:
+            """The context of some rows; beams lie on an axis of their own, ``[sentences, beams, ...]``."""
+            attended.append(self.attention(query.unflatten(0, (sentences, -1)), memory, positions, cache[end:]))
+            return (attended[0].weights @ values).flatten(0, 1)
+
+        state, context, s = self._update(cell_input, cache[:end], look)
+        return Read(state, context, attended[0].alignments.flatten(0, 1)), s + attended[0].state
+
+    def _update(self, cell_input: Tensor, s: State, look: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, State]:
+        """One step: the state that the readout reads, the context, and the next state; ``look`` attends."""
+        cell, second = self.cell, self.context_cell
+        if second is None:
+            before, context = s, look(cell.drop_output(s))
+            after = cell(cell_input + cast(nn.Linear, self.cell_context_projection)(context), s)
+        else:
+            size, end = cell.num_states, cell.num_states + cell.drops_state  # masks follow the state
+            before = cell(cell_input, s[:end])[:size] + s[end:]
+            context = second.drop_input(look(second.drop_output(before)), before)
+            after = second(second.input_projection(context), before)[:size] + s[size:]
+        return cell.drop_output(before if self.generates_first else after), context, after
+
+    def context_layers(self) -> list[str | None]:
+        """The names of all layers that read the context; None among them: something else reads it, too."""
+        of_cell = "cell_context_projection" if self.context_cell is None else "context_cell.input_projection"
+        own = self.readout.context_layer
+        return [of_cell, own and f"readout.{own}"]
+
+    def make_exportable(self) -> None:
+        """See :class:`Decoder`: W c_i = sum_j alpha_ij (W h_j), with the products W h_j made once for a sentence."""
+        names = [name or "" for name in self.context_layers()]  # "" is the decoder itself
+        layers = [cast(nn.Linear, self.get_submodule(name)) for name in names]
+        if any(type(layer) not in (nn.Linear, NormedLinear) for layer in layers):  # which is no such product
+            return
+        weight = torch.cat([layer.weight.data for layer in layers])
+        self.values = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+        self.values.weight.data = weight
+        self.values_at = len(self.attention.project(weight.new_zeros(1, 1, weight.shape[1])))
+        first = 0
+        for name, layer in zip(names, layers, strict=True):
+            self.set_submodule(name, _Columns(layer, first))
+            first += layer.out_features
+
+
+class _Columns(nn.Module):
+    """A linear layer whose product is some columns of what it gets."""
+
+    def __init__(self, layer: nn.Linear, first: int) -> None:
+        super().__init__()
+        self.columns, self.norm = (
+            slice(first, first + layer.out_features),
+            layer.norm if isinstance(layer, NormedLinear) else None,
+        )
+        self.bias: nn.Parameter | None = layer.bias
+
+    def forward(self, context: Tensor) -> Tensor:
+        """``[rows, all]`` -> ``[rows, out_features]``."""
+        product = context[:, self.columns] if self.bias is None else context[:, self.columns] + self.bias
+        return product if self.norm is None else self.norm(product)
