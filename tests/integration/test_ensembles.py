@@ -108,7 +108,7 @@ def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> No
     whole = report["systems"][0]
     assert whole["backend"] == "mixed"
     assert whole["scores"]["bleu"]["value"] == pytest.approx(tuned["validation"]["bleu"])
-    assert (whole["nll"] is None) == (tuned["language_model_weight"] > 0)
+    assert (whole["nll"] is None) == (tuned["options"]["language_model_weight"] > 0)
 
 
 def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> None:
@@ -119,8 +119,8 @@ def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> Non
     config = configure("tune", f"ckpt={ckpt(home, 'rnn')}", *beam, *models, f"run_dir={folder}", f"cache_dir={home}")
     tune(read_options(config, Tune))
     tuned = json.loads((folder / "weights.json").read_text())
-    assert len(tuned["search_weights"]) == 4
-    assert tuned["ensemble"] is None
+    assert len(tuned["options"]["search.weights"]) == 4
+    assert tuned["options"]["ensemble"] is None
     assert tuned["validation"]["bleu"] >= tuned["validation"]["bleu_at_start"]
     report = evaluated(home, f"weights={folder / 'weights.json'}", *beam)
     assert report["systems"][0]["scores"]["bleu"]["value"] == pytest.approx(tuned["validation"]["bleu"])

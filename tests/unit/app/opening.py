@@ -72,21 +72,7 @@ def make_home(folder: Path) -> Home:
 
 def _commands(folder: Path, good: Path, other: Path) -> dict[str, Callable[[], None]]:
     weights = folder / "weights.json"
-    Tuned(
-        ckpt=[str(other)],
-        bundle=[],
-        average=None,
-        ensemble=None,
-        weights=None,
-        language_model=None,
-        language_model_weight=0.0,
-        search="softsearch.search.greedy.Greedy",
-        length_penalty=None,
-        search_models=None,
-        search_proposers=None,
-        search_weights=None,
-        validation={},
-    ).save(weights)
+    Tuned("softsearch.search.greedy.Greedy", {"ckpt": [str(other)], "bundle": []}, validation={}).save(weights)
     places = (f"run_dir={folder / 'out'}", f"cache_dir={folder / 'cache'}")
     short = "search.max_length_factor=1"
     calls: dict[str, tuple[Callable[[DictConfig], None], str, tuple[str, ...]]] = {

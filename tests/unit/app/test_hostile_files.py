@@ -501,25 +501,27 @@ def test_what_a_bundle_says_of_its_training_is_text(tmp_path: Path, canary: Path
     [
         ("ckpt", ["${canary:}"], "a value with"),
         ("language_model", "${oc.env:HOME}", "a value with"),
-        ("ckpt", [MKDIR], "ckpt is .*expected a list"),
-        ("language_model", TOUCH, "language_model is .*, expected text or null"),
+        ("ckpt", [MKDIR], "ckpt is .*expected only tuned options"),
+        ("language_model", TOUCH, "language_model is .*, expected only tuned options"),
         ("weights", ["${canary:}"], "a value with"),
-        ("ensemble", RUN, "ensemble is .*, expected"),
-        ("search", RUN, "search is .*, expected text"),
-        ("_args_", [RUN], "is not a file of"),
-        ("_partial_", True, "is not a file of"),
-        ("length_penalty", RUN, "length_penalty is .*, expected a number or null"),
-        ("search_models", [RUN], "search_models is .*, expected a list"),
-        ("search_models", ["${canary:}"], "a value with"),
-        ("search_weights", ["${canary:}"], "a value with"),
-        ("validation", {"bleu": RUN, "text": "${canary:}"}, "a value with"),
+        ("weights", "other.json", "weights is other.json, expected only tuned options"),
+        ("ensemble", RUN, "ensemble is .*, expected only tuned options"),
+        ("_args_", [RUN], "expected only tuned options"),
+        ("_target_", "os.system", "expected only tuned options"),
+        ("search", RUN, "expected only tuned options"),
+        ("search._target_", "os.system", "expected only tuned options"),
+        ("search.models", [RUN], "search.models is .*, expected only tuned options"),
+        ("search.models", [[RUN]], "search.models is .*, expected only tuned options"),
+        ("search.models", ["${canary:}"], "a value with"),
+        ("search.search._partial_", True, "expected only tuned options"),
+        ("data.root", "/", "data.root is /, expected only tuned options"),
     ],
 )
 def test_weights_json_holds_nothing_but_what_is_tuned(
     key: str, value: Any, message: str, home: Home, tmp_path: Path, canary: Path
 ) -> None:
     content = json.loads((home.folder / "weights.json").read_text())
-    change(content, {key: value}, canary)
+    content["options"][key] = hostile(value, canary)
     (tmp_path / "weights.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=message):
         read_tuned(tmp_path / "weights.json")

@@ -4,9 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
@@ -17,7 +15,7 @@ from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.systems.weights_file import Tuned, read_tuned, with_tuned
-from softsearch.app.tune import Problem, choice_of_best, maximize, tune
+from softsearch.app.tune import best_texts, tune
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.rerank import Rerank, RescoringModel
@@ -41,47 +39,22 @@ def test_the_best_of_the_lists_are_what_the_reranker_returns(
     beam = BeamSearch(beam=5, n_best=5, max_length_offset=3)
     models = [TableModel(seed, eos_bias) for seed in range(3)]
     search = Rerank(beam, [RescoringModel(m) for m in models[1:]], weights, length_penalty=length_penalty)
-    choose = choice_of_best(search.candidates(models[0], SOURCES), say)
-    assert choose(weights, length_penalty) == [say(n_best[0].tokens) for n_best in search(models[0], SOURCES)]
-
-
-def ridge(point: dict[str, Any]) -> float:
-    """A ridge along x = y with its top at (6, 6)."""
-    return float(-((point["x"] - point["y"]) ** 2) - 0.1 * (point["x"] + point["y"] - 12) ** 2)
-
-
-@pytest.mark.parametrize("trials", [40, 1000])
-def test_the_best_point_is_found_in_few_or_all_trials(trials: int) -> None:
-    tried: list[dict[str, Any]] = []
-
-    def bleu(point: dict[str, Any]) -> float:
-        tried.append(point)
-        return ridge(point)
-
-    problem = Problem({"x": 1.5, "y": 4, "z": 0}, {name: range(10) for name in "xy"}, bleu, trials)
-    points = maximize(problem)
-    assert points[0] == ({"x": 1.5, "y": 4, "z": 0}, ridge({"x": 1.5, "y": 4}))
-    assert [point for point, _ in points] == tried
-    assert len({tuple(point.items()) for point in tried}) == len(tried) == min(trials, 110)
-    best, value = max(points, key=lambda point: point[1])
-    assert value == ridge(best) >= -0.5
-    assert best["z"] == 0
-    assert maximize(problem) == points
+    found = best_texts(search.candidates(models[0], SOURCES), weights, length_penalty, say)
+    assert found == [say(n_best[0].tokens) for n_best in search(models[0], SOURCES)]
 
 
 TUNED = Tuned(
-    ckpt=["a.ckpt"],
-    bundle=["b"],
-    average=3,
-    ensemble="probs",
-    weights=[1.0, 0.5],
-    language_model="lm.ckpt",
-    language_model_weight=0.2,
     search=BEAM,
-    length_penalty=0.75,
-    search_models=None,
-    search_proposers=None,
-    search_weights=None,
+    options={
+        "ckpt": ["a.ckpt"],
+        "bundle": ["b"],
+        "average": 3,
+        "ensemble": "probs",
+        "weights": [1.0, 0.5],
+        "language_model": "lm.ckpt",
+        "language_model_weight": 0.2,
+        "search.length_penalty": 0.75,
+    },
     validation={"bleu": 30.0},
 )
 
@@ -151,8 +124,8 @@ def test_what_was_typed_beside_a_file_must_not_contradict_it(typed: str, tuned: 
 def test_the_models_of_a_reranker_may_be_typed_again(tmp_path: Path) -> None:
     path, rerank = tmp_path / "weights.json", "softsearch.app.systems.reranking.rerank"
     search = {"_target_": rerank, "models": ["x"], "proposers": [], "weights": [1.0, 0.5], "length_penalty": 0.3}
-    tuned = replace(TUNED, search=rerank, search_models=["x"], search_proposers=[], search_weights=[1.0, 0.5])
-    replace(tuned, length_penalty=0.3).save(path)
+    found = {f"search.{name}": value for name, value in search.items() if name != "_target_"}
+    Tuned(rerank, TUNED.options | found, {}).save(path)
     typed = [f"weights={path}", "search=rerank", "search.models=[x]", "search.search.beam=4"]
     default = {"_target_": rerank, "search": {"beam": 4}, "models": [], "proposers": None, "weights": None}
     default["length_penalty"] = 1.0
@@ -201,7 +174,8 @@ def test_a_language_model_of_no_weight_is_left_out_of_what_evaluate_takes(
     tune(tune_options(models, *options, f"language_model={models / 'lm'}", "searches=1"))
     path = models / "out" / "weights.json"
     tuned = read_tuned(path)
-    assert (tuned.ensemble, tuned.language_model, tuned.language_model_weight) == (None, None, 0.0)
+    found = [tuned.options[key] for key in ("ensemble", "language_model", "language_model_weight")]
+    assert found == [None, None, 0.0]
     command = re.search("next: (.*)", capsys.readouterr().out)
     assert command
     words = shlex.split(command[1])
@@ -218,7 +192,7 @@ def test_a_language_model_of_no_weight_is_left_out_of_what_evaluate_takes(
 def test_weights_that_are_all_0_are_passed_over_or_refused_before_a_search(models: Path) -> None:
     both = (f"bundle=[{models / 'a'},{models / 'b'}]", "search=greedy", "search.max_length_factor=1")
     tune(tune_options(models, *both, "weights=[0,1]", "searches=12"))  # one point has no weights
-    assert any(read_tuned(models / "out" / "weights.json").weights or [])
+    assert any(read_tuned(models / "out" / "weights.json").options["weights"])
     with pytest.raises(ConfigError, match="at least 0 that are not all 0"):
         tune(tune_options(models, *both, "weights=[0,0]"))
 
@@ -229,10 +203,30 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
         read_tuned(path)
     TUNED.save(path)
     whole = json.loads(path.read_text())
-    for wrong in ([], {**whole, "format": 2}, {**whole, "extra": 1}, {k: v for k, v in whole.items() if k != "ckpt"}):
+    for wrong in ([], {**whole, "format": 1}, {**whole, "extra": 1}, {k: v for k, v in whole.items() if k != "search"}):
         path.write_text(json.dumps(wrong))
-        with pytest.raises(ConfigError, match=r"is not a file of src/tune\.py of format 1"):
+        with pytest.raises(ConfigError, match=r"is not a file of src/tune\.py of format 2"):
             read_tuned(path)
     path.write_text(json.dumps({**whole, "search": 3}))
-    with pytest.raises(ConfigError, match=r"search is 3 \(int\), expected text; .* or write the file again"):
+    with pytest.raises(ConfigError, match="expected search as text and options; write it again"):
         read_tuned(path)
+
+
+def test_a_sweep_tries_few_points_all_and_goes_on_where_it_was_ended(models: Path) -> None:
+    options = (f"bundle={models / 'a'}", "search.beam=2", "search.max_length_factor=1", "+space.search.beam=[1,2]")
+    for _ in range(2):  # the second time nothing is left to do
+        tune(tune_options(models, *options, "searches=12"))
+    rows = json.loads((models / "out" / "results.json").read_text())
+    points = {(row["search.beam"], row["search.length_penalty"]) for row in rows}
+    assert len(rows) == len(points) == 12
+    best = max(row["bleu"] for row in rows)
+    tuned = read_tuned(models / "out" / "weights.json")
+    assert tuned.validation["bleu"] == best >= tuned.validation["bleu_at_start"]
+    assert (tuned.options["search.beam"], tuned.options["search.length_penalty"]) in points
+
+
+def test_an_option_that_the_search_lacks_is_refused(models: Path) -> None:
+    with pytest.raises(ConfigError, match=r"space\.search\.beem is not an option that can be tuned; did you mean"):
+        tune(tune_options(models, f"bundle={models / 'a'}", "+space.search.beem=[1,2]"))
+    with pytest.raises(ConfigError, match="there is nothing to tune"):
+        tune(tune_options(models, f"bundle={models / 'a'}", "search=greedy"))

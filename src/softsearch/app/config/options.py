@@ -17,6 +17,7 @@ from softsearch.search.ensemble import Average as EnsembleAverage
 Part = DictConfig  # the choice of a config group, for build(), which checks it against the constructor that it names
 Parts = Mapping[str, Part | None]  # several by name; null turns one off
 Paths = Path | list[Path] | None
+Values = list[str | bool | float]  # to choose from
 Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
 
 
@@ -132,6 +133,8 @@ class Tune(Systems):
     weights: list[float] | None
     language_model_weight: float
     searches: AtLeastOne
+    space: Mapping[str, Values | Mapping[str, Values | Mapping[str, Values]]]
+    sweep: Part
     sentences: AtLeastOne | None
     test: tuple[Path, Path] | None
 

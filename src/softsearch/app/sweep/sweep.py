@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic, sleep
 from typing import Any
 
@@ -25,6 +25,7 @@ from softsearch.app.sweep.trial import TrialFailed, override, run_trial
 from softsearch.errors import ConfigError
 
 log = logging.getLogger(__name__)
+Run = Callable[[optuna.Trial, Plan], list[float]]  # of one trial: its objectives
 _HOPELESS = 5  # trials that fail before any other ends well
 
 
@@ -37,8 +38,19 @@ def sweep(config: DictConfig) -> None:
     plan: Plan = build(config)
     check_composition(plan)
     os.environ["WANDB_RUN_GROUP"] = str(plan.study)  # of the trials' processes
+    run_study(plan, run_trial)
+
+
+def run_study(plan: Plan, run: Run, first: Iterable[Mapping[str, Any]] = ()) -> list[FrozenTrial]:
+    """Runs trials until as many as wanted are finished, those of ``first`` before others; reports and returns them.
+
+    Raises:
+        ConfigError: something is wrong with the database, or no trial ended well.
+    """
     with open_study(plan) as study:
-        worker = Worker(study, plan)
+        for point in () if study.trials else first:
+            study.enqueue_trial(dict(point), skip_if_exists=True)
+        worker = Worker(study, plan, run)
         log.info("study %s in %s: %s", plan.study, plan.folder, worker.progress())
         try:
             worker.work()
@@ -49,6 +61,7 @@ def sweep(config: DictConfig) -> None:
             raise ConfigError(
                 f"all {len(failures)} trials failed{_reason(failures)}; mend it and begin another study (study=NAME)"
             )
+        return worker.trials()
 
 
 def check_composition(plan: Plan) -> None:
@@ -81,8 +94,8 @@ def _reason(failures: list[FrozenTrial]) -> str:
 class Worker:
     """Runs trials of a study one after another, perhaps beside other workers."""
 
-    def __init__(self, study: optuna.Study, plan: Plan) -> None:
-        self.study, self.plan = study, plan
+    def __init__(self, study: optuna.Study, plan: Plan, run: Run = run_trial) -> None:
+        self.study, self.plan, self.run = study, plan, run
         self.current: int | None = None
         self.ended_well: list[bool] = []  # by trial of this worker
 
@@ -141,7 +154,11 @@ class Worker:
 
     def _objective(self, trial: optuna.Trial) -> list[float]:
         self.current = trial.number
-        return run_trial(trial, self.plan)
+        try:
+            return self.run(trial, self.plan)
+        except TrialFailed as failure:
+            trial.set_user_attr("error", str(failure))
+            raise
 
     def _log_end(self, study: optuna.Study, trial: FrozenTrial) -> None:
         self.ended_well.append(trial.state is not TrialState.FAIL)

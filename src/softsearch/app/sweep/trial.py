@@ -48,13 +48,9 @@ def run_trial(trial: optuna.Trial, plan: Plan) -> list[float]:
     trial.set_user_attr("host", socket.gethostname())
     log.info("trial %d%s: %s", trial.number, " (continued)" if resume else "", " ".join(drawn))
     folder, overrides = plan.folder / name, [*plan.fixed, *plan.overrides, *drawn]
-    try:
-        with training(folder, overrides, resume=resume) as process:
-            _watch(trial, plan, folder, process)
-        return [objective_value(folder, *objective) for objective in plan.objectives.items()]
-    except TrialFailed as failure:
-        trial.set_user_attr("error", str(failure))
-        raise
+    with training(folder, overrides, resume=resume) as process:
+        _watch(trial, plan, folder, process)
+    return [objective_value(folder, *objective) for objective in plan.objectives.items()]
 
 
 def suggest(trial: optuna.Trial, name: str, space: Any) -> Any:

@@ -1,6 +1,7 @@
 """Options tuned by ``src/tune.py``, as the file ``weights.json``, which other commands take with ``weights=FILE``."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -9,43 +10,20 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from softsearch.app.config.validation import read_options
 from softsearch.errors import ConfigError
-from softsearch.search.ensemble import Average
 from softsearch.text.plain_values import read_json
 
-FORMAT = 1
+FORMAT = 2
+_KEYS = r"ckpt|bundle|average|ensemble|weights|language_model|language_model_weight|search(\.[a-z]\w*)+"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Tuned:
-    """A combination of models, and the search options that were tuned with it."""
+    """A combination of models and a search, as options of ``evaluate``."""
 
-    ckpt: list[str]
-    bundle: list[str]
-    average: int | None  # number of checkpoints averaged into each of ckpt
-    ensemble: Average | None  # None: a single model
-    weights: list[float] | None  # of ckpt, then of bundle
-    language_model: str | None
-    language_model_weight: float
     search: str  # its _target_
-    length_penalty: float | None  # None: the search has no such option
-    search_models: list[str] | None  # of search=rerank, like the next two
-    search_proposers: list[str] | None
-    search_weights: list[float] | None
+    options: dict[str, Any]  # by key
     validation: dict[str, Any]  # information: the text, BLEU at the start and at the end, its signature
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The tuned options of a command, by key."""
-        names = ("ckpt", "bundle", "average", "ensemble", "weights", "language_model", "language_model_weight")
-        search = {
-            "search.length_penalty": self.length_penalty,
-            "search.models": self.search_models,
-            "search.proposers": self.search_proposers,
-            "search.weights": self.search_weights,
-        }
-        return {name: getattr(self, name) for name in names} | {k: v for k, v in search.items() if v is not None}
 
     def save(self, path: Path) -> None:
         """Writes the file."""
@@ -54,10 +32,10 @@ class Tuned:
 
 
 def read_tuned(path: Path) -> Tuned:
-    """Reads the file.
+    """Reads the file, whose options are numbers, texts and lists of them; commands check their types as if typed.
 
     Raises:
-        ConfigError: it is missing or not such a file, or one of its values is an interpolation.
+        ConfigError: it is missing or not such a file, or one of its values is a section or an interpolation.
     """
     try:
         values = read_json(path)
@@ -70,10 +48,17 @@ def read_tuned(path: Path) -> Tuned:
         )
     if "${" in json.dumps(values):
         raise ConfigError(f"weights={path} has a value with ${{, which is not allowed in this file; rename the path")
-    try:
-        return read_options(OmegaConf.create(values), Tuned)
-    except ConfigError as error:
-        raise ConfigError(f"weights={path}: {error}; or write the file again with src/tune.py") from error
+    if not isinstance(values["search"], str) or not isinstance(values["options"], dict):
+        raise ConfigError(f"weights={path}: expected search as text and options; write it again with src/tune.py")
+    for key, value in values["options"].items():
+        names_a_file = key == "weights" and isinstance(value, str)
+        each = value if isinstance(value, list) else [value]
+        if not re.fullmatch(_KEYS, key) or names_a_file or any(isinstance(item, dict | list) for item in each):
+            raise ConfigError(
+                f"weights={path}: {key} is {str(value)[:80]}, expected only tuned options, which are numbers, texts or "
+                "lists of them; write it again with src/tune.py"
+            )
+    return Tuned(**values)
 
 
 def typed_options() -> list[str]:
@@ -105,7 +90,7 @@ def with_tuned(config: DictConfig, typed: Sequence[str]) -> DictConfig:
         )
     given = set(map(option_key, typed)) - {"weights"}
     merged = config.copy()
-    for key, value in sorted(tuned.options.items()):
+    for key, value in sorted(({"weights": None} | tuned.options).items()):
         current = OmegaConf.select(config, key)
         listed = [current] if key in ("ckpt", "bundle") and isinstance(current, str) else current
         if key in given and listed != value:
