@@ -58,6 +58,7 @@ def test_defaults_are_those_of_the_chosen_accelerator(
     assert (config.trainer.devices, config.trainer.precision, config.optimizer.bfloat16) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [path.stem for path in sorted((CONFIGS / "recipe").glob("*.yaml"))])
 def test_a_recipe_follows_its_model(model: str) -> None:
     ours, other = composed("train", f"model={model}"), composed("train", "model=transformer_base")

@@ -99,6 +99,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("group", "choice"), CHOICES)
 def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: str, choice: str, tmp_path: Path) -> None:
     chosen = f"{group}={choice}"

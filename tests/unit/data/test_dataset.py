@@ -181,6 +181,7 @@ def test_a_batch_stays_within_twice_the_budget(kind: Kind) -> None:
     assert kept
 
 
+@pytest.mark.slow
 def test_other_processes_draw_the_same() -> None:
     """What is drawn may not depend on hashes, addresses or salts of the process: a resumed run is another one."""
     program = (

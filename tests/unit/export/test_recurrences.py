@@ -10,6 +10,8 @@ from softsearch.export.graphs import export_graphs
 from softsearch.models.cells import Reset
 from tests.contract.models import small_model
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("reset", "linear_before_reset"), [("before", 0), ("after", 1)])
 def test_the_gru_keeps_the_form_that_was_trained(reset: Reset, linear_before_reset: int) -> None:

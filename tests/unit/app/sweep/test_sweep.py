@@ -26,6 +26,8 @@ from softsearch.app.sweep.sweep import Worker, check_composition, sweep
 from softsearch.errors import ConfigError
 from tests.unit.app.stand_in import install, options_of, plan
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

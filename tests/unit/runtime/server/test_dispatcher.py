@@ -229,6 +229,7 @@ async def test_any_schedule_of_clients_answers_each_line_once(serve: Open, log: 
     assert sum(log.batches) == log.lines["done"]
 
 
+@pytest.mark.slow
 async def test_a_request_that_has_ended_leaves_no_cycles_that_hold_its_results(serve: Open) -> None:
     gc.collect()
     gc.disable()

@@ -23,6 +23,8 @@ from tests.unit.runtime.bundles import make_bundle
 from tests.unit.runtime.server.dispatchers import Log, Open, frozen, pids, until
 from tests.unit.runtime.server.worker_faults import DEADLY, ONE_OPENS
 
+pytestmark = pytest.mark.slow
+
 LINES = ["one two three", "ten", "two cats", "four five six"]
 
 

@@ -74,6 +74,7 @@ def test_the_average_is_validated_and_saved_and_the_weights_train_on(tmp_path: P
     assert all(torch.equal(weight, saved["state_dict"][name]) for name, weight in module.state_dict().items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kill", "accumulate"), [(1, 1), (3, 1), (5, 1), (8, 1), (4, 3)])
 def test_resume_is_exact(tmp_path: Path, kill: int, accumulate: int) -> None:
     with pytest.raises(SystemExit):

@@ -106,6 +106,7 @@ def rows(run: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ended", "accumulate"), [(1, 1), (5, 1), (EPOCH, 1), (EPOCH + 2, 1), (2, 3), (3, 3), (4, 3)], ids=str
 )

@@ -74,6 +74,7 @@ def test_is_the_expected_risk_of_the_subset(name: str, alpha: float) -> None:
     assert not loss.nll.requires_grad
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("name", MODELS)
 def test_the_gradient_is_that_of_finite_differences(name: str) -> None:
@@ -166,6 +167,7 @@ def test_sources_may_be_feature_vectors() -> None:
     assert sum(float(gradient.abs().sum()) for gradient in gradients(loss.smoothed, model)) > 0
 
 
+@pytest.mark.slow
 def test_it_learns_what_the_utility_likes() -> None:
     """Words that it does not count become rare, though no reference was ever imitated."""
     torch.manual_seed(3)
