@@ -16,7 +16,7 @@ from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, load_checkpoint
 from softsearch.training.checkpoints.folder import newest_resumable
 from tests.integration.commands import SERVER, SMALL, run
-from tests.unit.training.checkpoints.written import by_hand
+from tests.unit.training.checkpoints.written import Payload, by_hand
 from tests.unit.training.small_run import assert_same_bits, files, fit
 
 
@@ -120,16 +120,6 @@ def test_16_17_the_command_resumes_a_moved_run_whose_last_checkpoint_is_damaged(
     state = next(state for name, state in best["callbacks"].items() if name.startswith("BestCheckpoint"))
     assert state["best_model_path"].startswith((str(moved), str(trained)))
     assert not copy.exists()
-
-
-class Payload:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.canary,)
 
 
 @pytest.mark.parametrize("resume", ["auto", "PATH"])

@@ -8,15 +8,8 @@ import torch
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.validation import check, plain
 from softsearch.app.train.train import GIVEN
+from tests.unit.app.test_every_leaf import NEEDED
 
-NEEDED = {  # what a choice leaves to the user
-    "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
-    "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
-    "data=features_beside_text": (
-        *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),
-        *(f"data.sources.text.{split}=[{split}.en,{split}.de]" for split in ("train", "val")),
-    ),
-}
 CHOICES = [
     f"{path.parent.name}={path.stem}"
     for path in sorted(CONFIGS.glob("*/*.yaml"))

@@ -19,7 +19,7 @@ from softsearch.app.train.train import GIVEN, build_callbacks, build_training, d
 from softsearch.errors import SoftsearchError
 
 VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
-NEEDED = {
+NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
     "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
     "data=features_beside_text": (

@@ -41,6 +41,7 @@ from softsearch.training.checkpoints.folder import load_resumable
 from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config
 from tests.unit.app.opening import Home, composed, make_home
 from tests.unit.runtime.bundles import bundle_parts, make_bundle
+from tests.unit.training.checkpoints.written import Payload
 
 CANARY = "CANARY"  # stands for a path that nothing may make
 TOUCH = {"_target_": "pathlib.Path.touch", "self": {"_target_": "pathlib.Path", "_args_": [CANARY]}}
@@ -146,16 +147,6 @@ IGNORED: dict[str, Any] = {
     "data.src_lang": "${canary:}",
     "extra": RUN,
 }
-
-
-class Payload:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.canary,)
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from softsearch.runtime.translator import Translator
 from tests.unit.runtime.bundles import make_bundle
 
 
@@ -12,6 +13,12 @@ from tests.unit.runtime.bundles import make_bundle
 def bundle_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A good bundle; leave it as it is."""
     return make_bundle(tmp_path_factory.mktemp("exports") / "small").path
+
+
+@pytest.fixture(scope="session")
+def translator(bundle_dir: Path) -> Translator:
+    """A translator of it."""
+    return Translator(bundle_dir, threads=1)
 
 
 @pytest.fixture

@@ -22,11 +22,6 @@ SETTINGS = {"--beam": "3"}
 LINES = ["one two", "", "ten", "a cat sat", "ten one"] * 6
 
 
-@pytest.fixture(scope="module")
-def translator(bundle_dir: Path) -> Translator:
-    return Translator(bundle_dir, threads=1)
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.setattr(streaming, "BLOCK_LINES", 4)

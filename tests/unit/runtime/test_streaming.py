@@ -29,11 +29,6 @@ class Recorder(Translator):
         return super().translate(block, **options)
 
 
-@pytest.fixture(scope="module")
-def translator(bundle_dir: Path) -> Translator:
-    return Translator(bundle_dir, threads=1)
-
-
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch):
     def run(translator: Translator, given: bytes, **options: Any) -> bytes:
@@ -130,7 +125,7 @@ def test_n_best_lists_are_in_moses_format(translator: Translator, monkeypatch: p
 def test_files_hold_what_streams_would(translator: Translator, run, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one two\n\nten\n")
     options = {name: tmp_path / f"{name}.txt" for name in ("output", "alignments")}
-    assert run(translator, b"", input=tmp_path / "in.txt", **options) == b""
+    assert run(translator, b"", input=[tmp_path / "in.txt"], **options) == b""
     assert (tmp_path / "output.txt").read_bytes() == run(translator, b"one two\n\nten\n")
     records = [json.loads(line) for line in (tmp_path / "alignments.txt").read_text().splitlines()]
     assert [(record["line"], record["rank"]) for record in records] == [(1, 1), (2, 1), (3, 1)]
@@ -153,7 +148,7 @@ def test_a_failed_run_leaves_the_older_files_and_nothing_else(translator: Transl
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"input": Path("nowhere.txt")}, r"nowhere\.txt cannot be read \(No such file"),
+        ({"input": [Path("nowhere.txt")]}, r"nowhere\.txt cannot be read \(No such file"),
         ({"output": Path("nowhere/out.txt")}, r"nowhere/out\.txt cannot be written \(No such file"),
     ],
 )

@@ -31,11 +31,6 @@ from tests.unit.runtime.bundles import (
 LINES = [*dict.fromkeys(SRC_LINES), "two cats", "ten", "one, two, three, four"]
 
 
-@pytest.fixture(scope="module")
-def translator(bundle_dir: Path) -> Translator:
-    return Translator(bundle_dir, threads=1)
-
-
 def texts(translations: list[Translation]) -> list[str]:
     return [translation.text for translation in translations]
 

@@ -13,7 +13,7 @@ import torch
 
 from softsearch.errors import CheckpointError
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, check_hash, load_checkpoint
-from tests.unit.training.checkpoints.written import hashed, save_unchecked
+from tests.unit.training.checkpoints.written import Payload, hashed, save_unchecked
 
 CHECKPOINT = {"state_dict": {"w": torch.arange(5.0)}, "epoch": 3, "config": {"lr": 0.1, "names": ["a", "b"]}}
 
@@ -23,16 +23,6 @@ def saved(tmp_path: Path) -> Path:
     path = tmp_path / "checkpoints" / "last.ckpt"
     AtomicCheckpointIO().save_checkpoint(CHECKPOINT, path)
     return path
-
-
-class Payload:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.canary,)
 
 
 def test_what_is_saved_is_read(saved: Path) -> None:

@@ -4,7 +4,6 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ from softsearch.training.checkpoints.folder import (
     newest_resumable,
     step_checkpoints,
 )
-from tests.unit.training.checkpoints.written import by_hand, save_unchecked
+from tests.unit.training.checkpoints.written import Payload, by_hand, save_unchecked
 
 
 def save(folder: Path, name: str, step: int) -> Path:
@@ -114,16 +113,6 @@ def test_when_none_is_valid_the_error_names_them_all(folder: Path, damage: Damag
         newest_resumable(folder)
     for name in ("last.ckpt", "step-1200.ckpt", "step-1000.ckpt", "step-800.ckpt", "best.ckpt"):
         assert f"{name} cannot be read" in str(refused.value)
-
-
-class Payload:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.canary,)
 
 
 def test_a_payload_is_passed_over_and_never_runs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -22,6 +22,16 @@ def tokenizers() -> tuple[SentencePieceTokenizer, SentencePieceTokenizer]:
     return src, tgt
 
 
+class Payload:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.canary,)
+
+
 def hashed(data: bytes) -> bytes:
     """The bytes of an archive without a comment, with the right hash in the place of it."""
     comment = b"softsearch sha256 " + hashlib.sha256(data).hexdigest().encode()
