@@ -13,8 +13,9 @@ from softsearch.export.parity import LENGTHS, TOLERANCE
 from softsearch.files import new_folder
 from softsearch.models.embeddings import sinusoids
 from softsearch.models.interface import Seq2Seq
+from softsearch.models.multi_head import SelfAttention
 from softsearch.models.output_layers import linear_layer
-from softsearch.models.transformer import SelfAttention, TransformerDecoder, TransformerEncoder
+from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers

@@ -6,6 +6,8 @@ from typing import Any
 
 import onnx.parser
 import torch
+from onnx.helper import make_node
+from onnxscript import optimizer
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
@@ -14,15 +16,13 @@ from softsearch.export.graph_parts import quiet
 from softsearch.export.recurrences import OPSET, bound_scans, make_exportable
 from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
-from softsearch.export.transformer_step import LOWEST, SlotsStep, transformer_step
-from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, over_tokens
+from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.candidates import BLOCK
 from softsearch.runtime.manifest import DECODER_STEP, ENCODER, FEATURES
 from softsearch.text.vocabulary import BOS, EOS, PAD
 
-Tensors = tuple[Tensor, ...]
 SENTENCES, BEAMS, PREVIOUS_BEAMS, SRC_LEN, POSITIONS, SLOTS = (
     Dim(name, min=1) for name in ("sentences", "beams", "previous_beams", "src_len", "positions", "slots")
 )
@@ -73,9 +73,8 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
         linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
     missing = _pad_vocabulary(model)
     model.decoder.make_exportable()
-    step_module = transformer_step(model.decoder)
-    example = _Example(model, step_module)
-    step = _export_step(_StepGraph(model, step_module, missing), example, shortlist=shortlist)
+    example = _Example(model)
+    step = _export_step(_StepGraph(model, missing), example, shortlist=shortlist)
     for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one
         if isinstance(module, Recurrence):
             model.set_submodule(name, make_exportable(module))
@@ -83,11 +82,12 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     # positions such a size.
     axes = {0: SENTENCES, 1: Dim("src_len", min=model.encoder.description.tokens_per_position + 1)}
     encoder = _export(
-        _EncoderGraph(model, step_module),
+        _EncoderGraph(model),
         {name: (tensor, axes) for name, tensor in example.source.items()},
         [*example.memory_names, *example.cache_names, *example.slot_names],
     )
     _drop(encoder.graph.output, set(example.memory_names) - {value.name for value in step.graph.input})
+    optimizer.remove_unused_nodes(encoder)
     bound_scans(encoder.graph, "src_tokens")
     share_embedding(encoder.graph, step.graph)
     return {ENCODER: encoder.SerializeToString(), DECODER_STEP: step.SerializeToString()}
@@ -96,7 +96,7 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
 class _Example:
     """Tensors to trace with: no size is 1 and no two are equal, so that none is taken for a constant."""
 
-    def __init__(self, model: Seq2Seq, step: SlotsStep | None) -> None:
+    def __init__(self, model: Seq2Seq) -> None:
         sentences, positions, beams, previous, slots = 3, 7, 4, 5, 11
         described = model.encoder.description
         src_len = (positions - 1) * described.tokens_per_position + 1
@@ -108,23 +108,21 @@ class _Example:
             self.source[FEATURES] = torch.ones(sentences, src_len, described.feature_dim)
         with torch.no_grad():
             state, shorter = (
-                _start(model, step, *(tensor[:, :length] for tensor in self.source.values()))[0]
+                model.encode(**{name: tensor[:, :length] for name, tensor in self.source.items()})
                 for length in (src_len, src_len - described.tokens_per_position)
             )
         memory, of_shorter = (_memory(encoded.memory, described) for encoded in (state, shorter))
         self.memory = tuple(m.contiguous() for m in memory)
         self.memory_axes = tuple(_axes({0: SENTENCES}, src_len, *pair) for pair in zip(memory, of_shorter, strict=True))
         rows = {0: SENTENCES, 1: PREVIOUS_BEAMS}
-        self.cache: Tensors = ()
-        self.slots: Tensors = ()
-        if step is not None:
-            self.slots = tuple(c.new_zeros(*c.shape[:2], slots, c.shape[3]) for c in state.cache)
-            self.cache = (torch.zeros(sentences, previous, slots),)
+        if state.slots:
+            self.cache: Tensors = (torch.zeros(sentences, previous, slots),)  # their bias
             self.cache_axes: tuple[dict[int, Any], ...] = (rows | {2: SLOTS},)
         else:
             cache, of_shorter = (tuple(c[:, None] for c in encoded.cache) for encoded in (state, shorter))
             self.cache = tuple(c.expand(-1, previous, *c.shape[2:]).clone() for c in cache)
             self.cache_axes = tuple(_axes(rows, src_len, *pair) for pair in zip(cache, of_shorter, strict=True))
+        self.slots = tuple(s.new_zeros(*s.shape[:2], slots, s.shape[3]) for s in state.slots)
         self.memory_names, self.cache_names, self.slot_names = (
             [f"{kind}.{i}" for i in range(len(tensors))]
             for kind, tensors in (("memory", self.memory), ("cache", self.cache), ("slots", self.slots))
@@ -146,31 +144,20 @@ def _axes(axes: dict[int, Any], src_len: int, tensor: Tensor, of_shorter: Tensor
 
 
 class _EncoderGraph(nn.Module):
-    def __init__(self, model: Seq2Seq, step: SlotsStep | None) -> None:
+    def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
-        self.model, self.transformer_step = model, step
+        self.model = model
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None) -> Tensors:
-        state, bias = _start(self.model, self.transformer_step, src_tokens, src_mask, src_features)
-        cache = state.cache if bias else tuple(c[:, None] for c in state.cache)
-        return (*_memory(state.memory, self.model.encoder.description), *bias, *cache)
-
-
-def _start(
-    model: Seq2Seq, step: SlotsStep | None, src_tokens: Tensor, src_mask: Tensor, src_features: Tensor | None = None
-) -> tuple[DecoderState, Tensors]:
-    """The first state, and the bias of its slots if it has any."""
-    encoded = model.read_source(src_tokens, src_features, src_mask)
-    if step is None:
-        return model.decoder.init_state(encoded), ()
-    state, bias = step.start(encoded)
-    return state, (bias,)
+        state = self.model.encode(src_tokens, src_features, src_mask)
+        cache = (c[:, None] for c in state.cache)
+        return (*_memory(state.memory, self.model.encoder.description), *cache, *state.slots)
 
 
 class _StepGraph(nn.Module):
-    def __init__(self, model: Seq2Seq, step: SlotsStep | None, missing: int) -> None:
+    def __init__(self, model: Seq2Seq, missing: int) -> None:
         super().__init__()
-        self.decoder, self.transformer_step, self.missing = model.decoder, step, missing
+        self.decoder, self.missing = model.decoder, missing
         self.tokens_per_position = model.encoder.description.tokens_per_position
         self.has_own_mask = model.encoder.description.has_own_mask
 
@@ -184,24 +171,16 @@ class _StepGraph(nn.Module):
         cache: Tensors,
         slots: Tensors = (),
     ) -> Tensors:
-        gathered = tuple(_by_parents(c, parents) for c in cache)
         states, *projected = memory
         mask = projected.pop() if self.has_own_mask else src_mask
-        if self.transformer_step is not None:
-            sentences, beams = tokens.shape
-            own = torch.where(torch.arange(beams)[:, None] == torch.arange(beams), 0.0, LOWEST)
-            bias = torch.cat((gathered[0], own.expand(sentences, beams, beams)), dim=-1)
-            logits, alignments, after = self.transformer_step(tokens, position, bias, mask, tuple(projected), slots)
-            by_row: Tensors = (self._log_probs(logits), over_tokens(alignments, src_mask, self.tokens_per_position))
-            return (*(t.unflatten(0, tokens.shape) for t in by_row), bias, *after)
-        rows = tuple(c.view(-1, *c.shape[2:]) for c in gathered)
-        state = DecoderState(Memory(states, mask, tuple(projected)), rows, position.flatten())
+        rows = tuple(_by_parents(c, parents).flatten(0, 1) for c in cache)
+        state = DecoderState(Memory(states, mask, tuple(projected)), rows, position.flatten(), slots)
         output = self.decoder.step(tokens.flatten(), state)
         optional: Tensors = ()
         if output.alignments is not None:
             optional = (over_tokens(output.alignments, src_mask, self.tokens_per_position),)
         by_row = (self._log_probs(output.logits), *optional, *output.state.cache)
-        return tuple(t.unflatten(0, tokens.shape) for t in by_row)
+        return (*(t.unflatten(0, tokens.shape) for t in by_row), *output.state.slots)
 
     def _log_probs(self, logits: Tensor) -> Tensor:
         if self.missing:
@@ -236,6 +215,7 @@ def _export_step(step: _StepGraph, example: _Example, *, shortlist: bool) -> onn
         ["padded_log_probs", *alignments, *(f"next_{name}" for name in states)],
         ["tokens", "position", "parents", "src_mask", *example.memory_names, *states],
     )
+    _measure_the_mask(exported.graph)
     consumed = {name for node in exported.graph.node for name in node.input}
     _drop(exported.graph.input, {value.name for value in exported.graph.input} - consumed)
     if shortlist:
@@ -264,6 +244,17 @@ def _export(
     model = program.model_proto
     _drop_metadata(model.graph)
     return model
+
+
+def _measure_the_mask(graph: onnx.GraphProto) -> None:
+    """Takes from ``src_mask`` the sizes that it has, lest something else be an input for its shape alone."""
+    axes = {value.name: [axis.dim_param for axis in value.type.tensor_type.shape.dim] for value in graph.input}
+    for node in graph.node:
+        if node.op_type == "Shape" and node.input[0] in axes:
+            (size,) = (axes[node.input[0]][attribute.i] for attribute in node.attribute if attribute.name == "start")
+            if size in axes["src_mask"]:
+                start = axes["src_mask"].index(size)
+                node.CopyFrom(make_node("Shape", ["src_mask"], node.output, start=start, end=start + 1))
 
 
 def _drop_metadata(graph: onnx.GraphProto) -> None:

@@ -4,7 +4,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from softsearch.models.interface import Memory
 from softsearch.models.layers import NormedLinear, random_vector, xavier
@@ -193,52 +192,3 @@ class GatedAttention(AdditiveAttention):
         """See :class:`Attention`."""
         attended = super().forward(query, memory, position, before)
         return attended._replace(weights=torch.sigmoid(self.gate_projection(query)) * attended.weights)
-
-
-class MultiHeadAttention(nn.Module):
-    """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).
-
-    Keys and values are computed separately from the queries, so that a decoder can cache them.
-    """
-
-    def __init__(self, d_model: int, num_heads: int) -> None:
-        super().__init__()
-        self.num_heads = num_heads
-        self.query_projection = nn.Linear(d_model, d_model)
-        self.key_value_projection = nn.Linear(d_model, 2 * d_model)
-        self.output_projection = nn.Linear(d_model, d_model)
-        xavier(self.query_projection)
-        xavier(self.key_value_projection, blocks=2)
-        xavier(self.output_projection)
-
-    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """``[batch, len, d_model]`` -> keys and values, ``[batch, heads, len, d_model / heads]`` each."""
-        keys, values = self.key_value_projection(memory).chunk(2, dim=-1)
-        return self._heads(keys), self._heads(values)
-
-    def forward(
-        self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *, causal: bool = False
-    ) -> Tensor:
-        """Attends from ``x`` ``[batch, len, d_model]``.
-
-        ``mask`` broadcasts to ``[batch, heads, len, keys]``; True = visible.
-        """
-        if x.device.type != "cpu":
-            q = self._heads(self.query_projection(x))
-            heads = functional.scaled_dot_product_attention(q, keys, values, attn_mask=mask, is_causal=causal)
-            return self.output_projection(heads.transpose(1, 2).flatten(-2))
-        # The fused CPU kernel's backward pass takes several times as long as the two products of with_weights.
-        if causal:
-            mask = torch.ones(x.shape[1], keys.shape[2], dtype=torch.bool, device=x.device).tril()
-        return self.with_weights(x, keys, values, mask)[0]
-
-    def with_weights(self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The same, written out, and the weights ``[batch, heads, len, keys]``."""
-        q = self._heads(self.query_projection(x))
-        energies = q @ keys.transpose(-1, -2) * q.shape[-1] ** -0.5
-        weights = energies.softmax(-1) if mask is None else masked_softmax(energies, mask)
-        return self.output_projection((weights @ values).transpose(1, 2).flatten(-2)), weights
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """``[batch, len, d_model]`` -> ``[batch, heads, len, d_model / heads]``."""
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

@@ -2,17 +2,16 @@
 
 The pair is one sequence, x_1 .. x_S EOS BOS y_1 .., whose separator is the source's EOS and the target's BOS (as in Liu
 et al. 2018, arXiv:1801.10198, section 4.2.3). Source and target share layers, embeddings and positions, which run on:
-the target's begin behind the real tokens of its own source. Memory and cache are two parts of one past: what was
-computed of the source belongs to the sentence.
+the target's begin behind the real tokens of its own source.
 """
 
 from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import MultiHeadAttention
 from softsearch.models.cells import State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import (
@@ -23,9 +22,11 @@ from softsearch.models.interface import (
     EncoderOutput,
     LayerShape,
     StepOutput,
+    Tensors,
 )
+from softsearch.models.multi_head import SelfAttention, fuse_self_attention, mask_bias, with_own_slots
 from softsearch.models.recurrent import RecurrentDecoder
-from softsearch.models.transformer import Past, Residual, check_heads, embed, feed_forward, with_positions
+from softsearch.models.transformer import Residual, check_heads, embed, feed_forward, with_positions
 from softsearch.ranges import Depth, Rate, Size
 
 
@@ -42,78 +43,46 @@ class SourceEmbeddings(Encoder):
         return EncoderOutput(self.embedding(src_tokens), src_mask, ())
 
 
-class DecoderOnlyAttention(MultiHeadAttention):
-    """Causal self-attention over the sequence; the rows of a sentence share the keys and values of its source.
+class DecoderOnlyLayer(nn.Module):
+    """Causal self-attention over the whole sequence and a feed-forward block.
 
     At position t of the target: softmax(q_t [K_src; K_1..t]' / sqrt(d_k)) [V_src; V_1..t] in each head (Vaswani et al.
     2017, section 3.2, with one softmax over both parts).
     """
 
-    def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
-        """The position that follows ``past``: ``x`` ``[rows, 1, d_model]``, ``mask`` ``[sentences, src_len]``.
-
-        Returns the same as ``x``, the longer past, and the part of the weights that is on the source, ``[rows, heads,
-        src_len]``.
-        """
-        keys, values = source  # [sentences, heads, src_len, d_model / heads]
-        present = tuple(torch.cat(pair, dim=2) for pair in zip(past, self.keys_values(x), strict=True))
-        q = self._heads(self.query_projection(x))  # [rows, heads, 1, d_model / heads]
-        q = q * q.shape[-1] ** -0.5
-        energies = (_by_sentence(q, len(mask)) @ keys.transpose(-1, -2)).masked_fill(
-            ~mask[:, None, None], torch.finfo(q.dtype).min
-        )  # [sentences, heads, beams, src_len]
-        both = (_by_row(energies), q @ present[0].transpose(-1, -2))  # [rows, heads, 1, src_len or position]
-        on_source, on_target = torch.cat(both, dim=-1).softmax(-1).split([part.shape[-1] for part in both], dim=-1)
-        heads = _by_row(_by_sentence(on_source, len(mask)) @ values) + on_target @ present[1]
-        return self.output_projection(heads.transpose(1, 2).flatten(-2)), present, on_source.squeeze(2)
-
-
-def _by_sentence(x: Tensor, sentences: int) -> Tensor:
-    """``[rows, heads, 1, dim]`` -> ``[sentences, heads, beams, dim]``."""
-    return x.squeeze(2).unflatten(0, (sentences, -1)).transpose(1, 2)
-
-
-def _by_row(x: Tensor) -> Tensor:
-    """``[sentences, heads, beams, dim]`` -> ``[rows, heads, 1, dim]``."""
-    return x.transpose(1, 2).flatten(0, 1)[:, :, None]
-
-
-class DecoderOnlyLayer(nn.Module):
-    """Causal self-attention over the whole sequence and a feed-forward block."""
-
     def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
         super().__init__()
-        self.self_attention = DecoderOnlyAttention(d_model, num_heads)
+        self.self_attention = SelfAttention(d_model, num_heads)
         self.feed_forward = feed_forward(d_model, d_ff)
         self.self_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
         self.feed_forward_residual = Residual(d_model, dropout, pre_norm=pre_norm)
 
-    def forward(self, x: Tensor, past: Past, mask: Tensor) -> tuple[Tensor, Past]:
-        """The positions ``x`` ``[batch, len, d_model]`` that follow those with the keys and values ``past``, if any.
+    def forward(self, x: Tensor, past: Tensors, mask: Tensor) -> tuple[Tensor, Tensors]:
+        """The positions ``x`` ``[batch * len, d_model]`` that follow those with the keys and values ``past``, if any.
 
-        ``mask`` ``[batch or 1, 1, len, all positions]`` is True where one is visible. Returns the same as ``x``, and
-        the keys and values of these positions.
+        ``mask`` ``[batch, 1, len, all positions]`` is True where one is visible. Returns the same as ``x``, and the
+        keys and values of all positions.
         """
         y = self.self_attention_residual.before(x)
-        own = self.self_attention.keys_values(y)
-        keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
-        x = self.self_attention_residual.after(x, self.self_attention(y, keys, values, mask))
-        return self.feed_forward_residual(x, self.feed_forward), own
+        queries, keys, values = self.self_attention.extend(y, past, mask.shape[0])
+        x = self.self_attention_residual.after(x, self.self_attention.attend(queries, keys, values, mask))
+        return self.feed_forward_residual(x, self.feed_forward), (keys, values)
 
-    def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
-        """One position of the target; arguments and results are those of :meth:`DecoderOnlyAttention.step`."""
-        y, present, weights = self.self_attention.step(self.self_attention_residual.before(x), past, source, mask)
+    def step(self, x: Tensor, past: Tensors, bias: Tensor) -> tuple[Tensor, Tensors, Tensor]:
+        """One position of the target: the same with the slots and their bias, and the weights of all slots."""
+        y = self.self_attention_residual.before(x)
+        queries, keys, values = self.self_attention.extend(y, past, bias.shape[0])
+        y, weights = self.self_attention.with_weights(queries, keys, values, bias)
         x = self.self_attention_residual.after(x, y)
-        return self.feed_forward_residual(x, self.feed_forward), present, weights
+        return self.feed_forward_residual(x, self.feed_forward), (keys, values), weights
 
 
 class DecoderOnlyTransformer(Decoder):
     """A stack of :class:`DecoderOnlyLayer` over source and target, with the sinusoids of Vaswani et al. 2017.
 
-    The memory holds the features of the source, which predict each next source token, and the source's keys and values
-    of each layer; the cache holds those of the target, ``[rows, heads, position, d_model / heads]``. Alignments are the
-    weights of the last layer on the source, averaged over its heads and divided by their sum. The options are those of
-    :class:`~softsearch.models.transformer.TransformerDecoder`.
+    The memory holds the features of the source, which predict each next source token. The first slots are the source's,
+    which all rows see except for padding. Alignments are the weights of the last layer on the source, averaged over its
+    heads and divided by their sum. The options are those of :class:`~softsearch.models.transformer.TransformerDecoder`.
 
     Raises:
         ConfigError: source and target have two embedding matrices, or the encoder's states or the heads do not fit
@@ -141,45 +110,55 @@ class DecoderOnlyTransformer(Decoder):
         self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.output_projection = embeddings.make_output(d_model)
 
+    def make_exportable(self) -> None:
+        """See :class:`Decoder`."""
+        fuse_self_attention(self)
+
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
         return [layer.self_attention for layer in cast(list[DecoderOnlyLayer], self.layers)]
 
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Reads the source."""
-        positions = torch.arange(encoded.mask.shape[1], device=encoded.mask.device)
-        x = self.dropout(with_positions(encoded.states, positions))
-        causal = _causal(positions)  # padding is on the right, where no real token looks
-        projected: list[Tensor] = []
+        batch, length = encoded.mask.shape
+        positions = torch.arange(length, device=encoded.mask.device)
+        x = self.dropout(with_positions(encoded.states, positions)).flatten(0, 1)
+        causal = _causal(positions, batch)  # padding is on the right, where no real token looks
+        slots: list[Tensor] = []
         for layer in self.layers:
             x, keys_values = layer(x, (), causal)
-            projected += keys_values
-        past = tuple(p[:, :, :0] for p in projected)
-        return DecoderState.initial(encoded._replace(states=self.final_norm(x)), past, tuple(projected))
+            slots += keys_values
+        read = encoded._replace(states=self.final_norm(x).view(encoded.states.shape))
+        return DecoderState.initial(read, (mask_bias(encoded.mask),), slots=tuple(slots))
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`."""
-        positions = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
-        src_mask, causal = state.memory.mask[:, None, None], _causal(positions)
-        x = self.dropout(embed(self.embedding, tgt_tokens, state.memory.mask.sum(1, keepdim=True) + positions))
-        mask = torch.cat((src_mask.expand(-1, -1, len(positions), -1), causal.expand(len(src_mask), 1, -1, -1)), dim=-1)
-        for layer, source in zip(self.layers, _pairs(state.memory.projected), strict=True):
+        batch, length = tgt_tokens.shape
+        positions = torch.arange(length, device=tgt_tokens.device)
+        on_source = state.memory.mask[:, None, None].expand(-1, -1, length, -1)
+        mask = torch.cat((on_source, _causal(positions, batch)), dim=-1)
+        read = embed(self.embedding, tgt_tokens, state.memory.mask.sum(1, keepdim=True) + positions)
+        x = self.dropout(read).flatten(0, 1)
+        for layer, source in zip(self.layers, _pairs(state.slots), strict=True):
             x, _ = layer(x, source, mask)
-        return self.final_norm(x)
+        return self.final_norm(x).view(read.shape)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         mask = state.memory.mask
-        position = (mask.sum(1, keepdim=True) + state.position.view(len(mask), -1)).flatten()
-        x = self.dropout(embed(self.embedding, tokens, position))[:, None]  # [rows, 1, d_model]
-        cache: list[Tensor] = []
+        position = (mask.sum(1, keepdim=True) + state.position.view(mask.shape[0], -1)).flatten()
+        x = self.dropout(embed(self.embedding, tokens, position))  # [rows, d_model]
+        bias = with_own_slots(state.cache[0], mask.shape[0])
+        slots: list[Tensor] = []
         weights = x
-        pasts, sources = _pairs(state.cache), _pairs(state.memory.projected)
-        for layer, past, source in zip(cast(list[DecoderOnlyLayer], self.layers), pasts, sources, strict=True):
-            x, present, weights = layer.step(x, past, source, mask)
-            cache.extend(present)
-        logits = self.output_projection(self.final_norm(x[:, 0]))
-        return StepOutput(logits, source_alignments(weights.mean(1)), state.next(tuple(cache)))
+        for layer, past in zip(cast(list[DecoderOnlyLayer], self.layers), _pairs(state.slots), strict=True):
+            x, present, weights = layer.step(x, past, bias)
+            slots.extend(present)
+        # A backend may drop slots that no row sees: fewer than src_len are left where long sentences have ended.
+        on_source = functional.pad(weights.mean(1), (0, mask.shape[1]))[:, :, : mask.shape[1]]
+        alignments = source_alignments(on_source * mask[:, None]).flatten(0, 1)
+        after = state.next((bias.flatten(0, 2),), tuple(slots))
+        return StepOutput(self.output_projection(self.final_norm(x)), alignments, after)
 
 
 class DecoderOnlyRNN(RecurrentDecoder):
@@ -231,11 +210,11 @@ def _check(embeddings: Embeddings, encoder: EncoderDescription) -> None:
         )
 
 
-def _causal(positions: Tensor) -> Tensor:
-    """``[1, 1, len, len]``, True at a position itself and those before it."""
-    return (positions[:, None] >= positions)[None, None]
+def _causal(positions: Tensor, batch: int) -> Tensor:
+    """``[batch, 1, len, len]``, True at a position itself and those before it."""
+    return (positions[:, None] >= positions).expand(batch, 1, -1, -1)
 
 
-def _pairs(tensors: Past) -> list[Past]:
+def _pairs(tensors: Tensors) -> list[Tensors]:
     """Keys and values of each layer."""
     return [tensors[i : i + 2] for i in range(0, len(tensors), 2)]

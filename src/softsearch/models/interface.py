@@ -6,7 +6,7 @@ belongs to a sentence and is never copied per beam, the cache belongs to a row (
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,8 @@ from softsearch.models.embeddings import Embeddings
 from softsearch.models.layers import Dropout
 from softsearch.models.output_layers import OutputLayer
 from softsearch.text.vocabulary import PAD
+
+Tensors = tuple[Tensor, ...]
 
 
 class FinalState(NamedTuple):
@@ -114,7 +116,7 @@ class Memory(NamedTuple):
 
     states: Tensor  # [sentences, positions, memory_dim]
     mask: Tensor  # [sentences, positions] bool, True = has a real token
-    projected: tuple[Tensor, ...]  # whatever the decoder derives from the encoder's output once
+    projected: Tensors  # whatever the decoder derives from the encoder's output once
 
     def keep(self, sentences: Tensor) -> "Memory":
         """Keeps only these sentences."""
@@ -122,33 +124,37 @@ class Memory(NamedTuple):
 
 
 class DecoderState(NamedTuple):
-    """The state of a decoder between two steps. ``rows = sentences * beams``, a sentence's rows side by side."""
+    """The state of a decoder between two steps. ``rows = sentences * beams``, a sentence's rows side by side.
+
+    A decoder that attends to its own past has slots: keys and values of all rows of all steps, which are never moved.
+    ``cache`` is then their bias alone, ``[rows, slots]``: 0 where a row sees a slot, else the lowest number.
+    """
 
     memory: Memory
-    cache: tuple[Tensor, ...]  # axis 0 = rows
-    position: Tensor  # [rows] int64, tokens read so far
+    cache: Tensors  # axis 0 = rows
+    position: Tensor  # [rows] int64, tokens read so far, the same number for all
+    slots: Tensors = ()  # [sentences, heads, slots, dim]
 
     @classmethod
-    def initial(
-        cls, encoded: EncoderOutput, cache: tuple[Tensor, ...], projected: tuple[Tensor, ...] = ()
-    ) -> "DecoderState":
+    def initial(cls, encoded: EncoderOutput, cache: Tensors, projected: Tensors = (), slots: Tensors = ()) -> Self:
         """The state before the first token, one row for each sentence."""
         position = encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64)
-        return cls(Memory(encoded.states, encoded.mask, projected), cache, position)
+        return cls(Memory(encoded.states, encoded.mask, projected), cache, position, slots)
 
-    def next(self, cache: tuple[Tensor, ...]) -> "DecoderState":
+    def next(self, cache: Tensors, slots: Tensors = ()) -> "DecoderState":
         """The state one token later."""
-        return DecoderState(self.memory, cache, self.position + 1)
+        return DecoderState(self.memory, cache, self.position + 1, slots)
 
     def select(self, rows: Tensor) -> "DecoderState":
         """Reorders, repeats or drops rows for beam search; every sentence must have equally many afterwards."""
-        return DecoderState(self.memory, tuple(c[rows] for c in self.cache), self.position[rows])
+        return self._replace(cache=tuple(c[rows] for c in self.cache), position=self.position[rows])
 
     def keep(self, sentences: Tensor) -> "DecoderState":
         """Keeps only these sentences, with all their rows."""
         beams = self.position.shape[0] // self.memory.mask.shape[0]
         rows = (sentences[:, None] * beams + torch.arange(beams, device=sentences.device)).flatten()
-        return DecoderState(self.memory.keep(sentences), *self.select(rows)[1:])
+        slots = tuple(s[sentences] for s in self.slots)
+        return DecoderState(self.memory.keep(sentences), *self.select(rows)[1:3], slots)
 
 
 class StepOutput(NamedTuple):
@@ -237,10 +243,7 @@ class Decoder(nn.Module):
 
 
 class CountedDecoder(Decoder):
-    """A decoder that is counted from the training sentences once, in place of training; its tables are buffers.
-
-    The sizes of the tables are those of what was counted.
-    """
+    """A decoder that is counted from training sentences, not trained; its tables are buffers of the sizes counted."""
 
     def count(self, ids: Tensor, lengths: Tensor) -> None:
         """Fills the tables from target sentences: all their ids, without BOS and EOS, and ``[sentences]`` lengths."""

@@ -9,14 +9,27 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.attention import MultiHeadAttention
 from softsearch.models.embeddings import Embeddings, sinusoids
-from softsearch.models.interface import Decoder, DecoderState, Encoder, EncoderDescription, EncoderOutput, StepOutput
+from softsearch.models.interface import (
+    Decoder,
+    DecoderState,
+    Encoder,
+    EncoderDescription,
+    EncoderOutput,
+    StepOutput,
+    Tensors,
+)
 from softsearch.models.layers import Dropout, xavier
+from softsearch.models.multi_head import (
+    MultiHeadAttention,
+    SelfAttention,
+    fuse_self_attention,
+    mask_bias,
+    with_own_slots,
+)
 from softsearch.ranges import Depth, Rate, Size
 
 Kind = Literal["attention", "ssru"]
-Past = tuple[Tensor, ...]
 
 
 class Residual(nn.Module):
@@ -88,26 +101,8 @@ class EncoderLayer(nn.Module):
         attention = self.self_attention
         if self.convolutions is not None:
             x = self.convolutions(x, mask)
-        x = self.self_attention_residual(x, lambda y: attention(y, *attention.keys_values(y), mask))
+        x = self.self_attention_residual(x, lambda y: attention(y, *attention.keys_values(y, y.shape[0]), mask))
         return self.feed_forward_residual(x, self.feed_forward)
-
-
-class SelfAttention(MultiHeadAttention):
-    """Causal self-attention of a decoder. Its past is the keys and values of earlier positions."""
-
-    def start(self, states: Tensor) -> Past:
-        """No keys and values yet for each of ``states`` ``[sentences, src_len, d_model]``."""
-        sentences, _, d_model = states.shape
-        return (states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads),) * 2
-
-    def sequence(self, x: Tensor) -> Tensor:
-        """All positions: ``[batch, len, d_model]`` -> the same."""
-        return self(x, *self.keys_values(x), causal=True)
-
-    def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """The position that follows ``past``: ``[rows, 1, d_model]`` -> the same, and the longer past."""
-        present = tuple(torch.cat(pair, dim=2) for pair in zip(past, self.keys_values(x), strict=True))
-        return self(x, *present), present
 
 
 class SSRU(nn.Module):
@@ -124,24 +119,29 @@ class SSRU(nn.Module):
         for layer in (self.forget_projection, self.input_projection):
             xavier(layer)
 
-    def start(self, states: Tensor) -> Past:
+    def start(self, states: Tensor) -> Tensors:
         """c_0 = 0 for each of ``states`` ``[sentences, src_len, d_model]``."""
         return (self.forget_projection.weight.new_zeros(states.shape[0], states.shape[2]),)
 
     def sequence(self, x: Tensor) -> Tensor:
         """All positions: ``[batch, len, d_model]`` -> the same."""
-        return self.step(x, self.start(x))[0]
+        return self._follow(x, *self.start(x))[0]
 
-    def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
-        """The positions that follow ``past``, usually one: ``[rows, len, d_model]`` -> the same, and the new past."""
-        (c,) = past
+    def step(self, x: Tensor, past: Tensors, bias: Tensor | None) -> tuple[Tensor, Tensors]:
+        """The position that follows ``past``: ``[rows, d_model]`` -> the same, and the new past; there are no slots."""
+        del bias
+        y, c = self._follow(x[:, None], *past)
+        return y[:, 0], (c,)
+
+    def _follow(self, x: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """The positions ``x`` ``[rows, len, d_model]`` after ``c``: the same of h, and the last c."""
         # Under autocast the products are in bfloat16, but not the state: its small changes would be rounded away.
         forget, new = torch.sigmoid(self.forget_projection(x)).to(c.dtype), self.input_projection(x).to(c.dtype)
         states = []
         for f, candidate in zip(forget.unbind(1), new.unbind(1), strict=True):
             c = torch.lerp(candidate, c, f)
             states.append(c)
-        return torch.relu(torch.stack(states, dim=1)), (c,)
+        return torch.relu(torch.stack(states, dim=1)), c
 
 
 class DecoderLayer(nn.Module):
@@ -163,15 +163,19 @@ class DecoderLayer(nn.Module):
         x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, keys, values, mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
-    def step(self, x: Tensor, past: Past, source: Past, mask: Tensor) -> tuple[Tensor, Past, Tensor]:
-        """One position: ``x`` ``[rows, 1, d_model]`` -> x, the longer past, alignments ``[rows, src_len]``."""
-        y, present = self.self_attention.step(self.self_attention_residual.before(x), past)
+    def step(
+        self, x: Tensor, past: Tensors, bias: Tensor | None, source: Tensors, src_bias: Tensor
+    ) -> tuple[Tensor, Tensors, Tensor]:
+        """One position: ``x`` ``[rows, d_model]`` -> x, the new past, alignments ``[rows, src_len]``.
+
+        The beams of a sentence are side by side on the axis of queries; ``src_bias`` is ``[sentences, 1, 1, src_len]``.
+        """
+        y, present = self.self_attention.step(self.self_attention_residual.before(x), past, bias)
         x = self.self_attention_residual.after(x, y)
-        y = self.cross_attention_residual.before(x)
+        queries = self.cross_attention.queries(self.cross_attention_residual.before(x), src_bias.shape[0])
         keys, values = source
-        beams_as_queries = y.flatten(0, 1).unflatten(0, (mask.shape[0], -1))  # [sentences, beams, d_model]
-        y, weights = self.cross_attention.with_weights(beams_as_queries, keys, values, mask)
-        x = self.cross_attention_residual.after(x, y.flatten(0, 1)[:, None])
+        y, weights = self.cross_attention.with_weights(queries, keys, values, src_bias)
+        x = self.cross_attention_residual.after(x, y)
         return self.feed_forward_residual(x, self.feed_forward), present, weights.mean(1).flatten(0, 1)
 
 
@@ -245,9 +249,9 @@ class TransformerEncoder(Encoder):
 class TransformerDecoder(Decoder):
     """A stack of :class:`DecoderLayer`.
 
-    The cache holds keys and values of each layer, ``[rows, heads, position, d_model / heads]``, or with
-    ``self_attention=ssru`` one :class:`SSRU` state, ``[rows, d_model]``; alignments are those of the last layer,
-    averaged over its heads. The other options are the encoder's.
+    Each layer has two of the state's slots, or with ``self_attention=ssru`` one :class:`SSRU` state in the cache,
+    ``[rows, d_model]``; alignments are those of the last layer, averaged over its heads. The other options are the
+    encoder's.
 
     Raises:
         ConfigError: the encoder's states or the heads do not fit the width of the embeddings.
@@ -280,6 +284,10 @@ class TransformerDecoder(Decoder):
         self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.output_projection = embeddings.make_output(d_model)
 
+    def make_exportable(self) -> None:
+        """See :class:`Decoder`."""
+        fuse_self_attention(self)
+
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
         return [layer.cross_attention for layer in cast(list[DecoderLayer], self.layers)]
@@ -287,9 +295,12 @@ class TransformerDecoder(Decoder):
     def init_state(self, encoded: EncoderOutput) -> DecoderState:
         """Keys and values of the source for each layer, and an empty past."""
         layers = cast(list[DecoderLayer], self.layers)
-        projected = tuple(t for layer in layers for t in layer.cross_attention.keys_values(encoded.states))
-        past = tuple(t for layer in layers for t in layer.self_attention.start(encoded.states))
-        return DecoderState.initial(encoded, past, projected)
+        states = encoded.states
+        projected = tuple(t for layer in layers for t in layer.cross_attention.keys_values(states, states.shape[0]))
+        past = tuple(t for layer in layers for t in layer.self_attention.start(states))
+        if isinstance(layers[0].self_attention, SSRU):
+            return DecoderState.initial(encoded, past, projected)
+        return DecoderState.initial(encoded, (mask_bias(encoded.mask[:, :0]),), projected, past)
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`."""
@@ -302,16 +313,19 @@ class TransformerDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        x = self.dropout(embed(self.embedding, tokens, state.position))[:, None]  # [rows, 1, d_model]
-        mask = state.memory.mask[:, None, None]
-        cache: list[Tensor] = []
+        x = self.dropout(embed(self.embedding, tokens, state.position[:1]))  # [rows, d_model]
+        mask = state.memory.mask
+        bias = with_own_slots(state.cache[0], mask.shape[0]) if state.slots else None
+        src_bias = mask_bias(mask)[:, None, None]
+        present: list[Tensor] = []
         alignments = x
-        pasts, sources = self._by_layer(state.cache), self._by_layer(state.memory.projected)
+        pasts, sources = self._by_layer(state.slots or state.cache), self._by_layer(state.memory.projected)
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
-            x, present, alignments = layer.step(x, past, source, mask)
-            cache.extend(present)
-        return StepOutput(self.output_projection(self.final_norm(x[:, 0])), alignments, state.next(tuple(cache)))
+            x, new, alignments = layer.step(x, past, bias, source, src_bias)
+            present.extend(new)
+        kept = (tuple(present),) if bias is None else ((bias.flatten(0, 2),), tuple(present))
+        return StepOutput(self.output_projection(self.final_norm(x)), alignments, state.next(*kept))
 
-    def _by_layer(self, tensors: Past) -> list[Past]:
+    def _by_layer(self, tensors: Tensors) -> list[Tensors]:
         size = len(tensors) // len(self.layers)
         return [tensors[i : i + size] for i in range(0, len(tensors), size)]

@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.models.attention import AdditiveAttention, LocationAttention, MultiHeadAttention, masked_softmax
+from softsearch.models.attention import AdditiveAttention, LocationAttention, masked_softmax
 from softsearch.models.interface import Memory
+from softsearch.models.multi_head import MultiHeadAttention, mask_bias
 
 Array = NDArray[np.float64]
 SENTENCES, BEAMS, SRC_LEN = 2, 3, 5
@@ -152,10 +153,11 @@ def test_masked_softmax_survives_huge_energies() -> None:
     assert masked_softmax(energies, mask).tolist() == [[0.5, 0.5, 0.0]]
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_masked_softmax_has_no_overflow_in_any_precision(dtype: torch.dtype) -> None:
-    found = masked_softmax(torch.zeros(1, 4, dtype=dtype), torch.tensor([[True, True, False, False]]))
-    assert found.tolist() == [[0.5, 0.5, 0.0, 0.0]]
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_masks_have_no_overflow_in_any_precision(dtype: torch.dtype) -> None:
+    energies, mask = torch.full((1, 4), -4.0, dtype=dtype), torch.tensor([[True, True, False, False]])
+    assert masked_softmax(energies, mask).tolist() == [[0.5, 0.5, 0.0, 0.0]]
+    assert (energies + mask_bias(mask).to(dtype)).softmax(-1).tolist() == [[0.5, 0.5, 0.0, 0.0]]
 
 
 def paper_multi_head(attention: MultiHeadAttention, x: Array, memory: Array, mask: Array) -> tuple[Array, Array]:
@@ -177,26 +179,27 @@ def paper_multi_head(attention: MultiHeadAttention, x: Array, memory: Array, mas
 
 def test_multi_head_equals_the_paper(multi_head: MultiHeadAttention, mask: Tensor) -> None:
     x, memory = normal(SENTENCES, 4, D_MODEL, seed=1), normal(SENTENCES, SRC_LEN, D_MODEL, seed=2)
-    keys, values = multi_head.keys_values(memory)
+    keys, values = multi_head.keys_values(memory, SENTENCES)
     found = multi_head(x, keys, values, mask[:, None, None])
-    written_out, weights = multi_head.with_weights(x, keys, values, mask[:, None, None])
+    queries = multi_head.queries(x.flatten(0, 1), SENTENCES)
+    written_out, weights = multi_head.with_weights(queries, keys, values, mask_bias(mask)[:, None, None])
     for sentence in range(SENTENCES):
         seen = np.broadcast_to(mask[sentence].numpy(), (4, SRC_LEN))
         expected, alpha = paper_multi_head(multi_head, x[sentence].numpy(), memory[sentence].numpy(), seen)
         np.testing.assert_allclose(found[sentence].detach().numpy(), expected, atol=1e-12)
-        np.testing.assert_allclose(written_out[sentence].detach().numpy(), expected, atol=1e-12)
+        np.testing.assert_allclose(written_out.view(x.shape)[sentence].detach().numpy(), expected, atol=1e-12)
         np.testing.assert_allclose(weights[sentence].mean(0).detach().numpy(), alpha, atol=1e-12)
 
 
 def test_causal_attention_sees_the_past_and_itself(multi_head: MultiHeadAttention) -> None:
     x = normal(1, SRC_LEN, D_MODEL, seed=1)
-    found = multi_head(x, *multi_head.keys_values(x), causal=True)
+    found = multi_head(x, *multi_head.keys_values(x, 1), causal=True)
     expected, _ = paper_multi_head(multi_head, x[0].numpy(), x[0].numpy(), np.tri(SRC_LEN, dtype=bool))
     np.testing.assert_allclose(found[0].detach().numpy(), expected, atol=1e-12)
 
 
 def test_no_mask_sees_everything(multi_head: MultiHeadAttention) -> None:
     x, memory = normal(1, 2, D_MODEL, seed=1), normal(1, SRC_LEN, D_MODEL, seed=2)
-    found = multi_head(x, *multi_head.keys_values(memory))
+    found = multi_head(x, *multi_head.keys_values(memory, 1))
     expected, _ = paper_multi_head(multi_head, x[0].numpy(), memory[0].numpy(), np.ones((2, SRC_LEN), dtype=bool))
     np.testing.assert_allclose(found[0].detach().numpy(), expected, atol=1e-12)

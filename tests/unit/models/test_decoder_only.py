@@ -59,8 +59,9 @@ def test_the_source_is_kept_once_for_all_beams() -> None:
     state = decoder.init_state(SourceEmbeddings(embedding=matrices.src)(SRC, SRC != 0))
     state = state.select(torch.tensor([0, 0, 0, 1, 1, 1]))
     for length in range(3):
-        assert [tuple(p.shape) for p in state.memory.projected] == [(2, 2, 3, 4)] * 4
-        assert [tuple(c.shape) for c in state.cache] == [(6, 2, length, 4)] * 4
+        slots = 3 + 3 * length
+        assert [tuple(s.shape) for s in state.slots] == [(2, 2, slots, 4)] * 4
+        assert [tuple(c.shape) for c in state.cache] == [(6, slots)]
         state = decoder.step(torch.full((6,), 4), state).state
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.embeddings import Embeddings, sinusoids
-from softsearch.models.interface import EncoderDescription
+from softsearch.models.interface import EncoderDescription, EncoderOutput
 from softsearch.models.transformer import SSRU, TransformerDecoder, TransformerEncoder
 from tests.unit.models.test_attention import D_MODEL, HEADS
 
@@ -50,22 +50,20 @@ def test_decoder_needs_memory_of_its_width() -> None:
 
 
 @pytest.mark.parametrize("kind", ["attention", "ssru"])
-def test_cache_grows_by_one_position_a_step_or_keeps_its_size(kind: Any) -> None:
+def test_a_step_fills_a_slot_for_each_row_or_keeps_the_size_of_the_cache(kind: Any) -> None:
     embeddings = Embeddings(src_vocab_size=9, tgt_vocab_size=9, dim=D_MODEL)
-    encoder = TransformerEncoder(embedding=embeddings.src, num_layers=1, **SIZES)
-    decoder = TransformerDecoder(
-        embeddings=embeddings, encoder=encoder.description, num_layers=3, self_attention=kind, **SIZES
-    )
-    src: Tensor = torch.tensor([[4, 5, 3], [6, 3, 0]])
-    state = decoder.init_state(encoder(src, src != 0))
-    for length in range(3):
-        keys_values = [(2, HEADS, length, D_MODEL // HEADS)] * 6
-        assert [tuple(cache.shape) for cache in state.cache] == ([(2, D_MODEL)] * 3 if kind == "ssru" else keys_values)
-        state = decoder.step(torch.tensor([4, 5]), state).state
+    options = SIZES | {"num_layers": 3, "self_attention": kind}
+    decoder = TransformerDecoder(embeddings=embeddings, encoder=EncoderDescription(D_MODEL), **options)
+    state = decoder.init_state(EncoderOutput(torch.zeros(2, 3, D_MODEL), torch.ones(2, 3, dtype=torch.bool), ()))
+    state = state.select(torch.tensor([0, 0, 1, 1]))
+    for slots in (0, 2, 4):
+        assert [tuple(s.shape) for s in state.slots] == [(2, HEADS, slots, D_MODEL // HEADS)] * 6 * (kind != "ssru")
+        assert [tuple(c.shape) for c in state.cache] == ([(4, D_MODEL)] * 3 if kind == "ssru" else [(4, slots)])
+        state = decoder.step(torch.tensor([4, 5, 4, 5]), state).state.select(torch.tensor([1, 1, 2, 3]))
 
 
 def test_an_ssru_keeps_the_precision_of_its_state_under_autocast() -> None:
     ssru = SSRU(D_MODEL)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        y, past = ssru.step(torch.randn(2, 3, D_MODEL), ssru.start(torch.zeros(2, 1, D_MODEL)))
+        y, past = ssru.step(torch.randn(2, D_MODEL), ssru.start(torch.zeros(2, 1, D_MODEL)), None)
     assert {y.dtype, past[0].dtype} == {torch.float32}

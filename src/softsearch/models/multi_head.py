@@ -1,0 +1,145 @@
+"""Multi-head attention, and the slots in which a decoder keeps its past, see :class:`DecoderState`."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from softsearch.models.attention import masked_softmax
+from softsearch.models.interface import Tensors
+from softsearch.models.layers import xavier
+
+
+def mask_bias(mask: Tensor) -> Tensor:
+    """What to add to energies before a softmax: 0 where ``mask`` is True, the lowest number elsewhere."""
+    return torch.where(mask, 0.0, torch.finfo(torch.float32).min)
+
+
+def with_own_slots(bias: Tensor, sentences: int) -> Tensor:
+    """The bias of slots with those that the rows of a step fill, each of which sees its own.
+
+    ``[rows, slots]`` -> ``[sentences, 1, beams, slots + beams]``.
+    """
+    by_beam = bias.unflatten(0, (sentences, -1))
+    beam = torch.arange(by_beam.shape[1], device=bias.device)
+    own = mask_bias(beam[:, None] == beam).expand(sentences, -1, -1)
+    return torch.cat((by_beam, own), dim=-1)[:, None]
+
+
+class MultiHeadAttention(nn.Module):
+    """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).
+
+    Queries, keys and values are ``[batch, heads, len, d_model / heads]``. They are computed separately, so that a
+    decoder can cache keys and values. ``batch`` is needed of an ``x`` that may be ``[batch * len, d_model]``. A
+    ``mask`` broadcasts to ``[batch, heads, len, keys]``; it is True = visible, or the :func:`mask_bias` of such a mask.
+    """
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.query_projection = nn.Linear(d_model, d_model)
+        self.key_value_projection = nn.Linear(d_model, 2 * d_model)
+        self.output_projection = nn.Linear(d_model, d_model)
+        xavier(self.query_projection)
+        xavier(self.key_value_projection, blocks=2)
+        xavier(self.output_projection)
+
+    def queries(self, x: Tensor, batch: int) -> Tensor:
+        """The queries of ``x``."""
+        return self.by_head(self.query_projection(x), batch, self.num_heads)
+
+    def keys_values(self, memory: Tensor, batch: int) -> tuple[Tensor, ...]:
+        """The keys and the values of ``memory``."""
+        return self.by_head(self.key_value_projection(memory), batch, 2 * self.num_heads).chunk(2, dim=1)
+
+    def forward(
+        self, x: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *, causal: bool = False
+    ) -> Tensor:
+        """Attends from ``x``; returns the same shape."""
+        return self.attend(self.queries(x, keys.shape[0]), keys, values, mask, causal=causal).view(x.shape)
+
+    def attend(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, *, causal: bool = False
+    ) -> Tensor:
+        """Attends from ``queries``; returns ``[batch * len, d_model]``."""
+        if queries.device.type != "cpu":
+            if mask is not None and mask.is_floating_point():
+                mask = mask.to(queries.dtype)
+            heads = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
+            return self._join(heads)
+        # The fused CPU kernel's backward pass takes several times as long as the two products of with_weights.
+        if causal:
+            mask = torch.ones(queries.shape[2], keys.shape[2], dtype=torch.bool, device=queries.device).tril()
+        return self.with_weights(queries, keys, values, mask)[0]
+
+    def with_weights(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The same, written out, and the weights ``[batch, heads, len, keys]``."""
+        energies = queries @ keys.transpose(-1, -2) * queries.shape[-1] ** -0.5
+        if mask is None:
+            weights = energies.softmax(-1)
+        elif mask.is_floating_point():
+            weights = (energies + mask.to(energies.dtype)).softmax(-1)
+        else:
+            weights = masked_softmax(energies, mask)
+        return self._join(weights @ values), weights
+
+    def by_head(self, x: Tensor, batch: int, heads: int) -> Tensor:
+        """``[batch, len, dim]`` or ``[batch * len, dim]`` -> ``[batch, heads, len, dim / heads]``."""
+        return x.view(batch, -1, heads, x.shape[-1] // heads).transpose(1, 2)
+
+    def _join(self, heads: Tensor) -> Tensor:
+        """``[batch, heads, len, d_model / heads]`` -> ``[batch * len, d_model]``."""
+        return self.output_projection(heads.transpose(1, 2).flatten(0, 1).flatten(1))
+
+
+class SelfAttention(MultiHeadAttention):
+    """Causal self-attention of a decoder. Its past is the keys and values in its slots, see :class:`DecoderState`."""
+
+    def start(self, states: Tensor) -> Tensors:
+        """No slots yet for each of ``states`` ``[sentences, src_len, d_model]``."""
+        sentences, _, d_model = states.shape
+        return (states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads),) * 2
+
+    def sequence(self, x: Tensor) -> Tensor:
+        """All positions: ``[batch, len, d_model]`` -> the same."""
+        return self(x, *self.keys_values(x, x.shape[0]), causal=True)
+
+    def step(self, x: Tensor, past: Tensors, bias: Tensor | None) -> tuple[Tensor, Tensors]:
+        """The position that follows ``past``: ``[rows, d_model]`` -> the same, and the slots with those of the rows.
+
+        ``bias`` is that of all slots, ``[sentences, 1, beams, slots]``.
+        """
+        queries, keys, values = self.extend(x, past, past[0].shape[0])
+        return self.attend(queries, keys, values, bias), (keys, values)
+
+    def extend(self, x: Tensor, past: Tensors, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The queries of ``x`` ``[batch * len, d_model]``, and the keys and values of ``past``, if any, and ``x``."""
+        queries, *own = self.project(x, batch)
+        keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
+        return queries, keys, values
+
+    def project(self, x: Tensor, batch: int) -> Tensors:
+        """The queries, keys and values of ``x``."""
+        return (self.queries(x, batch), *self.keys_values(x, batch))
+
+
+class _FusedSelfAttention(SelfAttention):
+    """A :class:`SelfAttention` with one product for queries, keys and values."""
+
+    def __init__(self, original: SelfAttention) -> None:
+        nn.Module.__init__(self)
+        self.num_heads, self.output_projection = original.num_heads, original.output_projection
+        layers = (original.query_projection, original.key_value_projection)
+        weight, bias = (torch.cat([getattr(layer, name).data for layer in layers]) for name in ("weight", "bias"))
+        self.projection = nn.Linear(weight.shape[1], weight.shape[0])
+        self.projection.weight.data, self.projection.bias.data = weight, bias
+
+    def project(self, x: Tensor, batch: int) -> Tensors:
+        """See :class:`SelfAttention`."""
+        return self.by_head(self.projection(x), batch, 3 * self.num_heads).chunk(3, dim=1)
+
+
+def fuse_self_attention(decoder: nn.Module) -> None:
+    """Gives each :class:`SelfAttention` of a decoder the form with one product."""
+    for name, module in list(decoder.named_modules()):
+        if isinstance(module, SelfAttention):
+            decoder.set_submodule(name, _FusedSelfAttention(module))
