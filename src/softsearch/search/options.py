@@ -183,7 +183,7 @@ def check_option(name: str, value: object, hint: Any) -> None:
     Raises:
         ConfigError: names the option, its value and what was expected.
     """
-    expect(fits(value, hint), name, value, in_words(hint))
+    expect(fits(value, hint), name, value, in_words(hint, value))
 
 
 def expect(holds: bool, name: str, value: object, expected: str) -> None:

@@ -236,7 +236,7 @@ def test_no_sentences_give_no_results() -> None:
         ({"n_best": 0}, "search.n_best is 0"),
         ({"length_penalty": -1.0}, "search.length_penalty is -1.0"),
         ({"length_penalty": float("nan")}, "search.length_penalty is nan, expected a number of at least 0 and at most"),
-        ({"length_norm": "average"}, "search.length_norm is 'average', expected one of power, gnmt"),
+        ({"length_norm": "average"}, "search.length_norm is 'average', expected one of 'power', 'gnmt'"),
         ({"coverage_penalty": -0.2}, "search.coverage_penalty is -0.2, expected a number of at least 0"),
         ({"groups": 0}, "search.groups is 0, expected a whole number of at least 1"),
         ({"beam": 5, "groups": 2}, r"search.groups is 2, expected a divisor of beam \(5\)"),

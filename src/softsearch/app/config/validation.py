@@ -6,25 +6,22 @@ to their dataclass, before anything is built. Annotations say what is allowed: t
 
 import difflib
 import inspect
-import math
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any, Literal, TypeVar, Union
+from typing import Any, TypeVar, Union
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from softsearch.app.config.options import LIBRARY_HINTS, SECTIONS, Part, Parts
 from softsearch.errors import ConfigError, SoftsearchError
-from softsearch.ranges import Range
+from softsearch.ranges import fits, in_words
 
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
-_MAPPINGS = (dict, Mapping)
-_LISTS = (list, tuple, Collection, Iterable, Sequence)
 _SYNONYMS = {
     "learning_rate": "lr",
     "epochs": "max_epochs",
@@ -182,7 +179,7 @@ def _typed(value: Any, hint: Any) -> Any:
     """A plain value that fits ``hint``, with its paths and sections as objects."""
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) in (Union, types.UnionType):
-        return _typed(value, next(argument for argument in arguments if _fits(value, argument)))
+        return _typed(value, next(argument for argument in arguments if fits(value, argument)))
     if hint is Path:
         return Path(value).expanduser()
     if hint in SECTIONS:
@@ -220,13 +217,15 @@ def _bind(
 
 
 def _check_value(path: str, value: Any, hint: Any) -> None:
-    if isinstance(value, Mapping) and typing.get_origin(hint) in _MAPPINGS:
+    if isinstance(value, Mapping) and typing.get_origin(hint) in (dict, Mapping):
         for key, inner in value.items():
             _check_value(f"{path}.{key}", inner, typing.get_args(hint)[1])
     elif isinstance(value, Mapping) and hint in SECTIONS:
         _bind(hint, value, path, name=path)
-    elif not _fits(value, hint):
-        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {_in_words(hint, value)}; change it")
+    elif not fits(value, hint):
+        section = f"a section of {', '.join(inspect.signature(hint).parameters)}" if hint in SECTIONS else ""
+        expected = section or in_words(hint, value).replace(f", a {DictConfig.__name__}", "")
+        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {expected}; change it")
 
 
 def _hints(function: Any) -> Mapping[str, Any]:
@@ -236,73 +235,3 @@ def _hints(function: Any) -> Mapping[str, Any]:
         return {**typing.get_type_hints(annotated, include_extras=True), **further}
     except (NameError, TypeError):  # a library's annotation that exists for type checkers only
         return further
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a plain value fits an annotation."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        limits = (limit for limit in hint.__metadata__ if isinstance(limit, Range))
-        return _fits(value, arguments[0]) and all(value in limit for limit in limits)
-    if origin in (Union, types.UnionType):
-        return any(_fits(value, argument) for argument in arguments)
-    if origin is Literal:
-        return any(value == argument and type(value) is type(argument) for argument in arguments)
-    if hint in _SCALARS:
-        return _SCALARS[hint][1](value)
-    kind = origin if inspect.isclass(origin) else hint
-    if not inspect.isclass(kind) or kind in (object, complex):
-        return True
-    if kind in _MAPPINGS:
-        return isinstance(value, Mapping) and all(_fits(inner, arguments[1]) for inner in value.values() if arguments)
-    if kind in _LISTS:
-        return isinstance(value, list) and _all_fit(value, arguments)
-    return isinstance(value, Mapping) and "_target_" in value  # of any other class
-
-
-def _all_fit(values: list[Any], arguments: tuple[Any, ...]) -> bool:
-    if len(arguments) == 1 or arguments[1:] == (...,):
-        return all(_fits(value, arguments[0]) for value in values)
-    return not arguments or (len(values) == len(arguments) and all(map(_fits, values, arguments)))
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63  # that C can hold
-
-
-_SCALARS: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # description, and check
-    Any: ("anything", lambda _: True),
-    type(None): ("null", lambda value: value is None),
-    bool: ("true or false", lambda value: isinstance(value, bool)),
-    int: ("a whole number", _is_int),
-    float: ("a number", lambda value: _is_int(value) or (isinstance(value, float) and math.isfinite(value))),
-    str: ("text", lambda value: isinstance(value, str)),
-    Path: ("a path", lambda value: isinstance(value, str) and bool(value)),
-}
-
-
-def _in_words(hint: Any, value: Any = None) -> str:
-    """A description of an annotation that ``value`` does not fit."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        if words := [text for text in hint.__metadata__ if isinstance(text, str)]:
-            return str(words[0])
-        return " ".join([_in_words(arguments[0]), *(str(x) for x in hint.__metadata__ if isinstance(x, Range))])
-    if origin is Literal:
-        return "one of " * (len(arguments) > 1) + ", ".join(map(repr, arguments))
-    if origin in (Union, types.UnionType):
-        return " or ".join(_in_words(argument, value) for argument in arguments)
-    if hint in (int, float) and type(value) in (int, float) and not abs(value) < 2**63:
-        return "a finite number of at most 64 bits"
-    if hint in _SCALARS:
-        return _SCALARS[hint][0]
-    kind = origin if inspect.isclass(origin) else hint
-    if kind in SECTIONS:
-        return f"a section of {', '.join(inspect.signature(kind).parameters)}"
-    if kind in _MAPPINGS:
-        return "a section of keys and values"
-    if kind in _LISTS:
-        fixed = len(arguments) > 1 and ... not in arguments
-        items = ", ".join(map(_in_words, arguments if fixed else arguments[:1]))
-        return f"a list of {items}" if fixed else f"a list, each {items}" if items else "a list"
-    return "a section with a _target_" + f", a {getattr(kind, '__name__', kind)}" * (kind is not DictConfig)
