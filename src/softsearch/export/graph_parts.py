@@ -1,7 +1,7 @@
 """Parts of an ONNX graph that is put together from others."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,25 +72,6 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         logging.disable(disabled)
-
-
-def inputs_of(node: NodeProto) -> set[str]:
-    """The values that an operator reads, also from inside of its graphs."""
-    names = set(node.input)
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            names = names.union(*map(inputs_of, attribute.g.node))
-    return names
-
-
-def needed(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> list[NodeProto]:
-    """The operators, in order, that contribute to some values."""
-    wanted, kept = set(outputs), []
-    for node in reversed(list(nodes)):
-        if wanted & set(node.output):
-            wanted |= inputs_of(node)
-            kept.append(node)
-    return kept[::-1]
 
 
 def _rename(graph: GraphProto, rename: Callable[[str], str]) -> None:

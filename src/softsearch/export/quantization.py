@@ -20,8 +20,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, numpy_helper
 from onnx.helper import make_node
-
-from softsearch.export.graph_parts import inputs_of, needed
+from onnxscript import optimizer
 
 LEVELS = 255  # between the lowest and the highest of 8 bits
 _MOST = 127  # of an int8 weight: without -128, 0 is in the middle
@@ -55,12 +54,9 @@ def quantize(graph: bytes, ranges: Mapping[str, Range]) -> bytes:
     replaced = {node.output[0]: integers.product(node) for node in nodes if _is_product(node, floats)}
     replaced |= {node.output[0]: integers.embedding(node) for node in nodes if _is_embedding(node, floats)}
     del proto.node[:]
-    all_nodes = chain.from_iterable(replaced.get(node.output[0], [node]) for node in nodes)
-    proto.node.extend(needed(all_nodes, [value.name for value in proto.output]))
-    used = {name for node in proto.node for name in inputs_of(node)}
-    constants = [tensor for tensor in (*proto.initializer, *integers.constants.values()) if tensor.name in used]
-    del proto.initializer[:]
-    proto.initializer.extend(constants)
+    proto.node.extend(chain.from_iterable(replaced.get(node.output[0], [node]) for node in nodes))
+    proto.initializer.extend(integers.constants.values())
+    optimizer.remove_unused_nodes(model)  # and the floats
     return model.SerializeToString()
 
 

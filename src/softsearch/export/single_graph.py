@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnxscript import optimizer
 
 from softsearch.errors import ConfigError
 from softsearch.export import search_graph
-from softsearch.export.graph_parts import Parts, inputs_of, needed
+from softsearch.export.graph_parts import Parts
 from softsearch.export.recurrences import OPSET
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
 from softsearch.runtime.options import Strategy
@@ -114,18 +115,15 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     if ALIGNMENTS in outputs:
         names |= {name: f"trace/{name}" for name in ("writers", "written")}
         after += parts.function(search_graph.trace_attention, names, results)
-    body = loop.attribute[0].g
-    read = {name for node in (*body.node, loop, *after) for name in inputs_of(node)}
-    nodes = [*needed([*before, *encode], read), loop, *after]
-    read |= {name for node in nodes for name in inputs_of(node)}
     graph = helper.make_graph(
-        nodes,
+        [*before, *encode, loop, *after],
         "translate",
         [_value_info(port) for port in INPUTS],
         [_value_info(port) for port in outputs],
-        [constant for constant in parts.constants if constant.name in read],
+        parts.constants,
     )
     model = helper.make_model(graph, opset_imports=opsets, ir_version=step.ir_version)
+    optimizer.remove_unused_nodes(model)
     onnx.checker.check_model(model)
     return model.SerializeToString()
 
@@ -185,13 +183,14 @@ def _loop(step: GraphProto, parts: Parts, history: Mapping[str, str]) -> NodePro
     names |= {"step_log_probs": "step/log_probs", "candidates": "step/candidates", "alignments": "step/alignments"}
     nodes += parts.function(search_graph.rank, names)
     names |= {"best": "rank/best", "tokens": "rank/tokens", "rows": "rank/rows"}
-    for function in (search_graph.advance, search_graph.keep_attention):
-        nodes += parts.function(function, names)
+    nodes += parts.function(search_graph.advance, names)
+    if _ATTENTION.items() <= history.items():
+        nodes += parts.function(search_graph.keep_attention, names)
     inputs: dict[str, tuple[int, tuple[()] | None]] = {"step": (TensorProto.INT64, ()), "going": (TensorProto.BOOL, ())}
     inputs |= {name: (dtype, None) for name, (dtype, *_) in state.items()}  # their shapes change
     outputs = ["advance/going", *(after for *_, after in state.values()), *history.values()]
     body = helper.make_graph(
-        needed(nodes, outputs),
+        nodes,
         "search",
         [helper.make_tensor_value_info(f"body/{name}", *kind) for name, kind in inputs.items()],
         [ValueInfoProto(name=name) for name in outputs],
