@@ -12,12 +12,13 @@ import torch
 import yaml
 from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
-from torch import Tensor
+from torch import Tensor, nn
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
+from softsearch.models.attention import Attended, Attention
 from softsearch.models.cells import Cell, State
-from softsearch.models.interface import CountedDecoder, Encoder, Seq2Seq
+from softsearch.models.interface import CountedDecoder, Encoder, EncoderDescription, EncoderOutput, Memory, Seq2Seq
 from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import SPECIALS
 
@@ -58,6 +59,13 @@ ELMAN, LSTM, GRU, INPUT_FORGET = (
 )
 LOCATION = "softsearch.models.attention.LocationAttention"
 BESIDE = ["encoder.feature_dim=6", "decoder.attention.window=global"]  # of multi_source: features beside text
+OWN_PARTS = [  # of rnnsearch
+    f"decoder.attention._target_={__name__}.OwnAttention",
+    f"decoder.initial_state._target_={__name__}.OwnState",
+    f"decoder.readout._target_={__name__}.OwnReadout",
+    "~decoder.attention.dim",
+    "~decoder.readout.dim",
+]
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
@@ -69,6 +77,54 @@ class OwnCell(Cell):
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
         (h,) = state
         return (0.5 * h + torch.tanh(x + self.product(h, keep)),)
+
+
+class OwnAttention(Attention):
+    """An attention as somebody else would write it: what was attended to counts less from then on."""
+
+    num_states = 1
+
+    def __init__(self, query_dim: int, memory_dim: int) -> None:
+        super().__init__()
+        self.query_projection = nn.Linear(query_dim, memory_dim)
+
+    def start(self, mask: Tensor) -> State:
+        return (torch.zeros_like(mask, dtype=self.query_projection.weight.dtype),)
+
+    def energies(self, query: Tensor, memory: Memory, before: State) -> Tensor:
+        seen = before[0].unflatten(0, query.shape[:2])
+        return self.query_projection(query) @ memory.states.transpose(1, 2) - seen
+
+    def forward(self, query: Tensor, memory: Memory, position: Tensor, before: State = ()) -> Attended:
+        attended = super().forward(query, memory, position, before)
+        return attended._replace(state=(before[0] + attended.weights.flatten(0, 1),))
+
+
+class OwnState(nn.Module):
+    """An initial state as somebody else would write it: learned, the same for all sentences."""
+
+    num_states = 1
+
+    def __init__(self, encoder: EncoderDescription, hidden_dim: int) -> None:
+        super().__init__()
+        self.state = nn.Parameter(torch.zeros(hidden_dim))
+
+    def forward(self, encoded: EncoderOutput) -> State:
+        return (self.state.expand(encoded.mask.shape[0], -1),)
+
+
+class OwnReadout(nn.Module):
+    """A readout as somebody else would write it, of a product with all that it reads."""
+
+    option, context_layer = "embeddings.dim", None
+
+    def __init__(self, embedding_dim: int, state_dim: int, memory_dim: int) -> None:
+        super().__init__()
+        self.output_dim = embedding_dim
+        self.projection = nn.Linear(embedding_dim + state_dim + memory_dim, embedding_dim)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return torch.relu(self.projection(torch.cat(inputs, dim=-1)))
 
 
 def read_tokens_as_features(encoder: Encoder, feature_dim: int) -> None:
@@ -184,7 +240,7 @@ def every_model() -> list[Any]:
             "luong2015": [[], *LUONG],
             "rnn": [[], [f"cell._target_={__name__}.OwnCell"]],
             "rnnencdec": [[], RANK, [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"]],
-            "rnnsearch": [[], [f"decoder.cell._target_={LSTM}"]],
+            "rnnsearch": [[], [f"decoder.cell._target_={LSTM}"], OWN_PARTS],
             "chorowski2015": [
                 [],
                 [f"decoder.attention._target_={LOCATION}", f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
