@@ -197,10 +197,10 @@ class AttentionalDecoder(Decoder):
 
     def make_exportable(self) -> None:
         """See :class:`Decoder`: W c_i = sum_j alpha_ij (W h_j), with the products W h_j made once for a sentence."""
-        names = [name or "" for name in self.context_layers()]  # "" is the decoder itself
+        names = [name for name in self.context_layers() if name is not None]
         layers = [cast(nn.Linear, self.get_submodule(name)) for name in names]
-        if any(type(layer) not in (nn.Linear, NormedLinear) for layer in layers):  # which is no such product
-            return
+        if None in self.context_layers() or any(type(layer) not in (nn.Linear, NormedLinear) for layer in layers):
+            return  # the context is read otherwise, too
         weight = torch.cat([layer.weight.data for layer in layers])
         self.values = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
         self.values.weight.data = weight

@@ -249,14 +249,17 @@ def attend_after_the_top_layer(
                 x = x + w.product("feed_projection", fed)
             states[layer] = cell(of_layer, options, x, states[layer])
             h = states[layer][0]
-        contexts = [luong_context(own, options["attention"], h, source.annotations, t) for own, source in sources]
+        contexts = [
+            luong_weights(own, options["attention"], h, source.annotations, t) @ np.array(source.annotations)
+            for own, source in sources
+        ]
         fed = np.tanh(w.product("attentional_projection", np.concatenate((*contexts, h))))  # h~_t, equation 5
         logits.append(w.affine("output_projection", dropped(options, fed)))  # equation 6
     return logits
 
 
-def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], t: int) -> Array:
-    """c_t: the scores of section 3.1 in the windows of section 3.2."""
+def luong_weights(w: Weights, options: Options, h_t: Array, h: Sequence[Array], t: int) -> Array:
+    """a_t of each h_s: the scores of section 3.1 in the windows of section 3.2."""
     S, D = len(h), options["half_window"]
     if options["score"] == "dot":
         scores = [h_t @ h_s for h_s in h]
@@ -271,10 +274,11 @@ def luong_context(w: Weights, options: Options, h_t: Array, h: Sequence[Array], 
     if options["window"] == "local-p":  # equation 9
         p_t = S * float(sigmoid(w["centre_weight"] @ np.tanh(w.product("centre_projection", h_t))))
     inside = [s for s in range(len(scores)) if options["window"] == "global" or abs(s - p_t) <= D]
-    weights = softmax(np.array([scores[s] for s in inside]))
+    a = np.zeros(S)
+    a[inside] = softmax(np.array([scores[s] for s in inside]))
     if options["window"] == "local-p":  # equation 10, sigma = D / 2
-        weights = weights * [math.exp(-((s - p_t) ** 2) / (2 * (D / 2) ** 2)) for s in inside]
-    return np.asarray(sum(weight * h[s] for weight, s in zip(weights, inside, strict=True)))
+        a *= [math.exp(-((s - p_t) ** 2) / (2 * (D / 2) ** 2)) for s in range(S)]
+    return a
 
 
 def summary(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -> list[Array]:

@@ -5,23 +5,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention, LocationAttention, masked_softmax
 from softsearch.models.interface import Memory
 from softsearch.models.multi_head import MultiHeadAttention, mask_bias
+from tests.contract.transcriptions.equations import Array, Weights, additive_attention, softmax
 
-Array = NDArray[np.float64]
 SENTENCES, BEAMS, SRC_LEN = 2, 3, 5
 QUERY, MEMORY, DIM = 4, 6, 7
 D_MODEL, HEADS = 8, 2
 POSITION = torch.zeros(SENTENCES, BEAMS, dtype=torch.int64)
-
-
-def softmax(x: Array) -> Array:
-    exp = np.exp(x - x.max())
-    return exp / exp.sum()
 
 
 def normal(*shape: int, seed: int) -> Tensor:
@@ -54,24 +48,17 @@ def multi_head() -> MultiHeadAttention:
     return attention
 
 
-def paper_additive(attention: AdditiveAttention, s: Array, h: Array) -> tuple[Array, Array]:
-    """Bahdanau et al. 2015, A.1.2 and equations 5 and 6, for one query s and the annotations of one sentence."""
-    W_a, U_a = attention.query_projection.weight.detach().numpy(), attention.memory_projection.weight.detach().numpy()
-    b, v_a = attention.memory_projection.bias.detach().numpy(), attention.energy_weight.detach().numpy()
-    e = np.array([v_a @ np.tanh(W_a @ s + U_a @ h_j + b) for h_j in h])
-    alpha = softmax(e)
-    return sum(a * h_j for a, h_j in zip(alpha, h, strict=True)), alpha
-
-
 def test_additive_equals_the_paper(additive: AdditiveAttention, mask: Tensor) -> None:
     query, states = normal(SENTENCES, BEAMS, QUERY, seed=1), normal(SENTENCES, SRC_LEN, MEMORY, seed=2)
     attended = additive(query, Memory(states, mask, additive.project(states)), POSITION)
     query, contexts = query.flatten(0, 1), (attended.weights @ states).flatten(0, 1)
     alignments = attended.alignments.flatten(0, 1)
+    own = Weights({name: parameter.detach().numpy() for name, parameter in additive.named_parameters()})
     for row in range(SENTENCES * BEAMS):
         sentence = row // BEAMS
         real = int(mask[sentence].sum())
-        context, alpha = paper_additive(additive, query[row].numpy(), states[sentence, :real].numpy())
+        h = list(states[sentence, :real].numpy())
+        context, alpha = additive_attention(own, {"attention": {"class": ""}}, query[row].numpy(), h, None)
         np.testing.assert_allclose(contexts[row].detach().numpy(), context, atol=1e-12)
         np.testing.assert_allclose(alignments[row, :real].detach().numpy(), alpha, atol=1e-12)
         assert alignments[row, real:].tolist() == [0.0] * (SRC_LEN - real)

@@ -6,17 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset, gru
+from tests.contract.transcriptions import cells as transcription
+from tests.contract.transcriptions.equations import Array, Weights, sigmoid
 
-Array = NDArray[np.float64]
 BATCH, INPUT, HIDDEN = 3, 4, 5
-
-
-def sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 def blocks(cell: Cell, recurrent: Tensor, count: int) -> list[tuple[Array, Array, Array]]:
@@ -24,54 +20,6 @@ def blocks(cell: Cell, recurrent: Tensor, count: int) -> list[tuple[Array, Array
     W, b = (np.split(t.detach().numpy(), count) for t in (cell.input_projection.weight, cell.input_projection.bias))
     U = [u.T for u in np.split(recurrent.detach().numpy(), count, axis=1)]
     return list(zip(W, U, b, strict=True))
-
-
-def paper_elman(cell: ElmanCell, x: Array, h: Array) -> Array:
-    """Elman 1990 with tanh."""
-    ((W, U, b),) = blocks(cell, cell.recurrent_weight, 1)
-    return np.array([np.tanh(W @ x[row] + U @ h[row] + b) for row in range(len(h))])
-
-
-def paper_lstm(cell: LSTMCell, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
-    """Zaremba et al. 2014, section 3, one layer."""
-    (W_i, U_i, b_i), (W_f, U_f, b_f), (W_o, U_o, b_o), (W_g, U_g, b_g) = blocks(cell, cell.recurrent_weight, 4)
-    new_h, new_c = np.empty_like(h), np.empty_like(c)
-    for row in range(len(h)):
-        i = sigmoid(W_i @ x[row] + U_i @ h[row] + b_i)
-        f = sigmoid(W_f @ x[row] + U_f @ h[row] + b_f)
-        o = sigmoid(W_o @ x[row] + U_o @ h[row] + b_o)
-        g = np.tanh(W_g @ x[row] + U_g @ h[row] + b_g)
-        new_c[row] = f * c[row] + i * g
-        new_h[row] = o * np.tanh(new_c[row])
-    return new_h, new_c
-
-
-def paper_gru(cell: GRUCell, x: Array, h: Array) -> Array:
-    """Cho et al. 2014, equations 5 to 8, or Sennrich et al. 2017; z on the candidate as in Bahdanau et al. 2015."""
-    (W_z, U_z, b_z), (W_r, U_r, b_r), (W, U, b) = blocks(
-        cell, torch.cat((cell.recurrent_gate_weight, cell.recurrent_candidate_weight), 1), 3
-    )
-    new = np.empty_like(h)
-    for row in range(len(h)):
-        z = sigmoid(W_z @ x[row] + U_z @ h[row] + b_z)
-        r = sigmoid(W_r @ x[row] + U_r @ h[row] + b_r)
-        if cell.recurrent_candidate_bias is None:
-            candidate = np.tanh(W @ x[row] + U @ (r * h[row]) + b)
-        else:
-            candidate = np.tanh(W @ x[row] + b + r * (U @ h[row] + cell.recurrent_candidate_bias.detach().numpy()))
-        new[row] = (1 - z) * h[row] + z * candidate
-    return new
-
-
-def paper_input_forget(cell: InputForgetCell, x: Array, h: Array) -> Array:
-    """An LSTM without an output gate whose output is its memory."""
-    (W_i, U_i, b_i), (W_f, U_f, b_f), (W_g, U_g, b_g) = blocks(cell, cell.recurrent_weight, 3)
-    new = np.empty_like(h)
-    for row in range(len(h)):
-        i = sigmoid(W_i @ x[row] + U_i @ h[row] + b_i)
-        f = sigmoid(W_f @ x[row] + U_f @ h[row] + b_f)
-        new[row] = f * h[row] + i * np.tanh(W_g @ x[row] + U_g @ h[row] + b_g)
-    return new
 
 
 def make(kind: Any, reset: Reset = "before") -> Any:
@@ -105,30 +53,21 @@ def c() -> Tensor:
     return normal(BATCH, HIDDEN, seed=3)
 
 
-def test_elman_equals_the_paper(x: Tensor, h: Tensor) -> None:
-    cell = make("rnn")
-    (found,) = cell(cell.input_projection(x), (h,))
-    np.testing.assert_allclose(found.detach().numpy(), paper_elman(cell, x.numpy(), h.numpy()), atol=1e-12)
-
-
-def test_lstm_equals_the_paper(x: Tensor, h: Tensor, c: Tensor) -> None:
-    cell = make("lstm")
-    found = cell(cell.input_projection(x), (h, c))
-    for one, other in zip(found, paper_lstm(cell, x.numpy(), h.numpy(), c.numpy()), strict=True):
-        np.testing.assert_allclose(one.detach().numpy(), other, atol=1e-12)
-
-
-def test_input_forget_equals_its_equations(x: Tensor, h: Tensor) -> None:
-    cell = make("input_forget")
-    (found,) = cell(cell.input_projection(x), (h,))
-    np.testing.assert_allclose(found.detach().numpy(), paper_input_forget(cell, x.numpy(), h.numpy()), atol=1e-12)
-
-
-@pytest.mark.parametrize("reset", ["before", "after"])
-def test_gru_equals_the_paper(x: Tensor, h: Tensor, reset: Reset) -> None:
-    cell = make("gru", reset)
-    (found,) = cell(cell.input_projection(x), (h,))
-    np.testing.assert_allclose(found.detach().numpy(), paper_gru(cell, x.numpy(), h.numpy()), atol=1e-12)
+@pytest.mark.parametrize(
+    ("kind", "reset"),
+    [("rnn", "before"), ("lstm", "before"), ("input_forget", "before"), ("gru", "before"), ("gru", "after")],
+)
+def test_every_cell_equals_its_equations(x: Tensor, h: Tensor, c: Tensor, kind: str, reset: Reset) -> None:
+    cell = make(kind, reset)
+    states = (h, c)[: cell.num_states]
+    found = cell(cell.input_projection(x), states)
+    w = Weights({name: parameter.detach().numpy() for name, parameter in cell.named_parameters()})
+    for row in range(BATCH):
+        x_row = w.affine("input_projection", x[row].numpy())
+        before = tuple(state[row].numpy() for state in states)
+        expected = transcription.cell(w, {"cell": kind, "reset": reset}, x_row, before)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one[row].detach().numpy(), other, atol=1e-12)
 
 
 def torch_gru(cell: GRUCell) -> nn.GRUCell:

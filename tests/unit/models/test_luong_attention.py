@@ -1,21 +1,19 @@
 """Each score and each window against section 3 of Luong et al. 2015, written out in NumPy."""
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Memory
 from softsearch.models.luong_attention import LuongAttention
-from tests.unit.models.test_attention import softmax
-from tests.unit.models.test_cells import sigmoid
+from tests.contract.transcriptions.equations import Weights
+from tests.contract.transcriptions.recurrent import luong_weights
+from tests.unit.models.test_attention import normal
 
-Array = NDArray[np.float64]
 LENGTHS = (4, 2, 7)
 QUERIES, DIM, MEMORY = 3, 5, 6
 HALF_WINDOW, LOCATIONS = 2, 5
@@ -23,10 +21,6 @@ CASES = [
     *((score, window) for score in ("dot", "general", "concat") for window in ("global", "local-m", "local-p")),
     ("location", "global"),
 ]
-
-
-def normal(*shape: int, seed: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def make(score: Any, window: Any, memory_dim: int | None = None) -> LuongAttention:
@@ -47,40 +41,6 @@ def make_memory(attention: LuongAttention) -> Memory:
     return Memory(states, mask, attention.project(states))
 
 
-def paper_scores(attention: LuongAttention, h_t: Array, h: Array) -> Array:
-    """Section 3.1, for one state and one sentence without padding."""
-    weight = {name: parameter.detach().numpy() for name, parameter in attention.named_parameters()}
-    if attention.score == "dot":
-        return np.array([h_t @ h_s for h_s in h])
-    if attention.score == "general":
-        return np.array([h_t @ weight["memory_projection.weight"] @ h_s for h_s in h])
-    if attention.score == "concat":
-        W_a = np.hstack((weight["query_projection.weight"], weight["memory_projection.weight"]))
-        return np.array([weight["energy_weight"] @ np.tanh(W_a @ np.concatenate((h_t, h_s))) for h_s in h])
-    scores: Array = (weight["location_projection.weight"] @ h_t)[: len(h)]  # short sentences use the top part
-    return scores
-
-
-def paper_attention(attention: LuongAttention, h_t: Array, h: Array, t: int) -> tuple[Array, Array]:
-    """The context and its weights, which sum to less than 1 in local-p."""
-    S, D = len(h), attention.half_window
-    weight = {name: parameter.detach().numpy() for name, parameter in attention.named_parameters()}
-    scores = paper_scores(attention, h_t, h)
-    if attention.window == "global":
-        window = list(range(len(scores)))
-    else:
-        p_t = float(min(t, S - 1))
-        if attention.window == "local-p":
-            p_t = S * float(sigmoid(weight["centre_weight"] @ np.tanh(weight["centre_projection.weight"] @ h_t)))
-        window = [s for s in range(S) if p_t - D <= s <= p_t + D]
-    a = np.zeros(S)
-    a[window] = softmax(scores[window])
-    if attention.window == "local-p":
-        sigma = D / 2
-        a = np.array([a[s] * math.exp(-((s - p_t) ** 2) / (2 * sigma**2)) for s in range(S)])
-    return sum(a[s] * h[s] for s in range(S)), a
-
-
 @pytest.mark.parametrize(("score", "window"), CASES)
 def test_equals_the_paper(score: str, window: str) -> None:
     attention = make(score, window)
@@ -88,12 +48,13 @@ def test_equals_the_paper(score: str, window: str) -> None:
     query = normal(len(LENGTHS), QUERIES, DIM, seed=2)
     position = torch.tensor([[0, 1, 2], [3, 4, 5], [6, 7, 60]])  # of three beams, or three steps; some beyond the end
     weights, alignments, _ = attention(query, memory, position)
-    contexts = weights @ memory.states
+    options = {"score": score, "window": window, "half_window": HALF_WINDOW}
+    own = Weights({name: parameter.detach().numpy() for name, parameter in attention.named_parameters()})
     for sentence, length in enumerate(LENGTHS):
         h = memory.states[sentence, :length].numpy()
         for beam in range(QUERIES):
-            context, a = paper_attention(attention, query[sentence, beam].numpy(), h, int(position[sentence, beam]))
-            np.testing.assert_allclose(contexts[sentence, beam].detach(), context, atol=1e-12)
+            a = luong_weights(own, options, query[sentence, beam].numpy(), list(h), int(position[sentence, beam]))
+            np.testing.assert_allclose(weights[sentence, beam, :length].detach(), a, atol=1e-12)
             np.testing.assert_allclose(alignments[sentence, beam, :length].detach(), a / a.sum(), atol=1e-12)
             assert alignments[sentence, beam, length:].eq(0).all()
 

@@ -285,6 +285,10 @@ def explain(error: Exception, command: str) -> str:
 
 def _no_such_key(key: str, command: str) -> str:
     keys, group = _known_keys(command), key.partition(".")[0]
+    if (CONFIGS / key).is_dir() and "/" in key:
+        whole = key.rpartition("/")[0]
+        typed = next((word for word in sys.argv if word.startswith(f"{whole}=")), whole)
+        return f"{key} chooses a part that {typed} does not have; leave it out, or set another {whole}"
     if group != key and group in keys and not any(other.startswith(f"{group}.") for other in keys):
         return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(_choices_of(group))}"
     if group not in keys and group in _known_keys("train"):

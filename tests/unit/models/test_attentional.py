@@ -1,0 +1,58 @@
+"""Parts of recurrent decoders, in any combination."""
+
+import copy
+
+import pytest
+import torch
+
+from softsearch.errors import ConfigError
+from tests.contract.models import CONFIGS, small_model
+
+SRC, TGT = torch.tensor([[5, 6, 7, 8, 3], [9, 3, 0, 0, 0]]), torch.tensor([[2, 6, 7], [2, 5, 4]])
+ATTENTIONS = sorted(path.stem for path in (CONFIGS / "model" / "attention").glob("*.yaml"))
+DECODERS = ["rnnsearch", "nematus", "luong2015", "multi_source"]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_decoder_takes_every_attention(name: str, attention: str) -> None:
+    feeding = (
+        ("model.decoder.input_feeding=false",) if name == "luong2015" else ()
+    )  # it may attend at all steps at once
+    model = small_model(name, f"model/attention={attention}", *feeding)
+    model.decoder.requires_grad_(requires_grad=False)
+    exportable = copy.deepcopy(model)
+    exportable.decoder.make_exportable()
+    for one in (model, exportable):
+        state, steps = one.encode(SRC), []
+        for tokens in TGT.unbind(1):
+            output = one.decoder.step(tokens, state)
+            steps.append(output.logits)
+            state = output.state
+            assert output.alignments is not None
+            torch.testing.assert_close(output.alignments.sum(-1), torch.ones(2).double())
+        torch.testing.assert_close(torch.stack(steps, dim=1), model(SRC, TGT))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["initial_state._target_=softsearch.models.initial_state.MeanState", "+initial_state.num_states=2"],
+            "has 1; set",
+        ),
+        (
+            ["+context_cell={_target_: softsearch.models.cells.LSTMCell, _partial_: true}"],
+            "GRUCell, has 1 .*LSTMCell, 2;",
+        ),
+    ],
+)
+def test_states_that_do_not_fit_together_are_refused(options: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        small_model(
+            "rnnsearch",
+            *(
+                option.replace("+", "+model.decoder.", 1) if option.startswith("+") else f"model.decoder.{option}"
+                for option in options
+            ),
+        )
