@@ -17,17 +17,17 @@ from softsearch.search.options import LengthPenalty, Lengths, OutputOptions, Sea
 from softsearch.search.sampling import Sampling
 
 
-def _number(hint: Any) -> Callable[[str], Any]:
+def number(hint: Any) -> Callable[[str], Any]:
     """A ``type`` for argparse: reads a number that fits the annotation."""
     kind, _ = kind_of(hint)
 
-    def number(text: str) -> Any:
+    def read(text: str) -> Any:
         plain = re.fullmatch(r"\d+" if kind is int else r"\d+(\.\d*)?|\.\d+", text, re.ASCII)
         if not plain or not fits(value := kind(text), hint):
             raise argparse.ArgumentTypeError(f"{text!r} is not {in_words(hint)}")
         return value
 
-    return number
+    return read
 
 
 def _length(text: str) -> Length:
@@ -44,7 +44,7 @@ def _search_option(hint: Any) -> tuple[dict[str, Any], str]:
         return {"action": "store_const", "const": True}, text
     if get_origin(kind) is Literal:
         return {"choices": get_args(kind)}, text
-    return {"type": _number(hint), "metavar": "N" if kind is int else "X"}, text
+    return {"type": number(hint), "metavar": "N" if kind is int else "X"}, text
 
 
 def _search_options_of(strategy: type[Lengths], *without: str) -> dict[str, tuple[dict[str, Any], str]]:
@@ -61,8 +61,8 @@ def _flag(name: str) -> str:
 _BUNDLE: dict[str, Any] = {"type": Path, "metavar": "BUNDLE"}
 _FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 _LENGTH: dict[str, Any] = {"type": _length, "metavar": "LENGTH"}
-_N: dict[str, Any] = {"type": _number(AtLeastOne), "metavar": "N"}
-_W = _number(NotNegative)
+_N: dict[str, Any] = {"type": number(AtLeastOne), "metavar": "N"}
+_W = number(NotNegative)
 _WEIGHTS: dict[str, Any] = {"type": lambda text: [_W(weight) for weight in text.split(",")], "metavar": "W,W"}
 _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help

@@ -11,14 +11,10 @@ from softsearch.app.config.validation import build, plain
 from softsearch.app.systems.mbr import mbr
 from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.errors import ConfigError
+from softsearch.runtime.options import STRATEGIES
 from softsearch.search.options import SearchOptions
 
-_SEARCHES = {
-    "greedy": "softsearch.search.greedy.Greedy",
-    "sample": "softsearch.search.sampling.Sampling",
-    "beam": "softsearch.search.beam.BeamSearch",
-    "exact": "softsearch.search.exact.ExactSearch",
-}
+_SEARCHES = {kind: f"{strategy.__module__}.{strategy.__name__}" for kind, strategy in STRATEGIES.items()}
 _MBR_SAMPLES = 64  # of a curve, as in configs/search/mbr.yaml
 
 

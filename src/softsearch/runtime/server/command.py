@@ -4,70 +4,58 @@ import argparse
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.ranges import Range
+from softsearch.runtime.arguments import number
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _ADDRESS, _WORK, _REQUEST = "address", "work", "limits of a request"
 _ACCESS = "access (off by default)"
 
 
-def _number(group: str, default: float | None, least: float, most: float, text: str, metavar: str = "N") -> Any:
-    def number(value: str) -> float:
-        try:
-            if least <= (read := type(least)(value)) <= most:
-                return read
-        except ValueError:
-            pass
-        raise argparse.ArgumentTypeError(f"{value!r} is not a number from {least:,} to {most:,}")
-
-    return field(default=default, metadata={"group": group, "help": text, "type": number, "metavar": metavar})
+class _Flag(NamedTuple):
+    group: str
+    help: str
+    metavar: str = "N"
+    type: Any = None  # of argparse; None for a number
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Settings:
     """The options of ``softsearch serve``."""
 
-    host: str = field(
-        default="127.0.0.1",
-        metadata={
-            "group": _ADDRESS,
-            "help": "address to listen on; 0.0.0.0: all of this host's",
-            "metavar": "ADDRESS",
-        },
+    host: Annotated[str, _Flag(_ADDRESS, "address to listen on; 0.0.0.0: all of this host's", "ADDRESS", str)] = (
+        "127.0.0.1"
     )
-    port: int = _number(_ADDRESS, 8000, 0, 65535, "0: any free one, which the log names")
-    workers: int | None = _number(_WORK, None, 1, 1024, "processes that translate (default: one for each core)")
-    queue: int = _number(_WORK, 1000, 1, 1_000_000, "sentences that may wait; beyond them the answer is 503")
-    delay: float = _number(_WORK, 0.005, 0.0, 10, "seconds to wait for a fuller batch", "S")
-    deadline: float = _number(_WORK, 30.0, 0.1, 3600, "seconds to wait for a worker; after them 504", "S")
-    batch_timeout: float = _number(_WORK, 60.0, 1.0, 3600, "seconds of a batch; after them 504", "S")
-    max_body: int = _number(_REQUEST, 1_000_000, 1000, 1 << 30, "bytes")
-    max_sentences: int = _number(_REQUEST, 128, 1, 10_000, "sentences, at most --queue")
-    max_characters: int = _number(_REQUEST, 2_000, 1, 1_000_000, "characters of a sentence")
-    max_beam: int = _number(_REQUEST, 20, 1, 1000, "hypotheses of a sentence, also of n_best")
-    max_length: int = _number(_REQUEST, 500, 1, 100_000, "target tokens that max_length and min_length may name")
-    api_keys: Path | None = field(
-        default=None,
-        metadata={
-            "group": _ACCESS,
-            "help": "file of API keys, one on each line; requests for work need one",
-            "type": Path,
-            "metavar": "FILE",
-        },
+    port: Annotated[int, Range(0, 65535), _Flag(_ADDRESS, "0: any free one, which the log names")] = 8000
+    workers: Annotated[
+        Annotated[int, Range(1, 1024)] | None, _Flag(_WORK, "processes that translate (default: one for each core)")
+    ] = None
+    queue: Annotated[
+        int, Range(1, 1_000_000), _Flag(_WORK, "sentences that may wait; beyond them the answer is 503")
+    ] = 1000
+    delay: Annotated[float, Range(0, 10), _Flag(_WORK, "seconds to wait for a fuller batch", "S")] = 0.005
+    deadline: Annotated[float, Range(0.1, 3600), _Flag(_WORK, "seconds to wait for a worker; after them 504", "S")] = (
+        30.0
     )
-    cors: Sequence[str] | None = field(
-        default=None,
-        metadata={
-            "group": _ACCESS,
-            "help": "let pages of this origin use the server; repeatable",
-            "action": "append",
-            "metavar": "ORIGIN",
-        },
-    )
+    batch_timeout: Annotated[float, Range(1, 3600), _Flag(_WORK, "seconds of a batch; after them 504", "S")] = 60.0
+    max_body: Annotated[int, Range(1000, 1 << 30), _Flag(_REQUEST, "bytes")] = 1_000_000
+    max_sentences: Annotated[int, Range(1, 10_000), _Flag(_REQUEST, "sentences, at most --queue")] = 128
+    max_characters: Annotated[int, Range(1, 1_000_000), _Flag(_REQUEST, "characters of a sentence")] = 2_000
+    max_beam: Annotated[int, Range(1, 1000), _Flag(_REQUEST, "hypotheses of a sentence, also of n_best")] = 20
+    max_length: Annotated[
+        int, Range(1, 100_000), _Flag(_REQUEST, "target tokens that max_length and min_length may name")
+    ] = 500
+    api_keys: Annotated[
+        Path | None, _Flag(_ACCESS, "file of API keys, one on each line; requests for work need one", "FILE", Path)
+    ] = None
+    cors: Annotated[
+        Sequence[str] | None, _Flag(_ACCESS, "let pages of this origin use the server; repeatable", "ORIGIN", str)
+    ] = None
 
 
 def add_serve_options(parser: argparse.ArgumentParser) -> None:
@@ -79,12 +67,17 @@ def add_serve_options(parser: argparse.ArgumentParser) -> None:
         help="folder of an exported bundle, whose name is the model's; NAME=FOLDER gives it another",
     )
     groups = {title: parser.add_argument_group(title) for title in (_ADDRESS, _WORK, _REQUEST, _ACCESS)}
-    for option in fields(Settings):
-        keywords = dict(option.metadata)
-        group = groups[keywords.pop("group")]
-        if option.default is not None:
-            keywords["help"] += f" (default: {option.default})"
-        group.add_argument(f"--{option.name.replace('_', '-')}", default=option.default, **keywords)
+    hints = get_type_hints(Settings, include_extras=True)
+    for name, default in asdict(Settings()).items():
+        flag = hints[name].__metadata__[-1]
+        groups[flag.group].add_argument(
+            f"--{name.replace('_', '-')}",
+            default=default,
+            action="append" if name == "cors" else "store",
+            type=flag.type or number(hints[name]),
+            metavar=flag.metavar,
+            help=flag.help if default is None else f"{flag.help} (default: {default})",
+        )
 
 
 def serve(arguments: argparse.Namespace) -> None:
