@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from softsearch.app.config.options import Compare
 from softsearch.app.config.validation import nearest
-from softsearch.app.console import print_table, say
+from softsearch.app.console import print_rows, say
 from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, MetricFacts, parse, plain_signature
@@ -152,7 +151,6 @@ def print_comparison(comparison: Comparison) -> None:
     """Prints the table, warnings, and the runs without scores."""
     scored, facts = [run for run in comparison.runs if run.scores], comparison.facts
     title = facts[comparison.metric].title
-    table = Table(title=f"best {title} first, * on the Pareto front of {title}, speed and size", title_justify="left")
     columns = {
         fact.title: [fact.show(run.scores[name], 1) if name in run.scores else "" for run in scored]
         for name, fact in facts.items()
@@ -161,11 +159,10 @@ def print_comparison(comparison: Comparison) -> None:
         values = [getattr(run, name) for run in scored]
         if any(value is not None for value in values):
             columns[heading] = ["" if value is None else f"{value:,.0f}" for value in values]
-    for name in ("no.", "run", "model", *columns):
-        table.add_column(name, justify="right" if name in columns else "left", overflow="fold")
-    for run, *cells in zip(scored, *columns.values(), strict=True):
-        table.add_row(f"{run.number}{'*' * run.pareto}", run.name, run.model, *cells)
-    print_table(table)
+    names = [(f"{run.number}{'*' * run.pareto}", run.name, run.model) for run in scored]
+    rows = ((*name, *cells) for name, *cells in zip(names, *columns.values(), strict=True))
+    title = f"best {title} first, * on the Pareto front of {title}, speed and size"
+    print_rows(("no.", "run", "model", *columns), rows, title, numbers=len(columns))
     for warning in comparison.warnings:
         say(f"warning: {warning}")
     for run in comparison.runs[len(scored) :]:

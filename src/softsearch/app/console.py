@@ -41,16 +41,15 @@ def say(text: str) -> None:
     plain_console().print(text, soft_wrap=True, highlight=False)
 
 
-def print_rows(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Prints a table of text."""
-    table = Table(*columns, title=title)
+def print_rows(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, *, numbers: int = 0
+) -> None:
+    """Prints a table of text, whose last columns are ``numbers``; it is not folded where it is piped into a file."""
+    table = Table(title=title)
+    for index, name in enumerate(columns, 1 - len(columns)):
+        table.add_column(name, justify="right" if -index < numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    plain_console().print(table)
-
-
-def print_table(table: Table) -> None:
-    """Prints a table, which is not folded where it is piped into a file."""
     console = plain_console()
     (console if console.is_terminal else plain_console(width=1000)).print(table)
 

@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from softsearch.app.config.options import Parts
@@ -108,7 +107,7 @@ def report(
 def show_report(report: Report, folder: Path) -> None:
     """Prints an evaluation's tables, warnings and the paths of its files."""
     console = plain_console()
-    console.print(_score_table(report))
+    _print_scores(report)
     for system in report.systems:
         if system.search_curve:
             _print_curve(system, next(iter(report.metrics.values())))
@@ -126,20 +125,19 @@ def show_report(report: Report, folder: Path) -> None:
     say(f"page: {folder / 'report.html'}\nreport: {folder / REPORT}\nmetrics: {folder / METRICS}")
 
 
-def _score_table(report: Report) -> Table:
-    table = Table("metric", title="with 95 % intervals")
-    for system in report.systems:
-        table.add_column(system.name, overflow="fold")  # names may begin alike
+def _print_scores(report: Report) -> None:
+    rows = []
     for name, fact in report.metrics.items():
         scores = [system.scores.get(name) for system in report.systems]
         if any(scores):
             shown = (s and f"{fact.show(s.value)} ({fact.show(s.low)} to {fact.show(s.high)})" for s in scores)
-            table.add_row(name, *(text or "" for text in shown))
+            rows.append((name, *(text or "" for text in shown)))
     for name, field in _FACTS.items():
         values = [getattr(system, field) for system in report.systems]
         if any(value is not None for value in values):
-            table.add_row(name, *("" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.3f}" for v in values))
-    return table
+            figures = ("" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.3f}" for v in values)
+            rows.append((name, *figures))
+    print_rows(("metric", *(system.name for system in report.systems)), rows, "with 95 % intervals")
 
 
 def _print_curve(system: SystemReport, metric: MetricFacts) -> None:

@@ -13,9 +13,8 @@ import optuna
 from matplotlib import pyplot as plt
 from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
-from rich.table import Table
 
-from softsearch.app.console import print_table, say
+from softsearch.app.console import print_rows, say
 from softsearch.app.results import write_rows
 from softsearch.app.sweep.study import Plan
 from softsearch.report.charts import draw_pareto
@@ -71,10 +70,9 @@ def _row(trial: FrozenTrial, plan: Plan, best: bool) -> dict[str, Any]:
 
 def _print(rows: list[dict[str, Any]], plan: Plan) -> None:
     columns = ["trial", "state", *plan.objectives, *plan.space, "seconds"]
-    table = Table(*columns, title=f"{plan.study}: {len(rows)} trials, * is best")
-    for row in rows[:_SHOWN]:
-        table.add_row(f"{row['trial']}{'*' if row['best'] else ''}", *(_cell(row[name]) for name in columns[1:]))
-    print_table(table)
+    starred = [row | {"trial": f"{row['trial']}{'*' if row['best'] else ''}"} for row in rows[:_SHOWN]]
+    shown = ([_cell(row[name]) for name in columns] for row in starred)
+    print_rows(columns, shown, f"{plan.study}: {len(rows)} trials, * is best")
     if len(rows) > _SHOWN:
         say(f"the other {len(rows) - _SHOWN} are in results.csv")
 
