@@ -180,14 +180,27 @@ class AttentionalDecoder(Decoder):
         """One step: the state that the readout reads, the context, and the next state; ``look`` attends."""
         cell, second = self.cell, self.context_cell
         if second is None:
-            before, context = s, look(cell.drop_output(s))
-            after = cell(cell_input + cast(nn.Linear, self.cell_context_projection)(context), s)
+            before, context = s, look(self.query(cell_input, s))
+            after = self.one_cell(cell_input, cast(nn.Linear, self.cell_context_projection)(context), s)
         else:
             size, end = cell.num_states, cell.num_states + cell.drops_state  # masks follow the state
             before = cell(cell_input, s[:end])[:size] + s[end:]
             context = second.drop_input(look(second.drop_output(before)), before)
             after = second(second.input_projection(context), before)[:size] + s[size:]
-        return cell.drop_output(before if self.generates_first else after), context, after
+        return self.read_state(before if self.generates_first else after), context, after
+
+    def query(self, cell_input: Tensor, s: State) -> Tensor:
+        """What attends, of a decoder of one cell."""
+        del cell_input
+        return self.cell.drop_output(s)
+
+    def one_cell(self, cell_input: Tensor, of_context: Tensor, s: State) -> State:
+        """The next state of a decoder of one cell, from the products with embedding and context."""
+        return self.cell(cell_input + of_context, s)
+
+    def read_state(self, s: State) -> Tensor:
+        """What the readout reads of a state."""
+        return self.cell.drop_output(s)
 
     def context_layers(self) -> list[str | None]:
         """The names of all layers that read the context; None among them: something else reads it, too."""
@@ -216,10 +229,8 @@ class _Columns(nn.Module):
 
     def __init__(self, layer: nn.Linear, first: int) -> None:
         super().__init__()
-        self.columns, self.norm = (
-            slice(first, first + layer.out_features),
-            layer.norm if isinstance(layer, NormedLinear) else None,
-        )
+        self.columns = slice(first, first + layer.out_features)
+        self.norm = layer.norm if isinstance(layer, NormedLinear) else None
         self.bias: nn.Parameter | None = layer.bias
 
     def forward(self, context: Tensor) -> Tensor:

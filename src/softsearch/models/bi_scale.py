@@ -1,11 +1,9 @@
 """The bi-scale character decoder (Chung, Cho & Bengio 2016, arXiv:1603.06147)."""
 
-from collections.abc import Callable
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
+from softsearch.errors import ConfigError
 from softsearch.models.attentional import AttentionalDecoder
 from softsearch.models.cells import Cell, State, recurrent_matrices
 from softsearch.models.layers import xavier
@@ -72,15 +70,30 @@ class BiScaleDecoder(AttentionalDecoder):
         return 2 * hidden_dim
 
     def make_context_projection(self, memory_dim: int) -> nn.Linear:
-        """With the biases of the slower layer, which no other product has."""
+        """With the biases of the slower layer, which no other product has.
+
+        Raises:
+            ConfigError: there is a ``context_cell``.
+        """
+        if self.context_cell is not None:
+            raise ConfigError(
+                "model.decoder is a BiScaleDecoder, whose one cell reads the context, but model.decoder.context_cell "
+                "is set; set it to null"
+            )
         return xavier(nn.Linear(memory_dim, 4 * self.cell.hidden_dim), blocks=4)
 
     def _inputs(self, embedded: Tensor) -> Tensor:
         return torch.cat((super()._inputs(embedded), embedded), dim=-1)  # the attention reads E y, too
 
-    def _update(self, cell_input: Tensor, s: State, look: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, State]:
-        products, embedded = cell_input.tensor_split((2 * self.cell.hidden_dim,), dim=-1)
-        context = look(torch.cat((embedded, s[1]), dim=-1))
-        x = cast(nn.Linear, self.cell_context_projection)(context)
-        s = self.cell(x + nn.functional.pad(products, (0, products.shape[-1])), s)
-        return torch.cat(s[:2], dim=-1), context, s
+    def query(self, cell_input: Tensor, s: State) -> Tensor:
+        """See :class:`AttentionalDecoder`."""
+        return torch.cat((cell_input[..., 2 * self.cell.hidden_dim :], s[1]), dim=-1)
+
+    def one_cell(self, cell_input: Tensor, of_context: Tensor, s: State) -> State:
+        """See :class:`AttentionalDecoder`; E y reaches the faster layer alone."""
+        width = 2 * self.cell.hidden_dim
+        return self.cell(of_context + nn.functional.pad(cell_input[..., :width], (0, width)), s)
+
+    def read_state(self, s: State) -> Tensor:
+        """See :class:`AttentionalDecoder`."""
+        return torch.cat(s[:2], dim=-1)
