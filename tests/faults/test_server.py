@@ -35,8 +35,8 @@ SLOW: dict[str, Any] = {"beam": 20, "min_length": 300, "max_length": 300}
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    """A server with one worker, a short queue and a short deadline."""
-    limits = ("--workers", 1, "--queue", 32, "--max-sentences", 32, "--deadline", 2.5)
+    """A server with one worker and a short queue."""
+    limits = ("--workers", 1, "--queue", 32, "--max-sentences", 32)
     with serving(f"golden={BUNDLE}", *limits) as server:
         yield server
 
@@ -114,12 +114,16 @@ def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.
     _check_that_it_works(client)
 
 
-def test_a_deadline_cancels_what_has_not_begun(client: httpx.Client) -> None:
-    answer = _translate(client, [f"{LONG} {LONG}"] * 32, beam=20, min_length=500)
-    assert answer.status_code == 504, answer.text
-    assert "lines had not begun after 2.5 s" in answer.json()["error"]
-    assert _queue(client) == 0
-    _check_that_it_works(client)
+@linux
+def test_a_deadline_cancels_what_has_not_begun() -> None:
+    limits = ("--workers", 1, "--deadline", 0.5)
+    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client:
+        with _hung_workers(served, signal.SIGCONT):
+            answer = _translate(client, [LONG] * 32, **SLOW)
+            assert answer.status_code == 504, answer.text
+            assert "31 of 32 lines had not begun after 0.5 s" in answer.json()["error"]
+            assert _queue(client) == 0
+        eventually(lambda: _translate(client, SOURCES[:1]).status_code == 200)  # a busy machine may miss its deadline
 
 
 def test_a_client_that_leaves_frees_its_lines(served: Served, client: httpx.Client) -> None:
@@ -183,8 +187,8 @@ def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) ->
 
 
 @contextmanager
-def _hung_workers(served: Served) -> Iterator[None]:
-    """Its workers do nothing any more, and end with the block."""
+def _hung_workers(served: Served, end: signal.Signals = signal.SIGKILL) -> Iterator[None]:
+    """Its workers do nothing any more, and end with the block, or go on."""
     hung = _workers(served)
     for worker in hung:
         os.kill(worker, signal.SIGSTOP)
@@ -193,7 +197,7 @@ def _hung_workers(served: Served) -> Iterator[None]:
     finally:
         for worker in hung:
             with suppress(ProcessLookupError):  # the server has killed it
-                os.kill(worker, signal.SIGKILL)
+                os.kill(worker, end)
 
 
 @linux
@@ -223,7 +227,8 @@ def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: sig
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(_translate, client, ["ten"])
-            time.sleep(1)  # one worker hangs while it is busy, the other one while it is idle
+            # One worker hangs while it is busy, the other one while it is idle.
+            eventually(lambda: ("softsearch_characters_total", "golden") in _metrics(client))
             began = time.monotonic()
             if number == signal.SIGINT:  # the second one waits for no deadline
                 served.process.send_signal(number)
