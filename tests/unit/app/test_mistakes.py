@@ -136,6 +136,10 @@ BEFORE_THE_LAB = [
     (2, "prepare processes=0", "processes is 0 (int), expected a whole number of at least 1 or null"),
 ]  # fmt: skip
 BEFORE_THE_DATA = [
+    (2, "train +optimizer.lrr=3", "optimizer.lrr is not an option of Adam: did you mean 'lr'?"),
+    (2, "train optimizer.lr=abc", "optimizer.lr is 'abc' (str), expected a number"),
+    (2, "train model.decoder.dropout=1.5", "dropout is 1.5 (float), expected a number of at least 0 and less than 1"),
+    (1, "train resume=nowhere.ckpt", "resume=nowhere.ckpt: no such file"),
     (2, "train trainer.max_steps=lots", "error: trainer.max_steps is 'lots', expected a whole number; change it"),
     (2, "train data=parallel data.train=a.tsv data.val=[a,b]", "data.train is 'a.tsv' (str), expected two files, as "),
     (2, "train data=parallel data.train=[a,b] data.val=a", "data.val is 'a' (str), expected two files, as in '[val.en"),
