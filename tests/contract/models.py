@@ -1,7 +1,7 @@
 """The models of configs/model, composed as the commands compose them and shrunk so that a test takes milliseconds."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -10,37 +10,17 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from numpy.typing import NDArray
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
 from softsearch.app.config.composition import composed
-from softsearch.app.config.validation import build
 from softsearch.models.attention import Attended, Attention
 from softsearch.models.cells import Cell, State
-from softsearch.models.interface import CountedDecoder, Encoder, EncoderDescription, EncoderOutput, Memory, Seq2Seq
+from softsearch.models.interface import EncoderDescription, EncoderOutput, Memory
+from softsearch.testing.models import shrink
 from softsearch.text.features import FeatureSource
-from softsearch.text.vocabulary import SPECIALS
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-SRC_VOCAB = TGT_VOCAB = 17  # one joint vocabulary, since some models share their embeddings
-SMALL = {
-    "dim": 8,
-    "hidden_dim": 8,  # as dim, which a tied output layer needs
-    "maxout_dim": 8,
-    "feature_dim": 6,
-    "half_window": 2,
-    "location_length": 4,
-    "d_ff": 12,
-    "num_layers": 2,
-    "transition_depth": 3,
-    "num_heads": 2,
-    "dropout": 0.0,
-    "filters": [3, 4, 5],
-    "stride": 2,
-    "recurrent_dropout": 0.0,
-}
-OF_ATTENTION = {"dim": 5, "filters": 3, "half_width": 2}
 LUONG = [  # besides what its yaml says
     ["decoder.attention.score=dot"],
     ["decoder.attention.score=concat"],
@@ -127,19 +107,6 @@ class OwnReadout(nn.Module):
         return torch.relu(self.projection(torch.cat(inputs, dim=-1)))
 
 
-def read_tokens_as_features(encoder: Encoder, feature_dim: int) -> None:
-    """Lets an encoder of feature vectors read token ids, each of them a vector, so that the contract holds for it."""
-    encoder.description = encoder.description._replace(feature_dim=None)
-    table = torch.from_numpy(feature_table(feature_dim))
-    encoder.register_buffer("table", table, persistent=False)
-    encoder.register_forward_pre_hook(lambda module, sources: (*sources, module.table[sources[0]]))
-
-
-def feature_table(dim: int) -> NDArray[np.float64]:
-    """A vector for each token, ``[vocab, dim]``."""
-    return np.random.default_rng(0).standard_normal((SRC_VOCAB, dim))
-
-
 def as_sources(src: Sequence[Sequence[int]], feature_dim: int | None) -> Sequence[Sequence[int]]:
     """Sources with random features, if a model reads them."""
     if feature_dim is None:
@@ -158,14 +125,6 @@ def dropping(config: DictConfig, rate: float) -> DictConfig:
     return copied
 
 
-@cache
-def model_config(name: str, *overrides: str) -> DictConfig:
-    """The node ``model`` of ``model=name``, with small sizes."""
-    model = composed("train", f"model={name}", *overrides).model
-    _shrink(model)
-    return model
-
-
 def varied(config: DictConfig, options: Sequence[str]) -> DictConfig:
     """A copy with other values; a key that is new begins with a plus, and one that goes with a tilde."""
     copied = cast(DictConfig, OmegaConf.create(cast(dict[str, Any], OmegaConf.to_container(config))))
@@ -179,52 +138,6 @@ def varied(config: DictConfig, options: Sequence[str]) -> DictConfig:
         else:
             OmegaConf.update(copied, key, yaml.safe_load(value))
     return copied
-
-
-def _shrink(node: DictConfig, sizes: Mapping[str, Any] = SMALL) -> None:
-    for key, value in node.items():
-        if isinstance(value, DictConfig):
-            _shrink(value, SMALL | OF_ATTENTION if key == "attention" else SMALL)
-        elif key in sizes and value is not None:
-            node[key] = sizes[str(key)]
-
-
-def small_model(name: str, *overrides: str, seed: int = 0) -> Seq2Seq:
-    """The model of :func:`model_config`, see :func:`random_model`."""
-    return random_model(model_config(name, *overrides), seed=seed)
-
-
-def random_model(config: DictConfig, *, seed: int = 0) -> Seq2Seq:
-    """A model in float64 and evaluation mode, with random weights everywhere: zeros would hide a missing bias."""
-    with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
-        model: Seq2Seq = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
-        if (feature_dim := model.encoder.description.feature_dim) is not None:
-            read_tokens_as_features(model.encoder, feature_dim)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter += 0.3 * torch.randn(parameter.shape)
-    count(model)
-    return model.double().eval()
-
-
-def count(model: Seq2Seq) -> None:
-    """Counts a text of random tokens if the model is one that is counted."""
-    if isinstance(model.decoder, CountedDecoder):
-        model.decoder.count(*together(counted_text(model.tgt_vocab_size)))
-
-
-def together(sentences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """The ids of all sentences, and their lengths."""
-    return torch.tensor([token for ids in sentences for token in ids]), torch.tensor([len(ids) for ids in sentences])
-
-
-def counted_text(vocab_size: int) -> list[list[int]]:
-    """Random sentences, in which some tokens are much more frequent than others, and some n-grams do not occur."""
-    rng = np.random.default_rng(vocab_size)
-    chances = 1 / np.arange(1, vocab_size - len(SPECIALS) + 1)
-    tokens = np.arange(len(SPECIALS), vocab_size)
-    return [rng.choice(tokens, rng.integers(0, 9), p=chances / chances.sum()).tolist() for _ in range(300)]
 
 
 @cache
@@ -250,7 +163,7 @@ def every_model() -> list[Any]:
         }
         for options in variants.get(path.stem) or _norms(model):
             variant = varied(model, options)
-            _shrink(variant)
+            shrink(variant)
             if OmegaConf.to_yaml(variant) not in seen:
                 overrides = [re.sub(r"^[+~]?", r"\g<0>model.", option) for option in options]
                 cases.append(pytest.param((path.stem, *overrides), id="-".join([path.stem, *options])))

@@ -32,9 +32,10 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Sentences, full_log_probs
 from softsearch.search.shortlist import Shortlisted
+from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
-from tests.contract.models import as_sources, count, every_model, model_config
+from tests.contract.models import as_sources, every_model
 from tests.torchlib import traced_once
 
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5

@@ -16,11 +16,12 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.shortlist import Shortlist
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, small_model
 from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.r_drop import r_drop
 from softsearch.training.objectives.scheduled_sampling import exponential, scheduled_sampling
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
+from tests.contract.models import every_model
 from tests.contract.other_device import There, other_device
 
 SRC = pad([np.array([4, 5, 6, 7]), np.array([9]), np.array([8, 5])])

@@ -19,9 +19,10 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import forced_alignments
+from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import with_eos
-from tests.contract.models import GRU, model_config
+from tests.contract.models import GRU
 
 DECODERS = {
     "chorowski2015": [],  # whose cache has an axis of positions, too

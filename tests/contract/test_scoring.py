@@ -10,9 +10,10 @@ from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.forced_decoding import score_pairs
+from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import PAD
-from tests.contract.models import TGT_VOCAB, every_model, small_model
+from tests.contract.models import every_model
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]
 TARGETS = ["fed", "abc g", "d", ""]

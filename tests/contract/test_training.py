@@ -11,8 +11,9 @@ from softsearch.models.cells import Cell
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.layers import Dropout
 from softsearch.models.loss import CrossEntropy
+from softsearch.testing.models import model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from tests.contract.models import dropping, every_model, model_config, random_model
+from tests.contract.models import dropping, every_model
 
 RECURRENT = [
     ("lstm", "+model.cell.recurrent_dropout=0.1"),

@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.layers import Dropout
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, random_model
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS
 from tests.contract.models import (
     BESIDE,
@@ -18,11 +19,7 @@ from tests.contract.models import (
     LOCATION,
     LSTM,
     RANK,
-    SRC_VOCAB,
-    TGT_VOCAB,
     dropping,
-    model_config,
-    random_model,
     varied,
 )
 from tests.contract.transcriptions.equations import fixed_mask

@@ -11,10 +11,12 @@ from importlib.metadata import distribution, distributions, requires
 from pathlib import Path
 from zipfile import ZipFile
 
+import httpx
 import pytest
 from packaging.requirements import Requirement
 
 from tests.integration.commands import ROOT, SMALL
+from tests.serving import serving
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +95,62 @@ def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(whee
     done = run(tmp_path / "environment", *score, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "scores" / "scores.tsv").read_text().splitlines()) == 20
+
+
+def test_a_package_of_ones_own_goes_through_every_command(wheel: Path, tmp_path: Path) -> None:
+    environment, home, example = tmp_path / "environment", tmp_path / "my_attention", ROOT / "examples" / "my_attention"
+    packages = install(wheel, environment)
+    installed = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "lab.pth").write_text("\n".join(installed))
+
+    def command(name: str, *options: str, text: str = "") -> str:
+        done = run(environment, name, *options, cwd=home if home.exists() else tmp_path, text=text)
+        assert done.returncode == 0, (name, done.stderr)
+        return done.stdout
+
+    for part in ("model", "data", "metric", "method"):
+        done = run(environment, "new", part, "my_attention", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    files = {path.relative_to(home): path.read_text() for path in home.rglob("*") if path.is_file()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=example, capture_output=True, text=True, check=True).stdout
+    assert files == {Path(name): (example / name).read_text() for name in tracked.split()}
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "--quiet"]
+    subprocess.run([*pip, "install", "--no-index", "--no-deps", "--no-build-isolation", str(home)], check=True)
+
+    for split, count in {"train": 200, "val": 5, "test": 5}.items():
+        rows = [f"{' '.join(digits)}\t{' '.join(reversed(digits))}\n" for digits in map(str, range(10, 10 + count))]
+        (home / f"{split}.tsv").write_text("".join(rows))
+    data = ("data=my_attention", *(f"data.{split}={split}.tsv" for split in ("train", "val", "test")))
+    small = [option for option in SMALL if not option.startswith(("experiment=", "model", "data"))]
+    sizes = [
+        f"model.{key}=16"
+        for key in ("embeddings.dim", "encoder.hidden_dim", "decoder.hidden_dim", "decoder.readout.dim")
+    ]
+    own = (
+        "model=my_attention",
+        "method=my_attention",
+        "metric=[my_attention,bleu]",
+        *data,
+        "data.src_lang=en",
+        "data.tgt_lang=de",
+    )
+    train = ("train", *own, *small, *sizes, "hydra.run.dir=run")
+    command(*train)
+    command(*train, "resume=auto", "trainer.max_steps=10")
+    metrics = json.loads((home / "run" / "metrics.json").read_text())
+    assert 0 <= metrics["test/my_attention"] <= 100
+    command("evaluate", "ckpt=run", "metric=[my_attention]", "hydra.run.dir=report")  # to install it is consent
+    report = json.loads((home / "report" / "report.json").read_text())
+    assert report["systems"][0]["scores"].keys() == {"my_attention"}
+    command("export", "ckpt=run", "out=bundle")
+    sources = (home / "test.tsv").read_text().replace("\t", "\n").splitlines()[::2]
+    written = command("translate", "bundle", text="".join(f"{line}\n" for line in sources))
+    assert written.splitlines() == (home / "run" / "test.hypotheses.txt").read_text().splitlines()
+    with serving(f"own={home / 'bundle'}") as served:
+        answer = httpx.post(f"{served.url}/translate", json={"q": sources[0], "source": "en", "target": "de"}).json()
+    assert answer["translatedText"] == written.splitlines()[0]
+    assert "cannot be the name of a package" in run(environment, "new", "model", "json", cwd=tmp_path).stderr
+    assert "attention.py exists" in run(environment, "new", "model", "my_attention", cwd=tmp_path).stderr
 
 
 def requirements(needs: list[str], extra: str = "") -> set[str]:

@@ -26,7 +26,7 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
     """Runs a command.
 
     Args:
-        command: one of COMMANDS, ``demo`` or ``plugins``.
+        command: one of COMMANDS, ``demo``, ``new`` or ``plugins``.
         options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()
@@ -39,6 +39,10 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
             from softsearch.app.plugins import plugins
 
             return plugins()
+        if command == "new":
+            from softsearch.app.new import new
+
+            return new(list(options or ()))
         from softsearch.app.config.command import run
     except ModuleNotFoundError as error:
         sys.exit(f"error: {missing_package(command, error)}")

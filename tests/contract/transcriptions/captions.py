@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.contract.models import feature_table
+from softsearch.testing.models import feature_table
 from tests.contract.transcriptions.equations import Options, Weights
 from tests.contract.transcriptions.recurrent import Encoded
 

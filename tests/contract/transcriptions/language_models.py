@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
+from softsearch.testing.models import TGT_VOCAB, counted_text
 from softsearch.text.vocabulary import BOS, EOS
-from tests.contract.models import TGT_VOCAB, counted_text
 from tests.contract.transcriptions.equations import Array, Options, Weights, dropped
 from tests.contract.transcriptions.recurrent import Encoded
 

@@ -20,10 +20,10 @@ from softsearch.app.export import export
 from softsearch.app.score import score
 from softsearch.app.systems.weights_file import Tuned
 from softsearch.app.tune import tune
+from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
-from tests.contract.models import model_config
 from tests.unit.training.checkpoints.written import save_unchecked
 
 SRC, TGT = ["a b c", "d e f", "c b", "f"], ["A B C", "D E F", "C B", "F"]

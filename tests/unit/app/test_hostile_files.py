@@ -35,10 +35,10 @@ from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusE
 from softsearch.evaluation.schema import read_report
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import write_bundle
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.training.checkpoints.average import average
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, misfit
 from softsearch.training.checkpoints.folder import load_resumable
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config
 from tests.unit.app.opening import Home, composed, make_home
 from tests.unit.runtime.bundles import bundle_parts, make_bundle
 from tests.unit.training.checkpoints.written import Payload

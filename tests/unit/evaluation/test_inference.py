@@ -8,9 +8,9 @@ from softsearch.evaluation.inference import evaluate, evaluating, translate_sour
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.greedy import Greedy
+from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS
-from tests.contract.models import TGT_VOCAB, small_model
 from tests.unit.evaluation.default_metrics import METRICS, corpus_scores
 
 SOURCES = ["abc def", "g", "", "fed cba abc"]

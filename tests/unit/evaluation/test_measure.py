@@ -24,9 +24,9 @@ from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Hypothesis, SearchStrategy, StepFunction
 from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
-from tests.contract.models import TGT_VOCAB, small_model
 from tests.unit.evaluation.default_metrics import EVALUATED
 
 TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)

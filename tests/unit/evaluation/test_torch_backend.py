@@ -16,8 +16,9 @@ from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, small_model
 from softsearch.text.vocabulary import BOS, EOS, with_eos
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, every_model, small_model
+from tests.contract.models import every_model
 
 SOURCES = [[4, 9, 6, 12], [7], [16, 5, 5], [], [8, 10, 11, 13, 14, 15]]
 MODELS = ["rnnsearch", "transformer_tiny", "lee2017"]

@@ -23,9 +23,9 @@ from softsearch.evaluation.word_alignment import (
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.greedy import Greedy
+from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, UNK
-from tests.contract.models import TGT_VOCAB, small_model
 
 SOURCES = [[4, 9, 6, 12], [7], [], [8, 10, 11, 13, 14, 15]]
 TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)

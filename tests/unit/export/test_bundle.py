@@ -21,9 +21,9 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.sampling import Sampling
+from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
-from tests.contract.models import model_config
 
 LINES = ["abc def", "g", "fed cba abc ghij"]
 LIMITS: dict[str, Any] = {"max_length_factor": 1.0, "max_length_offset": 5}

@@ -15,9 +15,9 @@ from softsearch.export.ctranslate2 import export_ctranslate2
 from softsearch.models.interface import Seq2Seq
 from softsearch.search.batching import translate_ids
 from softsearch.search.greedy import Greedy
+from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
 from softsearch.text.vocabulary import SPECIALS
-from tests.contract.models import model_config
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 from softsearch.app.config.validation import build
 from softsearch.export.graphs import export_graphs
 from softsearch.runtime.manifest import DECODER_STEP
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 
 
 @pytest.mark.slow

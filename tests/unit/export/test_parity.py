@@ -6,7 +6,7 @@ import torch
 from softsearch.errors import BundleError, InputError
 from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.export.parity import compare
-from tests.contract.models import SRC_VOCAB, small_model
+from softsearch.testing.models import SRC_VOCAB, small_model
 
 
 def test_no_sentence_is_longer_than_the_limit() -> None:

@@ -8,7 +8,7 @@ from onnx import helper
 
 from softsearch.export.graphs import export_graphs
 from softsearch.models.cells import Reset
-from tests.contract.models import small_model
+from softsearch.testing.models import small_model
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from softsearch.models.decoder_only import (
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription
 from softsearch.models.transformer import embed
-from tests.contract.models import small_model
+from softsearch.testing.models import small_model
 
 DIM = 8
 DECODERS = [

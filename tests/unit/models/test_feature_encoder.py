@@ -6,8 +6,8 @@ import torch
 from softsearch.app.config.validation import build
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config
 
 SRC = torch.tensor([[FIRST_TAG] * 3 + [EOS]])
 TGT = torch.tensor([[BOS, 5]])

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from softsearch.errors import ConfigError
+from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS
-from tests.contract.models import DIRECT, small_model
+from tests.contract.models import DIRECT
 
 
 def test_only_the_last_tokens_count() -> None:

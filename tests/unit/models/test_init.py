@@ -11,7 +11,7 @@ from softsearch.app.config.validation import build
 from softsearch.models.cells import GRUCell
 from softsearch.models.init import gaussian, nematus, uniform
 from softsearch.models.interface import Seq2Seq
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import torch
 
 from softsearch.errors import ConfigError
 from softsearch.models.interface import DecoderState, EncoderDescription, Memory, over_tokens
+from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import EOS, PAD
-from tests.contract.models import small_model
 
 
 def state(sentences: int, beams: int) -> DecoderState:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from softsearch.models.luong import LuongDecoder
-from tests.contract.models import small_model
+from softsearch.testing.models import small_model
 
 SRC, TGT = torch.tensor([[4, 5, 6, 3], [7, 3, 0, 0]]), torch.tensor([[1, 9], [1, 7]])
 LAYERS = 2

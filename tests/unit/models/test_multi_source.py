@@ -15,8 +15,8 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.luong import LuongDecoder
 from softsearch.models.multi_source import find_sources
 from softsearch.models.readout import Maxout
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import EOS, FIRST_TAG, PAD
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 
 TAG = FIRST_TAG
 

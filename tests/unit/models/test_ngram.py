@@ -12,8 +12,8 @@ from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.kneser_ney import _discounts
 from softsearch.models.ngram import NGramDecoder
+from softsearch.testing.models import TGT_VOCAB, model_config, small_model, together
 from softsearch.text.vocabulary import BOS, PAD, UNK
-from tests.contract.models import TGT_VOCAB, model_config, small_model, together
 from tests.contract.transcriptions.language_models import KneserNey
 
 

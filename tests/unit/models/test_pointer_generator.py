@@ -16,11 +16,11 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.pointer_generator import CopyMixture
 from softsearch.search.greedy import Greedy
+from softsearch.testing.models import SRC_VOCAB, model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.vocabulary import EOS, PAD
 from softsearch.training.objectives.r_drop import symmetric_divergence
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from tests.contract.models import SRC_VOCAB, model_config
 
 DIM, VOCAB = 6, 17
 SRC = torch.tensor([[5, 9, 5, EOS], [9, EOS, PAD, PAD], [4, 5, 6, EOS]])

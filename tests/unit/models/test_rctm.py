@@ -8,8 +8,8 @@ import torch
 from softsearch.errors import ConfigError, InputError
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.rctm import RCTM2Decoder
+from softsearch.testing.models import SRC_VOCAB, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
-from tests.contract.models import SRC_VOCAB, small_model
 
 LENGTHS = range(1, 41)
 

@@ -11,7 +11,8 @@ from softsearch.models.cells import ElmanCell, GRUCell, LSTMCell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, LayerShape
 from softsearch.models.recurrent import EncoderDecoder, NoSource, RecurrentDecoder, RecurrentEncoder
-from tests.contract.models import model_config, random_model, varied
+from softsearch.testing.models import model_config, random_model
+from tests.contract.models import varied
 
 VOCAB, HIDDEN = 11, 4
 

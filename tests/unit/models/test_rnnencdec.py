@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from softsearch.models.rnnencdec import RNNencdecDecoder
-from tests.contract.models import RANK, TGT_VOCAB, small_model
+from softsearch.testing.models import TGT_VOCAB, small_model
+from tests.contract.models import RANK
 
 
 @pytest.mark.parametrize(("options", "rank"), [([], 8), ([f"model.{option}" for option in RANK], 3)])

@@ -10,10 +10,10 @@ from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch
 from softsearch.search.sampling import Sampling
+from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
-from tests.contract.models import TGT_VOCAB, small_model
 
 WORDS = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
 SOURCES = ["a Rex c", "Rex", "d e f g", "x y a z", "b a Dog"]

@@ -17,6 +17,7 @@ from softsearch.app.config.validation import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy
+from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, FinalValidation, LastCheckpoint
 from softsearch.training.callbacks.exact_resume import ExactResume
@@ -25,7 +26,6 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO, lo
 from softsearch.training.faults.preemption import Preemption
 from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
-from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
 from tests.unit.training.checkpoints.written import CONFIG
 

@@ -17,13 +17,13 @@ from softsearch.errors import ConfigError
 from softsearch.models.init import gaussian
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, Per
+from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.faults.step_guard import Fault
 from softsearch.training.module import TranslationModule, make_optimizer
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam
 from softsearch.training.optimizer.schedules import constant
-from tests.contract.models import small_model
 
 BATCHES = [
     Batch(torch.tensor([[4, 5, EOS], [6, EOS, PAD]]), torch.tensor([[BOS, 7, 8, 9, EOS], [BOS, 5, EOS, PAD, PAD]])),

@@ -14,8 +14,9 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import ClassFactored
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
+from softsearch.testing.models import SMALL, SRC_VOCAB, model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
-from tests.contract.models import CONFIGS, SMALL, SRC_VOCAB, model_config, small_model
+from tests.contract.models import CONFIGS
 
 TOKENIZERS = tuple(
     train_tokenizer([" ".join(words)], kind="word", vocab_size=SRC_VOCAB)

@@ -12,9 +12,9 @@ from softsearch.app.config.options import Train, Vectors
 from softsearch.app.train.init import differences, read_init, start_from
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
+from softsearch.testing.models import model_config, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
-from tests.contract.models import model_config, small_model
 
 TOKENIZER = train_tokenizer(["one two three four"] * 3, kind="char", vocab_size=14)
 OTHER = train_tokenizer(["five six seven"] * 3, kind="char", vocab_size=12)

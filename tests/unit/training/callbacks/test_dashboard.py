@@ -21,6 +21,7 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.greedy import Greedy
+from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
@@ -31,7 +32,6 @@ from softsearch.training.loggers.tables_and_images import log_folder
 from softsearch.training.loggers.wandb_run import WandbRun, closing_run, kept_id
 from softsearch.training.module import TranslationModule
 from softsearch.training.optimizer.schedules import inverse_sqrt
-from tests.contract.models import model_config
 from tests.unit.data.pairs import write_corpus
 from tests.unit.evaluation.default_metrics import METRICS, corpus_scores
 from tests.unit.training.wandb_file import OfflineRun, read_run

@@ -8,10 +8,10 @@ import torch
 from softsearch.data.dataset import Batch
 from softsearch.errors import ConfigError
 from softsearch.models.loss import CrossEntropy
+from softsearch.testing.models import model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.objectives.joint_likelihood import joint_likelihood
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from tests.contract.models import model_config, small_model
 from tests.contract.transcriptions import decoder_only
 from tests.contract.transcriptions.equations import Weights, softmax
 from tests.contract.transcriptions.whole import beside_each_other

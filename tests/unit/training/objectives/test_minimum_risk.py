@@ -12,11 +12,11 @@ from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
+from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
 from softsearch.training.objectives import minimum_risk as module
 from softsearch.training.objectives.minimum_risk import Subset, Tokens, minimum_risk, parts
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from tests.contract.models import SRC_VOCAB, TGT_VOCAB, model_config, small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set_dropout
 
 MODELS = ["rnnsearch", "transformer_tiny", "sutskever2014"]

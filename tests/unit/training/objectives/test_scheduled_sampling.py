@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from softsearch.data.dataset import Batch
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
+from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.vocabulary import BOS, EOS
 from softsearch.training.objectives.scheduled_sampling import (
     Decay,
@@ -20,7 +21,6 @@ from softsearch.training.objectives.scheduled_sampling import (
     scheduled_sampling,
 )
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
-from tests.contract.models import TGT_VOCAB, small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of, set_dropout
 
 PLAIN = CrossEntropy(smoothing=0.0)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from softsearch.models.loss import CrossEntropy
+from softsearch.testing.models import small_model
 from softsearch.training.objectives.teacher_forcing import teacher_forcing
-from tests.contract.models import small_model
 from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, log_probs_of
 
 

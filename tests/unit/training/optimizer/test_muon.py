@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of, xavier
+from softsearch.testing.models import small_model
 from softsearch.training.optimizer.muon import Muon, orthogonalize, parameter_groups
-from tests.contract.models import small_model
 
 Array = NDArray[np.float64]
 

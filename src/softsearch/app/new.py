@@ -1,0 +1,68 @@
+"""``softsearch new``: a package with parts of one's own, their options and their tests."""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import softsearch
+from softsearch.app.console import say
+
+_NAME, _CLASS = "my_attention", "MyAttention"  # in the template, which is examples/my_attention
+_COMMON = ("pyproject.toml", "README.md", f"{_NAME}/__init__.py")
+_PARTS = {  # part -> its files
+    "model": (
+        f"{_NAME}/attention.py",
+        f"softsearch_configs/model/attention/{_NAME}.yaml",
+        f"softsearch_configs/model/{_NAME}.yaml",
+        f"softsearch_configs/recipe/{_NAME}.yaml",
+        "tests/test_model.py",
+    ),
+    "data": (f"{_NAME}/data.py", f"softsearch_configs/data/{_NAME}.yaml", "tests/test_data.py"),
+    "metric": (f"{_NAME}/metric.py", f"softsearch_configs/metric/{_NAME}.yaml", "tests/test_metric.py"),
+    "method": (f"{_NAME}/objective.py", f"softsearch_configs/method/{_NAME}.yaml", "tests/test_objective.py"),
+}
+
+
+def new(arguments: list[str]) -> None:
+    """Writes a part into the package ``NAME`` in the current folder, which is begun if it is missing."""
+    parser = argparse.ArgumentParser(
+        prog="softsearch new",
+        description="Begin a package of your own: a model with an attention, a data source, a metric or a training "
+        "method, with options and tests. A second part goes into the same package.",
+    )
+    parser.add_argument("part", choices=_PARTS)
+    parser.add_argument("name", metavar="NAME", help="of the package and of the part, as in model=NAME")
+    options = parser.parse_args(arguments)
+    name, folder = options.name, Path(options.name)
+    taken = name in ("softsearch", "tests", *sys.stdlib_module_names)
+    if taken or not re.fullmatch("[a-z][a-z0-9_]*", name):
+        parser.error(
+            f"{name!r} cannot be the name of a package; expected small letters, digits and _, not a name of Python's, "
+            "as in softsearch new model my_attention"
+        )
+    camel = "".join(word.capitalize() for word in name.split("_"))
+    template = _template()
+    texts = {
+        folder / file.replace(_NAME, name): (template / file)
+        .read_text(encoding="utf-8")
+        .replace(_NAME, name)
+        .replace(_CLASS, camel)
+        for file in (*_COMMON, *_PARTS[options.part])
+    }
+    common = {folder / file.replace(_NAME, name) for file in _COMMON}
+    if existing := [path for path in texts if path not in common and path.exists()]:
+        parser.error(f"{existing[0]} exists, and nothing was written; choose another name, or remove it")
+    for path, text in texts.items():
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            say(f"wrote {path}")
+    say(f"next: cd {name} && pip install -e '.[test]' && pytest; then softsearch train {options.part}={name}")
+
+
+def _template() -> Path:
+    """The folder of the template, in an installed package or in a clone."""
+    package = Path(softsearch.__file__)
+    installed = package.with_name("template")
+    return installed if installed.is_dir() else package.parents[2] / "examples" / _NAME
