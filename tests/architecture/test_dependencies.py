@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # installed without the lab
 OPTIONAL = {
+    "dev": {f"testing/{name}" for name in ("__init__", "contract", "export")},  # pytest
     "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
