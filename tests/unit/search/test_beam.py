@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from softsearch.errors import ConfigError, InputError
+from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates
@@ -226,30 +226,3 @@ def test_a_coverage_penalty_needs_alignments() -> None:
 
 def test_no_sentences_give_no_results() -> None:
     assert BeamSearch()(TableModel(), []) == []
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"beam": 0}, "search.beam is 0, expected a whole number of at least 1 and at most 1000"),
-        ({"beam": 2, "n_best": 3}, r"search.n_best is 3, expected at most beam \(2\)"),
-        ({"n_best": 0}, "search.n_best is 0"),
-        ({"length_penalty": -1.0}, "search.length_penalty is -1.0"),
-        ({"length_penalty": float("nan")}, "search.length_penalty is nan, expected a number of at least 0 and at most"),
-        ({"length_norm": "average"}, "search.length_norm is 'average', expected one of 'power', 'gnmt'"),
-        ({"coverage_penalty": -0.2}, "search.coverage_penalty is -0.2, expected a number of at least 0"),
-        ({"groups": 0}, "search.groups is 0, expected a whole number of at least 1"),
-        ({"beam": 5, "groups": 2}, r"search.groups is 2, expected a divisor of beam \(5\)"),
-        ({"diversity": -1.0}, "search.diversity is -1.0"),
-        ({"max_length_factor": -1.0}, "search.max_length_factor is -1.0"),
-        ({"max_length_factor": float("inf")}, "search.max_length_factor is inf"),
-        ({"max_length_offset": 0}, "search.max_length_offset is 0"),
-        ({"min_length_offset": -1}, "search.min_length_offset is -1"),
-        ({"no_repeat_ngram": -1}, "search.no_repeat_ngram is -1"),
-        ({"banned": ["the"]}, r"search.banned is \['the'\], expected a list, each a whole number"),
-        ({"banned": [4, EOS]}, r"search.banned is \[4, 3\], expected no EOS \(3\)"),
-    ],
-)
-def test_options_out_of_range_are_refused(bad: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        BeamSearch(**bad)

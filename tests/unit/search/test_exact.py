@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from softsearch.errors import ConfigError, InputError
+from softsearch.errors import InputError
 from softsearch.search.beam import BeamSearch
 from softsearch.search.exact import ExactSearch
 from softsearch.search.interface import Candidates, Hypothesis, whole_vocabulary
@@ -244,15 +244,3 @@ def test_nan_from_the_model_is_an_error() -> None:
 
 def test_no_sentences_give_no_results() -> None:
     assert ExactSearch()(TableModel(), []) == []
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"max_nodes": 0}, "search.max_nodes is 0, expected a whole number of at least 1"),
-        ({"beam": 0}, "search.beam is 0"),
-    ],
-)
-def test_options_out_of_range_are_refused(bad: dict[str, int], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        ExactSearch(**bad)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from softsearch.errors import ConfigError, InputError
+from softsearch.errors import InputError
 from softsearch.search.batching import translate_ids
 from softsearch.search.greedy import Greedy
 from softsearch.search.interface import Candidates
@@ -159,21 +159,3 @@ def test_no_sentences_give_no_results() -> None:
 def test_nan_from_the_model_is_an_error() -> None:
     with pytest.raises(InputError, match="target position 1, row 0 are \\[nan"):
         Sampling()(Broken(0, -10.0), SOURCES)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"n_best": 0}, "search.n_best is 0, expected a whole number of at least 1"),
-        ({"temperature": 0.0}, "search.temperature is 0.0, expected a number of at least 1e-09"),
-        ({"temperature": float("nan")}, "search.temperature is nan"),
-        ({"temperature": 1e-320}, "search.temperature is 1e-320"),
-        ({"top_k": 0}, "search.top_k is 0, expected a whole number of at least 1"),
-        ({"top_p": 0.0}, "search.top_p is 0.0, expected a number of more than 0 and at most 1"),
-        ({"top_p": 1.5}, "search.top_p is 1.5"),
-        ({"seed": -1}, "search.seed is -1, expected a whole number of at least 0"),
-    ],
-)
-def test_options_out_of_range_are_refused(bad: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Sampling(**bad)
