@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import asdict
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, HTTPException, Request
@@ -129,10 +128,10 @@ async def score(request: Request, service: Admitted, body: schema.ScoreRequest) 
     return JSONResponse({"model": facts.name, "scores": [each._asdict() for each in scores]})
 
 
-@router.get("/models", response_model=dict[str, list[schema.Model]])
-async def models(service: Served) -> dict[str, Any]:
-    """The models with their facts; the first one is the default of LibreTranslate's language pairs."""
-    return {"models": [asdict(facts) for facts in service.dispatcher.models.values()]}
+@router.get("/models")
+async def models(service: Served) -> dict[str, list[ModelFacts]]:
+    """Facts about the models; the first one is the default of LibreTranslate's language pairs."""
+    return {"models": list(service.dispatcher.models.values())}
 
 
 @router.get("/site.json", include_in_schema=False)

@@ -177,19 +177,6 @@ class ScoreResponse(BaseModel):
     scores: list[PairScore]
 
 
-class Model(BaseModel):
-    """Facts of a model."""
-
-    name: str
-    architecture: str
-    src_lang: str
-    tgt_lang: str
-    text_form: str
-    has_attention: bool
-    beam: int
-    max_src_tokens: int
-
-
 class Language(BaseModel):
     """A source language of LibreTranslate's ``GET /languages``."""
 
