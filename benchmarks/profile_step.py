@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from softsearch.app.cpu import tune_cpu
+from softsearch.app.process import tune_cpu
 
 tune_cpu()  # before PyTorch is imported
 

@@ -25,8 +25,8 @@ from torch.nn.parallel import DistributedDataParallel
 from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
-from softsearch.app.cpu import tune_cpu
 from softsearch.app.environment import describe_machine
+from softsearch.app.process import tune_cpu
 from softsearch.data.dataset import Batch, find_real
 from softsearch.report.drawing import COLOURS, style
 from softsearch.text.vocabulary import SPECIALS

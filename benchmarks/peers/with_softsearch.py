@@ -9,7 +9,7 @@ from turns import EMBEDDING, HIDDEN, NO_EOS, SRC_TOKENS, STEPS, VOCAB, serve
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.precision import lower_precision
 from softsearch.models.interface import Seq2Seq

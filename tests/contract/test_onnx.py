@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE, Parity
 from softsearch.export.precision import LowPrecision, lower_precision, with_graphs

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from softsearch.data.dataset import Batch, pad
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import CrossEntropy, NoiseContrastive, SampledSoftmax
 from softsearch.search.beam import BeamSearch

@@ -12,7 +12,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.validation import build
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE
 from softsearch.models.interface import Seq2Seq

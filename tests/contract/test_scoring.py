@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import mean_nll
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction, mean_nll
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.forced_decoding import score_pairs

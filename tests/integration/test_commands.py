@@ -16,7 +16,7 @@ import yaml
 from nbclient import NotebookClient
 from packaging.requirements import Requirement
 
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids

@@ -15,7 +15,7 @@ from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.app.train.train import train
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.runtime.bundle import Bundle, has_shortlist
 from softsearch.runtime.cli import main
 from softsearch.search.batching import translate_ids

@@ -18,8 +18,8 @@ from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
-from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle, check_writable
 from softsearch.runtime.options import Strategy, search_facts

@@ -1,22 +1,136 @@
-"""Inference with a model in training: translation by the runtime's search on all processes, scores and loss."""
+"""Inference with PyTorch: the search's backend, translation by a model in training on all processes, scores and loss.
+
+Of the backend, a StepFunction, only the k best candidates per row leave the device.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.distributed
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call
 
+from softsearch.data.dataset import pad
 from softsearch.evaluation.metrics import Metric, Scores, corpus_scores, for_text, with_languages
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.torch_backend import TorchStepFunction
-from softsearch.models.interface import Seq2Seq
+from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutput, over_tokens
+from softsearch.models.output_layers import linear_layer
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore, score_pairs
-from softsearch.search.interface import SearchStrategy
+from softsearch.search.interface import Candidates, SearchStrategy, whole_vocabulary
+from softsearch.search.shortlist import Shortlist, spread
+from softsearch.text.features import padded_features
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import PAD
 
 BATCH_TOKENS = 2048  # the most source tokens, padding included, that are searched or scored at once
+
+
+class TorchState(NamedTuple):
+    """The decoder state of a batch, its source and its shortlist."""
+
+    decoder: DecoderState
+    src_mask: Tensor  # [sentences, src_len] bool, True = real token
+    words: "Words | None"  # None: the whole vocabulary
+
+
+class Words(NamedTuple):
+    """The output layer of a batch with a shortlist, reduced to the words of the batch."""
+
+    tokens: Tensor  # [words] ids
+    mask: Tensor  # [sentences, words] bool, True = the sentence may use the word
+    output: dict[str, Tensor]  # weight [words, dim] and bias [words], by their names in the decoder
+
+
+class TorchStepFunction:
+    """Search over a :class:`Seq2Seq`, which must be in evaluation mode.
+
+    With a shortlist, probabilities are normalised over the words that it allows in each translation.
+
+    Raises:
+        ConfigError: a shortlist, and an output layer that cannot compute some of its words alone.
+    """
+
+    def __init__(self, model: Seq2Seq, shortlist: Shortlist | None = None) -> None:
+        if shortlist is not None:
+            linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
+        self.model, self.shortlist = model, shortlist
+        self.vocab_size, self.has_attention = model.tgt_vocab_size, model.decoder.has_attention
+        self.device = model.weights()[0].device
+
+    @torch.inference_mode()
+    def start(self, src: Sequence[Sequence[int]]) -> TorchState:
+        """See StepFunction."""
+        tokens = pad([np.asarray(sentence, dtype=np.int64) for sentence in src]).to(self.device)
+        words = None if self.shortlist is None else self._words(self.shortlist, src)
+        features = padded_features(src, self.model.encoder.description.feature_dim, "the model")
+        state = self.model.encode(tokens, None if features is None else torch.from_numpy(features).to(self.device))
+        return TorchState(state, tokens != PAD, words)
+
+    @torch.inference_mode()
+    def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
+        """See StepFunction; with a shortlist, no more candidates than it has words."""
+        read, words = torch.from_numpy(tokens).to(self.device), state.words
+        if words is None:
+            output = self.model.decoder.step(read, state.decoder)
+            logits = output.logits.float()
+        else:
+            # The output layer has only these words' rows, so no decoder computes other logits.
+            step = _Step(self.model.decoder)
+            output = functional_call(step, words.output, (read, state.decoder), tie_weights=False)
+            beams = len(tokens) // len(words.mask)
+            logits = output.logits.float().masked_fill(~words.mask.repeat_interleave(beams, dim=0), -torch.inf)
+        alignments = None
+        if output.alignments is not None:
+            per_position = self.model.encoder.description.tokens_per_position
+            alignments = over_tokens(output.alignments.float(), state.src_mask, per_position).cpu().numpy()
+        after = state._replace(decoder=output.state)
+        size = logits.shape[-1]
+        if k == self.vocab_size:  # sorting all would take several times as long as the rest
+            log_probs = logits.log_softmax(-1).cpu().numpy()
+            if words is not None:
+                log_probs = spread(log_probs, words.tokens.cpu().numpy(), k)
+            return whole_vocabulary(log_probs, alignments), after
+        if k == 1:  # greedy search, in half the time of a whole softmax
+            largest, indices = logits.max(-1, keepdim=True)  # [rows, 1]
+            best = -(logits - largest).exp_().sum(-1, keepdim=True).log()
+        else:
+            best, indices = logits.log_softmax(-1).topk(min(k, size))
+        ids = indices if words is None else words.tokens[indices]
+        return Candidates(best.cpu().numpy(), ids.cpu().numpy(), alignments), after
+
+    @torch.inference_mode()
+    def select(self, state: TorchState, rows: NDArray[np.int64]) -> TorchState:
+        """See StepFunction."""
+        return state._replace(decoder=state.decoder.select(torch.from_numpy(rows).to(self.device)))
+
+    @torch.inference_mode()
+    def keep(self, state: TorchState, sentences: NDArray[np.int64]) -> TorchState:
+        """See StepFunction."""
+        indices = torch.from_numpy(sentences).to(self.device)
+        words = None if state.words is None else state.words._replace(mask=state.words.mask[indices])
+        return TorchState(state.decoder.keep(indices), state.src_mask[indices], words)
+
+    def _words(self, shortlist: Shortlist, src: Sequence[Sequence[int]]) -> Words:
+        tokens, mask = (torch.from_numpy(part).to(self.device) for part in shortlist(src))
+        layer = self.model.decoder.output_projection
+        rows = {f"decoder.output_projection.{name}": parameter[tokens] for name, parameter in layer.named_parameters()}
+        return Words(tokens, mask, rows)
+
+
+class _Step(nn.Module):
+    """A module whose call is the decoder's step, for ``functional_call``."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, tokens: Tensor, state: DecoderState) -> StepOutput:
+        return self.decoder.step(tokens, state)
 
 
 def evaluate(

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
 
 MAX_NODES = 20_000
 MAX_REST = 16 << 20  # bytes of a file without the raw data of constants; 200 operators have less than 0.1 MB
@@ -255,3 +257,18 @@ def _varint(content: memoryview, offset: int) -> tuple[int, int]:
 
 def _error(what: str, expected: str = "a plain sequence of operators") -> BundleError:
     return BundleError(f"the graph holds {what}, expected {expected}; do not use this bundle")
+
+
+def embedding_table(bundle: Bundle) -> NDArray[np.float32]:
+    """The table ``[vocab, dim]``; an empty one if the encoder has its own.
+
+    Raises:
+        BundleError: the step has no such table.
+    """
+    for port in bundle.manifest.graphs["encoder"]["inputs"]:
+        if port["name"] == EMBEDDING_TABLE:
+            try:
+                return read_table(bundle.files[DECODER_STEP], EMBEDDING_TABLE, port["shape"])
+            except BundleError as error:
+                raise BundleError(f"bundle {bundle.path}: {DECODER_STEP}: {error}") from error
+    return np.zeros((0, 0), dtype=np.float32)

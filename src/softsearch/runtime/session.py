@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import Words, read_candidates, read_words
-from softsearch.runtime.embedding_table import embedding_table
-from softsearch.runtime.graph_check import check_graph
+from softsearch.runtime.graph_check import check_graph, embedding_table
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.providers import Provider, check_provider, find_provider, has_vnni
 from softsearch.search.interface import Candidates, StepFunction

@@ -6,7 +6,7 @@ from string import ascii_lowercase
 import numpy as np
 import pytest
 
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.precision import lower_precision, with_graphs
 from softsearch.models.interface import Seq2Seq

@@ -74,6 +74,7 @@ def expect(cases: list[tuple[int, str, str]], answers: list[Answer]) -> None:
 BEFORE_THE_LAB = [
     (2, "train experiment=nope", "there is no experiment=nope; there are: bahdanau2015"),
     (2, "train experiment=demoo", "there is no experiment=demoo; did you mean 'demo'?"),
+    (2, "train launcher=joblb", "there is no launcher=joblb; did you mean 'joblib'?"),
     (2, "train recipe=nope", "there is no recipe=nope; there are: chorowski2015, "),
     (2, "train recipe=rnnserch model=transformer_base", "there is no recipe=rnnserch; did you mean 'rnnsearch'?"),
     (2, "train callbacks=nope", "there is no callbacks=nope; there are: default, ema"),
@@ -170,6 +171,9 @@ BEFORE_THE_DATA = [
      "model.encoder.cell.reset is not an option of LSTMCell: "),
     (2, "train model=ngram resume=last.ckpt", "but model.decoder is counted from the data, all of it in every run; "),
     (2, "train model=ngram init=last.ckpt", "but model.decoder is counted from the data; expected init=null"),
+    (2, "train +optimizer.lrr=3", "optimizer.lrr is not an option of Adam: did you mean 'lr'?"),
+    (2, "train model.decoder.dropout=1.5", "dropout is 1.5 (float), expected a number of at least 0 and less than 1"),
+    (1, "train resume=nowhere.ckpt", "resume=nowhere.ckpt: no such file"),
     (2, "train optimizer.lr=nan", "optimizer.lr is nan (float), expected"),
     (2, "train optimizer.betas=[0.9]", "optimizer.betas is [0.9] (list), expected a list of a number"),
     (2, "train optimizer.lr=-1", "optimizer: Invalid learning rate: -1"),

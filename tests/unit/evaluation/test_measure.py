@@ -9,13 +9,12 @@ import sacrebleu
 import torch
 
 from softsearch.data.corpora.base import TextForm
-from softsearch.evaluation.inference import evaluate
+from softsearch.evaluation.inference import TorchState, TorchStepFunction, evaluate
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text, report_metrics
 from softsearch.evaluation.schema import SystemReport
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.torch_backend import TorchState, TorchStepFunction
 from softsearch.runtime.system import System
 from softsearch.search.beam import BeamSearch
 from softsearch.search.ensemble import AVERAGES, Ensemble

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.inference import evaluating
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction, evaluating
 from softsearch.evaluation.word_alignment import (
     Alignment,
     Sentence,

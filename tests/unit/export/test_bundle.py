@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from softsearch.app.config.validation import build
-from softsearch.evaluation.inference import translate_sources
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction, translate_sources
 from softsearch.export.bundle import export_bundle
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle

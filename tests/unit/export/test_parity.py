@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from softsearch.errors import BundleError, InputError
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.parity import compare
 from softsearch.testing.models import SRC_VOCAB, small_model
 

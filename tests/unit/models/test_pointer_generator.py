@@ -11,7 +11,7 @@ from softsearch.app.config.build import build_model
 from softsearch.app.config.validation import build
 from softsearch.data.dataset import Batch, pad
 from softsearch.errors import ConfigError
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.models.pointer_generator import CopyMixture

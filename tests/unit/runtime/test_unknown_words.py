@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.runtime.system import System, translation_texts
 from softsearch.search.batching import translate_ids
 from softsearch.search.exact import ExactSearch

@@ -8,7 +8,11 @@ from typing import Any
 import hydra.utils
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig
 
 import softsearch
@@ -18,6 +22,30 @@ if not CONFIGS.is_dir():
     CONFIGS = Path(softsearch.__file__).parents[2] / "configs"  # in a clone
 HYDRA_1_4 = hasattr(hydra.utils, "execution_whitelist")  # it needs no version_base any more
 VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
+OWN = "softsearch_configs"  # a folder of the current directory
+
+
+class OwnConfigs(SearchPathPlugin):
+    """Lets Hydra search ``softsearch_configs`` after our configs."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Adds the folder, if there is one."""
+        if Path(OWN).is_dir():
+            search_path.append(OWN, f"file://{Path(OWN).absolute()}")
+
+
+Plugins.instance().register(OwnConfigs)
+
+
+def further_configs() -> Iterator[str]:
+    """Yields, for the log, the folders that the running command's configs come from beside ours."""
+    for source in HydraConfig.get().runtime.config_sources:
+        folder = Path(source.path)
+        if source.schema == "file" and folder != CONFIGS:
+            names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.yaml"))
+            refused = [f"not {name}, because softsearch's wins" for name in names if (CONFIGS / name).is_file()]
+            used = [name for name in names if not (CONFIGS / name).is_file()]
+            yield f"configs of {folder} are used: {', '.join([*used, *refused]) or 'none'}"
 
 
 @contextmanager

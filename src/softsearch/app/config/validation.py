@@ -70,13 +70,8 @@ def read_options(config: DictConfig, options: type[_Options]) -> _Options:
     hints = _hints(options)
     groups = [name for name, hint in hints.items() if hint in (Part, Parts, Part | None)]
     values = plain(config, unresolved=groups)  # a group may ask what the machine has, which takes PyTorch
-    _bind(options, values, "", name=options.__name__.lower())
-    for name, value in values.items():
-        try:
-            values[name] = config[name] if name in groups else _typed(value, hints[name])
-        except RuntimeError as error:  # ~ without a home
-            raise ConfigError(f"{name}={value}: {error} set {name}=PATH") from error
-    return options(**values)
+    bound = _bind(options, values, "", name=options.__name__.lower())
+    return options(**bound | {name: config[name] for name in groups if name in config})
 
 
 def check(node: Any, path: str, given: Iterable[str] = ()) -> None:
@@ -175,30 +170,16 @@ def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
     return function
 
 
-def _typed(value: Any, hint: Any) -> Any:
-    """A plain value that fits ``hint``, with its paths and sections as objects."""
-    arguments = typing.get_args(hint)
-    if typing.get_origin(hint) in (Union, types.UnionType):
-        return _typed(value, next(argument for argument in arguments if fits(value, argument)))
-    if hint is Path:
-        return Path(value).expanduser()
-    if hint in SECTIONS:
-        hints = _hints(hint)
-        return hint(**{key: _typed(inner, hints[key]) for key, inner in value.items()})
-    if isinstance(value, list):
-        return typing.get_origin(hint)(_typed(inner, arguments[0]) for inner in value)
-    return value
-
-
 def _bind(
     function: Callable[..., Any], node: Mapping[str, Any], path: str, given: Iterable[str] = (), name: str = ""
-) -> None:
+) -> dict[str, Any]:
+    """Checks the arguments of a node, and returns them as objects of their annotations."""
     name = name or getattr(function, "__name__", str(function))
     prefix = f"{path}." if path else ""
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:  # some functions in C have none
-        return
+        return {}
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
     keys = [key for key in node if key not in _MARKS]
     for key in keys:
@@ -212,20 +193,35 @@ def _bind(
         if missing:
             raise ConfigError(f"{prefix}{missing[0]} is missing: {name} needs it; set it")
     hints = _hints(function)
-    for key in keys:
-        _check_value(f"{prefix}{key}", node[key], hints.get(key, Any))
+    return {key: _checked(f"{prefix}{key}", node[key], hints.get(key, Any)) for key in keys}
 
 
-def _check_value(path: str, value: Any, hint: Any) -> None:
+def _checked(path: str, value: Any, hint: Any) -> Any:
+    """The value as an object of its annotation; classes, which are built later, stay nodes."""
     if isinstance(value, Mapping) and typing.get_origin(hint) in (dict, Mapping):
-        for key, inner in value.items():
-            _check_value(f"{path}.{key}", inner, typing.get_args(hint)[1])
-    elif isinstance(value, Mapping) and hint in SECTIONS:
-        _bind(hint, value, path, name=path)
-    elif not fits(value, hint):
+        return {key: _checked(f"{path}.{key}", inner, typing.get_args(hint)[1]) for key, inner in value.items()}
+    if isinstance(value, Mapping) and hint in SECTIONS:
+        return hint(**_bind(hint, value, path, name=path))
+    if not fits(value, hint):
         section = f"a section of {', '.join(inspect.signature(hint).parameters)}" if hint in SECTIONS else ""
         expected = section or in_words(hint, value).replace(f", a {DictConfig.__name__}", "")
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {expected}; change it")
+    try:
+        return _typed(value, hint)
+    except RuntimeError as error:  # ~ without a home
+        raise ConfigError(f"{path}={value}: {error} set {path}=PATH") from error
+
+
+def _typed(value: Any, hint: Any) -> Any:
+    """A value that fits, with its paths as objects."""
+    arguments = typing.get_args(hint)
+    if typing.get_origin(hint) in (Union, types.UnionType):
+        return _typed(value, next(argument for argument in arguments if fits(value, argument)))
+    if hint is Path:
+        return Path(value).expanduser()
+    if isinstance(value, list) and typing.get_origin(hint) in (list, tuple):
+        return typing.get_origin(hint)(_typed(inner, arguments[0]) for inner in value)
+    return value
 
 
 def _hints(function: Any) -> Mapping[str, Any]:

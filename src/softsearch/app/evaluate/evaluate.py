@@ -21,12 +21,12 @@ from softsearch.app.systems.weights_file import typed_options, with_tuned
 from softsearch.errors import ConfigError
 from softsearch.evaluation.baselines import read_earlier
 from softsearch.evaluation.bootstrap import Resampled, paired_bootstrap
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text, report_metrics, unsegmented
 from softsearch.evaluation.schema import Report, SystemReport, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.folder import all_or_nothing, file_name

@@ -8,8 +8,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.validation import build, plain
-from softsearch.app.systems.mbr import mbr
-from softsearch.app.systems.search import is_mbr, is_rerank
+from softsearch.app.systems.search import is_mbr, is_rerank, mbr
 from softsearch.errors import ConfigError
 from softsearch.runtime.options import STRATEGIES
 from softsearch.search.options import SearchOptions

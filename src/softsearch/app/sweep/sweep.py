@@ -17,7 +17,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import fail_stale_trials
 from optuna.trial import FrozenTrial, TrialState
 
-from softsearch.app.config.command import explain
+from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.validation import build, plain
 from softsearch.app.sweep.results import report
 from softsearch.app.sweep.study import MISSED_HEARTBEATS, Plan, failed, finished, open_study, requeue
@@ -80,7 +80,7 @@ def check_composition(plan: Plan) -> None:
         try:
             composed = compose("train", [*plan.fixed, *plan.overrides, *drawn, "name=sweep", f"run_dir={plan.run_dir}"])
         except (HydraException, OmegaConfBaseException) as error:
-            raise ConfigError(f"a trial with {' '.join(drawn)}: {explain(error, 'train')}") from error
+            raise ConfigError(f"a trial with {' '.join(drawn)}: {CommandLine('train').explain(error)}") from error
         plain(composed)
 
 

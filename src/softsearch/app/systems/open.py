@@ -8,7 +8,7 @@ import torch
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.errors import ConfigError
-from softsearch.evaluation.torch_backend import TorchStepFunction
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.system import System, open_bundle
 from softsearch.training.checkpoints.average import read_weights

@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.nn.utils import get_total_norm
 
 from softsearch.evaluation.by_length import MIN_DRAWN, length_ranges
-from softsearch.evaluation.inference import evaluating
+from softsearch.evaluation.inference import TorchStepFunction, evaluating
 from softsearch.evaluation.metrics import Metric, facts, for_text
 from softsearch.evaluation.schema import Heatmap
-from softsearch.evaluation.torch_backend import TorchStepFunction
 from softsearch.evaluation.word_alignment import Sentence, align, encode_sentences
 from softsearch.models.interface import Seq2Seq
 from softsearch.ranges import Count

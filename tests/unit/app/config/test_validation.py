@@ -1,5 +1,6 @@
 """A config is bound to the constructors that it names before anything is built."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def test_arguments_that_no_yaml_can_hold_are_passed() -> None:
 def test_a_partial_node_is_built_later() -> None:
     node = OmegaConf.create({"_target_": "softsearch.search.beam.BeamSearch", "_partial_": True, "beam": 3})
     search = build(node)(n_best=2)
+    assert type(build(node)) is partial  # without checks at every call, as Hydra's would do
     assert isinstance(search, BeamSearch)
     assert (search.beam, search.n_best) == (3, 2)
 

@@ -77,7 +77,7 @@ def test_mbr_of_a_curve_has_the_defaults_of_its_config() -> None:
 def test_minimum_bayes_risk_has_the_options_of_its_candidates() -> None:
     search = OmegaConf.create(
         {
-            "_target_": "softsearch.app.systems.mbr.mbr",
+            "_target_": "softsearch.app.systems.search.mbr",
             "candidates": BEAM,
             "references": None,
             "utility": {"_target_": "sacrebleu.metrics.CHRF", "word_order": 2},

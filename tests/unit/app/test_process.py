@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from softsearch.app.cpu import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, tune_cpu
+from softsearch.app.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, tune_cpu
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         monkeypatch.setenv(name, "")  # so that it is put back, whatever the test does
         monkeypatch.delenv(name)
-    monkeypatch.setattr("softsearch.app.cpu.sys.platform", "none")  # malloc's settings would stay after the test
+    monkeypatch.setattr("softsearch.app.process.sys.platform", "none")  # malloc's settings would stay after the test
 
 
 def test_limits_are_set() -> None:

@@ -1,0 +1,136 @@
+"""What was typed after a command: it is checked, and Hydra's errors are explained with the names that there are."""
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from contextlib import redirect_stderr, suppress
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import cast
+
+from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Sweep
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf import OmegaConf
+
+from softsearch.app.config.composition import CONFIGS, composed, config_loader
+from softsearch.app.config.options import OPTIONS, Part
+from softsearch.app.config.validation import flatten, nearest
+from softsearch.errors import ConfigError, SoftsearchError
+
+_PLUGINS = {
+    "joblib": "pip install 'softsearch[sweep]'",
+    "submitit_slurm": "pip install 'softsearch[sweep]'",
+    "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
+}
+_ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """A command and the words after it."""
+
+    command: str
+    words: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Refuses words to which Hydra would reply with its usage or a traceback.
+
+        Raises:
+            ConfigError: there is no such option, or a group has no such value.
+        """
+        usage = io.StringIO()
+        try:
+            with redirect_stderr(usage):
+                typed, unknown = get_args_parser().parse_known_args(self.words)
+        except SystemExit as end:
+            if not end.code:
+                raise
+            raise ConfigError(usage.getvalue().strip().splitlines()[-1].partition("error: ")[2]) from None
+        if sum(bool(getattr(typed, mode)) for mode in ("run", "multirun", "cfg", "info", "shell_completion")) > 1:
+            raise ConfigError("only one of --run, --multirun, --cfg, --info and --shell-completion can be given")
+        if unknown:
+            raise ConfigError(self._no_flag(unknown[0]))
+        for override in OverridesParser.create().parse_overrides(typed.overrides):
+            key, value = override.key_or_group, override.value()
+            if not key:
+                raise ConfigError(f"{override.input_line!r} names no key; write key=value")
+            several = isinstance(value, list) and key not in _ONE_CHOICE
+            if (CONFIGS / key).is_dir() and not (override.is_delete() or several or isinstance(value, str | Sweep)):
+                raise self.no_choice(key, value)
+
+    def no_choice(self, group: str, value: object) -> ConfigError:
+        """Returns the error that a config group has another value than the name of a choice."""
+        typed = "null" if value is None else repr(value)
+        sweep = f", or -m {group}=NAME,NAME for a run of each" if isinstance(value, list) else ""
+        choices = ", ".join(self.choices(group))
+        return ConfigError(f"{group} is {typed}, expected one of {choices}; set {group}=NAME{sweep}")
+
+    def choices(self, group: str) -> list[str]:
+        """Returns the choices of a config group in all folders that Hydra searches."""
+        with config_loader() as loader:
+            return loader.get_group_options(group, config_name=self.command, overrides=self.search_path())
+
+    def search_path(self) -> list[str]:
+        """Returns ``--config-dir`` and ``hydra.searchpath`` as one option, for configs beside the command's."""
+        typed = get_args_parser().parse_known_args(self.words)[0]
+        sources = [f"file://{Path(typed.config_dir).absolute()}"] if typed.config_dir else []
+        paths = [word for word in typed.overrides if word.startswith("hydra.searchpath=")]
+        for override in OverridesParser.create().parse_overrides(paths):
+            sources += cast(list[str], override.value())
+        return [f"hydra.searchpath={json.dumps(sources)}"] if sources else []
+
+    def explain(self, error: Exception) -> SoftsearchError:
+        """Returns an error as one for users, in one line; all of Hydra's are wrong usage."""
+        if isinstance(error, SoftsearchError):
+            return error
+        if isinstance(error, OSError) and not isinstance(error, HydraException):
+            return SoftsearchError(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        return ConfigError(self._hydras(error))
+
+    def _hydras(self, error: Exception) -> str:
+        """An error of Hydra's with the nearest key or choice, or the missing plugin."""
+        message = str(error).strip()
+        if isinstance(error, OverrideParseException):
+            reason = message.splitlines()[0]
+            return f"{error.override!r} cannot be read ({reason}); write key=value, with quotes around text"
+        if key := re.search(r"Could not override '([^']+)'", message):
+            return self._no_key(key[1])
+        if isinstance(error, MissingConfigException) and "/" in (missing := error.missing_cfg_file or ""):
+            group, _, name = missing.rpartition("/")
+            if group == "hydra/launcher":
+                return f"launcher={name} needs a plugin that is not installed: {_PLUGINS.get(name, 'see its manual')}"
+            return f"there is no {group}={name}; {nearest(name, error.options or ())}"
+        return " ".join(line.strip() for line in message.splitlines() if line.strip())
+
+    def _no_flag(self, flag: str) -> str:
+        name, _, value = flag.partition("=")
+        after = [x for x in self.words[self.words.index(flag) + 1 :][:1] if not x.startswith("-") and "=" not in x]
+        key, keys = name.lstrip("-").replace("-", "_"), self._keys()
+        advice = f"write {key}={value or ''.join(after) or 'VALUE'}" if key in keys else nearest(key, keys)
+        return f"there is no option {name}, because options are written as key=value; {advice}"
+
+    def _no_key(self, key: str) -> str:
+        keys, group = self._keys(), key.partition(".")[0]
+        if (CONFIGS / key).is_dir() and "/" in key:
+            whole = key.rpartition("/")[0]
+            typed = next((word for word in self.words if word.startswith(f"{whole}=")), whole)
+            return f"{key} chooses a part that {typed} does not have; leave it out, or set another {whole}"
+        if group != key and group in keys and not any(other.startswith(f"{group}.") for other in keys):
+            return f"there is no {key} while {group} is null; add {group}=NAME, one of {', '.join(self.choices(group))}"
+        if group not in keys and group in CommandLine("train")._keys():
+            has = ", ".join(name for name in keys if "." not in name)
+            return f"{key} is an option of train.py, and a checkpoint keeps its own; {self.command}.py has {has}"
+        return f"there is no config key {key!r}; {nearest(key, keys)}"
+
+    def _keys(self) -> list[str]:
+        """The keys of the config with the choices that were typed, as far as these can be composed."""
+        path = self.search_path()
+        config = composed(self.command, *path, with_hydra=True)
+        groups = [group for group in config.hydra.runtime.choices if not group.startswith("hydra/")]
+        with suppress(HydraException):
+            config = composed(self.command, *path, *(w for w in self.words if w.partition("=")[0] in groups))
+        keys = (key for key, _ in flatten(OmegaConf.to_container(config)) if not f"{key}.".startswith("hydra."))
+        return [*dict.fromkeys([*keys, *groups])]

@@ -1,0 +1,58 @@
+"""Configs of one's own: in ``softsearch_configs``, behind ``--config-dir`` and ``hydra.searchpath``."""
+
+from pathlib import Path
+
+import pytest
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+
+from softsearch.app.config.command_line import CommandLine
+from softsearch.app.config.composition import composed, further_configs
+
+OWN = {
+    "softsearch_configs/model/mine.yaml": "defaults: [gru]\nhidden_dim: 32\n",
+    "softsearch_configs/recipe/mine.yaml": "# @package _global_\noptimizer: {lr: 0.25}\n",
+    "softsearch_configs/model/rnnsearch.yaml": "hidden_dim: 1\n",
+    "typed/optimizer/hot.yaml": "defaults: [adam]\nlr: 0.5\n",
+    "searched/experiment/seven.yaml": "# @package _global_\nseed: 7\n",
+    "package_of_configs/__init__.py": "",
+    "package_of_configs/search/wide.yaml": "defaults: [beam]\nbeam: 50\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    for name, text in OWN.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = f"hydra.searchpath=[file://{tmp_path}/searched,pkg://package_of_configs]"
+    return CommandLine("train", ["--config-dir", "typed", path, "model=mine"])
+
+
+@pytest.mark.parametrize("choice", ["model=mine", "optimizer=hot", "experiment=seven", "search=wide", "model=gru"])
+def test_messages_know_their_names(line: CommandLine, choice: str) -> None:
+    group, name = choice.split("=")
+    assert name in line.choices(group)
+    with pytest.raises(HydraException) as error:
+        composed("train", *line.search_path(), f"{choice}{name[-1]}")
+    assert f"did you mean '{name}'?" in str(line.explain(error.value))
+
+
+def test_a_model_brings_its_recipe_and_its_keys_are_known(line: CommandLine) -> None:
+    config = composed("train", "model=mine")
+    assert (config.model.hidden_dim, config.optimizer.lr) == (32, 0.25)
+    with pytest.raises(HydraException) as error:
+        composed("train", "model=mine", "model.hiden_dim=3")
+    assert "did you mean 'model.hidden_dim'?" in str(line.explain(error.value))
+
+
+def test_our_names_win_and_the_log_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = composed("train", "model=rnnsearch", with_hydra=True)
+    assert config.model.decoder._target_.startswith("softsearch.")
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", config)
+    refused = "not model/rnnsearch.yaml, because softsearch's wins"
+    assert [*further_configs()] == [
+        f"configs of {tmp_path / 'softsearch_configs'} are used: model/mine.yaml, recipe/mine.yaml, {refused}"
+    ]
