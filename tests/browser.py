@@ -8,10 +8,13 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
@@ -66,6 +69,23 @@ def view(browser: Chrome, width: int, *, scheme: str = "light", media: str = "sc
     still = {"name": "prefers-reduced-motion", "value": "reduce"}  # colours are those that they will be, at once
     features = [{"name": "prefers-color-scheme", "value": scheme}, still]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
+
+
+def element(browser: Chrome, selector: str) -> WebElement:
+    """The first element that a selector of CSS finds."""
+    return browser.find_element(By.CSS_SELECTOR, selector)
+
+
+def texts(browser: Chrome, selector: str) -> list[str]:
+    """The text of each element that a selector of CSS finds."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((element) => element.textContent)"
+    found: list[str] = browser.execute_script(script, selector)
+    return found
+
+
+def value(browser: Chrome, expression: str, *arguments: object) -> Any:
+    """The value of an expression of JavaScript."""
+    return browser.execute_script(f"return {expression}", *arguments)
 
 
 def complaints(browser: Chrome, own: str) -> list[str]:

@@ -81,9 +81,9 @@ def sigint() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Chrome"]:
-    """Chromium without a window; tests that ask for it are skipped where there is none."""
+    """Chromium without a window, one for all tests; those that ask for it are skipped where there is none."""
     from tests.browser import start
 
     started = start(tmp_path_factory.mktemp("profile"))

@@ -8,12 +8,11 @@ import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.runtime.translator import Translator
 from softsearch.runtime.web.site import write_site
-from tests.browser import complaints, serve, view
+from tests.browser import complaints, element, serve, texts, value, view
 from tests.integration.commands import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -41,19 +40,6 @@ def shown(browser: Chrome, address: str) -> Chrome:
     browser.get(address)
     done(browser, TEXT)
     return browser
-
-
-def element(browser: Chrome, selector: str) -> WebElement:
-    return browser.find_element(By.CSS_SELECTOR, selector)
-
-
-def texts(browser: Chrome, selector: str) -> list[str]:
-    script = "return [...document.querySelectorAll(arguments[0])].map((element) => element.textContent)"
-    return browser.execute_script(script, selector)
-
-
-def value(browser: Chrome, expression: str, *arguments: object) -> Any:
-    return browser.execute_script(f"return {expression}", *arguments)
 
 
 def expected(text: str, beam: int = 5) -> Any:

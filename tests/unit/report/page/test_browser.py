@@ -1,15 +1,13 @@
 """The page in a real browser: it is shown as meant, and its list sorts, filters, turns pages and marks words."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome, Keys
-from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from softsearch.report.page import write_page
-from tests.browser import complaints, view
+from tests.browser import complaints, element, texts, value, view
 from tests.unit.report.page.pages import EVIL, whole_report
 
 pytestmark = pytest.mark.slow
@@ -24,20 +22,6 @@ def shown(browser: Chrome, tmp_path: Path) -> Chrome:
     view(browser, 1280)
     browser.get(path.as_uri())
     return browser
-
-
-def value(browser: Chrome, expression: str) -> Any:
-    return browser.execute_script(f"return {expression}")
-
-
-def element(browser: Chrome, selector: str) -> Any:
-    return browser.find_element(By.CSS_SELECTOR, selector)
-
-
-def texts(browser: Chrome, selector: str) -> list[str]:
-    return browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map((element) => element.innerText)", selector
-    )
 
 
 def numbers(browser: Chrome) -> list[int]:
