@@ -48,7 +48,8 @@ class _Checked:
 
     def __post_init__(self) -> None:
         for name, hint in self.hints.items():
-            check_option(name, getattr(self, name), hint)
+            if (value := getattr(self, name)) is not getattr(type(self), name):  # the default, which fits
+                check_option(name, value, hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +184,8 @@ def check_option(name: str, value: object, hint: Any) -> None:
     Raises:
         ConfigError: names the option, its value and what was expected.
     """
-    expect(fits(value, hint), name, value, in_words(hint, value))
+    if not fits(value, hint):
+        expect(False, name, value, in_words(hint, value))
 
 
 def expect(holds: bool, name: str, value: object, expected: str) -> None:
