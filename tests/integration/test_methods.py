@@ -153,5 +153,4 @@ def test_the_command_resumes_from_a_validation(options: tuple[str, ...], tmp_pat
     assert parts["global_step"] == whole["global_step"] == 8
     assert_same_bits(parts, whole)
     assert parts["lr_schedulers"] == whole["lr_schedulers"]
-    figures = read_metrics(tmp_path / "whole")
-    assert figures["test/loss"] == read_metrics(tmp_path / "parts")["test/loss"] > 0
+    assert read_metrics(tmp_path / "parts")["test/loss"] == read_metrics(tmp_path / "whole")["test/loss"]

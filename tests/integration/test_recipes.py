@@ -49,18 +49,18 @@ def test_distillation(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     assert len(lines(corpus / "train.distilled.de")) == len(lines(corpus / "train.en")) == 61
     assert lines(corpus / "train.distilled.de") != lines(corpus / "train.de")
-    assert read_metrics(tmp_path / "logs" / "student")["test/loss"] > 0
+    assert read_metrics(tmp_path / "logs" / "student")["train/steps"] == 4
 
 
 def test_back_translation(tmp_path: Path) -> None:
     carry_out_recipe("Back-translation", tmp_path)
     corpus = tmp_path / "corpus"
     assert len(lines(corpus / "mono.en")) == len(lines(corpus / "mono.de")) == 61
-    assert read_metrics(tmp_path / "logs" / "forward")["test/loss"] > 0
+    assert read_metrics(tmp_path / "logs" / "forward")["train/steps"] == 4
 
 
 def test_data_diversification(tmp_path: Path) -> None:
     carry_out_recipe("Data diversification", tmp_path)
     corpus = tmp_path / "corpus"
     assert len(lines(corpus / "train.translated.en")) == len(lines(corpus / "train.translated.de")) == 61
-    assert read_metrics(tmp_path / "logs" / "diversified")["test/loss"] > 0
+    assert read_metrics(tmp_path / "logs" / "diversified")["train/steps"] == 4

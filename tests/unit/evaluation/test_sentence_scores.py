@@ -38,7 +38,7 @@ def test_chrf_of_all_pairs_is_that_of_each(options: dict[str, Any]) -> None:
     assert len({*found.flat}) > 15
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.integers(4, TOKENIZER.vocab_size - 1), max_size=8), min_size=1, max_size=5))
 def test_chrf_of_any_ids(sentences: list[list[int]]) -> None:
     metric, texts = CHRF(), list(map(TOKENIZER.decode, sentences))

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -50,7 +50,6 @@ def read(kind: Kind) -> Tokenizer:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(parts=st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=3)), max_size=20))
 def test_ids_and_texts_are_ours(kind: Kind, parts: list[str]) -> None:
     text, ours, theirs = "".join(parts), trained(kind), read(kind)

@@ -45,7 +45,7 @@ def test_every_line_gets_a_translation_that_decodes_its_pieces(translator: Trans
         assert best.score == pytest.approx(best.log_prob / len(best.tgt_pieces))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(order=st.permutations(range(len(LINES))), batch_tokens=st.integers(1, 60), threads=st.integers(1, 3))
 def test_results_do_not_depend_on_order_batches_or_threads(
     bundle_dir: Path, translator: Translator, order: list[int], batch_tokens: int, threads: int

@@ -26,7 +26,7 @@ def test_batches_are_filled() -> None:
     assert plan_batches([3, 5, 5, 2, 9], 10) == [[4], [1, 2], [0, 3]]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     sources=st.lists(st.lists(st.sampled_from([1, 4]), max_size=4), max_size=12),
     batch_tokens=st.integers(1, 30),

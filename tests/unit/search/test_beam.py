@@ -18,7 +18,7 @@ from tests.unit.search.tables import VOCAB, Row, TableModel, alignment_of, brute
 SOURCES = [(4, 1), (1,), (4, 4, 4), (), (1, 4, 1, 1)]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     eos_bias=st.sampled_from([-3.0, 0.0, 1.5]),
@@ -47,7 +47,7 @@ def test_a_beam_as_wide_as_the_search_space_equals_brute_force(
         assert [h.score for h in found] == pytest.approx([score_of(f, src, search) for f in expected])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), eos_bias=st.sampled_from([-2.0, 0.0, 2.0]))
 def test_a_beam_of_one_equals_greedy(seed: int, eos_bias: float) -> None:
     model = TableModel(seed, eos_bias)
@@ -63,7 +63,7 @@ def test_a_beam_of_one_equals_greedy(seed: int, eos_bias: float) -> None:
         np.testing.assert_array_equal(one.alignments, other.alignments)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), beam=st.integers(1, 7))
 def test_every_hypothesis_carries_its_own_log_prob_and_alignments(seed: int, beam: int) -> None:
     model = TableModel(seed)
@@ -81,7 +81,7 @@ def test_every_hypothesis_carries_its_own_log_prob_and_alignments(seed: int, bea
             np.testing.assert_array_equal(hypothesis.alignments, looks)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), order=st.permutations(range(len(SOURCES))))
 def test_batch_mates_and_their_order_do_not_matter(seed: int, order: list[int]) -> None:
     model = TableModel(seed)
@@ -111,7 +111,7 @@ class Patient(BeamSearch):
         return np.where(np.isfinite(log_probs), np.inf, -np.inf)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     eos_bias=st.sampled_from([-1.0, 0.0, 2.0]),

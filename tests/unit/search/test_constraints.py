@@ -44,7 +44,7 @@ def broken(found: list[list[Hypothesis]], options: OutputOptions, prefixes: list
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     eos_bias=st.sampled_from([-1.0, 0.0, 2.0]),
@@ -67,7 +67,7 @@ def test_a_full_beam_equals_brute_force_under_constraints(
         assert [h.log_prob for h in found] == pytest.approx([f.log_prob for f in best])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     constraints=CONSTRAINTS,
@@ -103,7 +103,7 @@ def outcome(search: Any, model: TableModel, src: Sequence[int], prefix: tuple[in
         return None
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), constraints=CONSTRAINTS, prefixes=PREFIXES)
 def test_a_beam_of_one_is_greedy_under_constraints(
     seed: int, constraints: dict[str, Any], prefixes: list[tuple[int, ...]]
@@ -116,7 +116,7 @@ def test_a_beam_of_one_is_greedy_under_constraints(
         assert outcome(beam, model, src, prefix) == outcome(greedy, model, src, prefix)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10_000),
     constraints=CONSTRAINTS.filter(lambda c: c["no_repeat_ngram"] != 1),

@@ -38,7 +38,7 @@ def diverse(model: TableModel, src: tuple[int, ...], search: BeamSearch) -> set[
     return {tokens for group in ended for tokens in group}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     eos_bias=st.sampled_from([0.0, 1.5]),

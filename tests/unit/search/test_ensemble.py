@@ -48,7 +48,7 @@ def first_step(step_fn: StepFunction) -> NDArray[np.float32]:
     return full_log_probs(step_fn, tokens, step_fn.start(SOURCES))[0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     average=st.sampled_from(AVERAGES),

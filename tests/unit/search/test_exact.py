@@ -83,7 +83,7 @@ class Wide(TableModel):
         return Candidates(np.take_along_axis(table, best, axis=1), best, None), after
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     eos_bias=st.sampled_from([-6.0, -3.0, 0.0, 1.5, 4.0]),
@@ -158,7 +158,7 @@ def test_nothing_below_the_bound_is_expanded() -> None:
     assert seen > 6 * len(SOURCES)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), limit=st.integers(1, 40))
 def test_the_limit_on_nodes_is_kept_and_reported(seed: int, limit: int) -> None:
     model = table(seed, eos_bias=-3.0)
@@ -201,7 +201,7 @@ def test_a_model_that_never_ends_gives_beam_searchs_answer_and_says_so() -> None
         assert (explored.nodes, explored.best.optimal, explored.best.truncated) == (50, False, True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000), limit=st.sampled_from([15, 1000]), order=st.permutations(range(len(SOURCES))))
 def test_batch_mates_and_their_order_do_not_matter(seed: int, limit: int, order: list[int]) -> None:
     model = table(seed, eos_bias=-2.0)

@@ -21,7 +21,7 @@ def by_hand(model: TableModel, src: tuple[int, ...], tgt: tuple[int, ...]) -> li
     return [float(model.row_log_probs(Row(src, written[:place]))[written[place]]) for place in range(1, len(written))]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), batch_tokens=st.sampled_from([1, 6, 14, 1000]))
 def test_scores_are_sums_over_the_table_in_any_batch(seed: int, batch_tokens: int) -> None:
     model = TableModel(seed)

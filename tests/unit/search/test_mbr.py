@@ -58,7 +58,7 @@ def plain(
 
 @pytest.mark.parametrize("candidates", [SAMPLES, LIST], ids=["samples", "list"])
 @pytest.mark.parametrize("references", [None, SAMPLES, LIST], ids=["the same", "samples", "list"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000), eos_bias=st.sampled_from([-2.0, 0.0, 2.0]))
 def test_is_the_best_of_a_double_loop(
     candidates: SearchStrategy, references: SearchStrategy | None, seed: int, eos_bias: float

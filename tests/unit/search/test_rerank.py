@@ -25,7 +25,7 @@ def log_prob(model: TableModel, src: tuple[int, ...], tokens: tuple[int, ...]) -
     return float(sum(model.row_log_probs(row)[token] for row, token in zip(rows, written, strict=True)))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 10_000),
     weights=st.tuples(*[st.sampled_from([-0.5, 0.0, 0.5, 1.0])] * 3).filter(any),

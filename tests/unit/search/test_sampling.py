@@ -80,7 +80,7 @@ def test_parts_of_the_distribution_are_as_small_as_they_should_be() -> None:
     assert 1 < sizes[1] < sizes[0]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 1000),
     order=st.permutations(range(len(SOURCES))),
@@ -106,7 +106,7 @@ def test_another_seed_gives_other_samples() -> None:
     assert one != other
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), likely=st.sampled_from([{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-9}]))
 def test_the_most_likely_part_alone_is_greedy_search(seed: int, likely: dict[str, Any]) -> None:
     model = TableModel(seed)

@@ -24,7 +24,6 @@ def without_surplus_spaces(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", SUBWORDS_AND_CHARACTERS)
-@settings(deadline=None)
 @given(text=st.text(ALPHABET))
 def test_nothing_but_surplus_spaces_is_lost(kind: Kind, text: str) -> None:
     for reverse in (False, True):
@@ -33,7 +32,7 @@ def test_nothing_but_surplus_spaces_is_lost(kind: Kind, text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SUBWORDS_AND_CHARACTERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\x1f\r\n\u2581\u2585"), min_size=1))
 def test_any_text_in_the_corpus_comes_back(kind: Kind, text: str) -> None:
     tokenizer = train_tokenizer([text, "a"], kind=kind, vocab_size=len(text) + 20)
@@ -65,7 +64,6 @@ def of_words() -> SentencePieceTokenizer:
     return train_tokenizer([" ".join(WORDS)], kind="word", vocab_size=11)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(WORDS)))
 def test_words_that_are_known_come_back(words: list[str]) -> None:
     assert of_words().decode(of_words().encode("  ".join(words))) == " ".join(words)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from softsearch.text.subword_sampling import SubwordSampler
@@ -50,7 +50,6 @@ def test_unknown_characters_keep_their_segmentation(kind: Kind) -> None:
     assert [draw(unknown) for _ in range(20)] == [unknown] * 20
 
 
-@settings(deadline=None)
 @given(text=st.text("aceilmnorst \u2581"))
 def test_without_dropout_bpe_is_that_of_sentencepiece(text: str) -> None:
     tokenizer = tagged("bpe")
@@ -58,7 +57,6 @@ def test_without_dropout_bpe_is_that_of_sentencepiece(text: str) -> None:
     assert SubwordSampler(tokenizer, "bpe", 0.0)(ids, random.Random(1)) == ids
 
 
-@settings(deadline=None)
 @given(text=st.text("aceilmnorst "))
 def test_sharpened_to_the_best_unigram_is_that_of_sentencepiece(text: str) -> None:
     """As good, that is: of two segmentations of equal score either may be taken."""
