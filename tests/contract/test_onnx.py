@@ -19,14 +19,14 @@ from softsearch.errors import BundleError, ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
 from softsearch.export.parity import TOLERANCE, Parity
-from softsearch.export.precision import LowPrecision, lower_precision, with_graphs
+from softsearch.export.precision import LowPrecision, lower_precision
 from softsearch.export.quantization import product_inputs
-from softsearch.export.single import compare_translations, export_single
+from softsearch.export.single import compare_translations
 from softsearch.export.single_graph import single_graph
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.output_layers import OutputLayer
 from softsearch.runtime.bundle import Bundle, open_shortlist
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE
+from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER
 from softsearch.runtime.session import OnnxStepFunction
 from softsearch.search.batching import translate_ids
 from softsearch.search.beam import BeamSearch
@@ -88,11 +88,12 @@ class Exported:
             return export(self.model, self.model, self.tokenizer, self.folder / name, **options)
 
     def in_precision(self, precision: LowPrecision) -> Bundle:
-        graphs, loss = lower_precision(self.bundle, precision, self.src, bleu=len)
+        lowered, loss = lower_precision(self.bundle, precision, self.src, bleu=len)
         assert loss.sentences == 5
-        whole = [graph for graph in graphs.values() if precision == "int8" or not has_scan(graph)]  # see _float16
+        graphs = (lowered.files[file] for file in (ENCODER, DECODER_STEP))
+        whole = [graph for graph in graphs if precision == "int8" or not has_scan(graph)]  # see _float16
         assert {product for graph in whole for product in product_inputs(graph)} == set()
-        return with_graphs(self.bundle, graphs)
+        return lowered
 
     @cached_property
     def int8(self) -> Bundle:
@@ -140,9 +141,12 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
 
 
 @pytest.mark.slow
-def test_a_single_graph_is_written_with_a_description(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
+def test_a_single_graph_is_written_with_a_description(
+    tokenizer: SentencePieceTokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = random_model(("rnnsearch",), tokenizer.vocab_size, seed=1)
-    bundle = export_single(export(model, model, tokenizer, tmp_path / "bundle")[0], tmp_path / "single")
+    bundle, _ = export(model, model, tokenizer, tmp_path / "single", single=True)
+    assert not [record for record in caplog.records if record.name.startswith("onnx")]
     assert bundle.files.keys() == {"model.onnx", "joint.model", "tokenizer.json", "README.md"}
     session = onnxruntime.InferenceSession(bundle.files["model.onnx"])
     described = bundle.manifest.graphs["model"]

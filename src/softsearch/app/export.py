@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
@@ -44,24 +43,17 @@ def export(options: Export) -> None:
     options = replace(options, ckpt=checkpoint_file(options.ckpt))
     if options.format == "ctranslate2":
         _export_ctranslate2(options)
-    elif options.format == "single":
-        _export_single(options)
-    else:
-        bundle, parity = _export_bundle(options, options.out)
-        show(bundle, parity)
+        return
+    search = recommended_search(options.search)
+    if options.format == "single":
+        from softsearch.export.single_graph import beam_search
 
-
-def _export_single(options: Export) -> None:
-    from softsearch.export.single import export_single
-    from softsearch.export.single_graph import beam_search
-
-    beam_search(recommended_search(options.search))
-    if options.shortlist is not None:
-        raise ConfigError("format=single has no shortlist; leave it out, or use format=bundle")
+        beam_search(search)
+        if options.shortlist is not None:
+            raise ConfigError("format=single has no shortlist; leave it out, or use format=bundle")
     check_writable(options.out)
-    with TemporaryDirectory() as scratch:
-        bundle, parity = _export_bundle(options, Path(scratch, options.out.name))
-        show(export_single(bundle, options.out), parity)
+    saved = read_weights(str(options.ckpt), options.average)
+    show(*write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options))
 
 
 def show(bundle: Bundle, parity: "Parity") -> None:
@@ -79,20 +71,13 @@ def show(bundle: Bundle, parity: "Parity") -> None:
     )
 
 
-def _export_bundle(options: Export, out: Path) -> "tuple[Bundle, Parity]":
-    recommended_search(options.search)
-    check_writable(out)
-    saved = read_weights(str(options.ckpt), options.average)
-    return write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options, out)
-
-
 def write_bundle(
-    saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export, out: Path
+    saved: CheckpointContents, model: Seq2Seq, source: ParallelSource, options: Export
 ) -> "tuple[Bundle, Parity]":
-    """Writes the bundle of a ``model``; ``saved`` and ``source`` tell of its training.
+    """Writes the bundle of a ``model``, or its single graph; ``saved`` and ``source`` tell of its training.
 
     Raises:
-        SoftsearchError: an option is wrong, the graphs differ from the model, or ``out`` cannot be written.
+        SoftsearchError: an option is wrong, the graphs differ from the model, or ``options.out`` cannot be written.
     """
     from softsearch.export.bundle import export_bundle  # the exporter takes a second to import
 
@@ -113,12 +98,13 @@ def write_bundle(
         model,
         TorchStepFunction(model),
         saved.tokenizers,
-        out,
+        options.out,
         search=recommended_search(options.search),
         max_src_tokens=min(options.max_src_tokens, model.encoder.description.max_src_len or options.max_src_tokens),
         facts=_facts(saved, source, sum(w.numel() for w in model.weights())) | evaluation,
         shortlist=shortlist,
         lower=lower,
+        single=options.format == "single",
     )
 
 

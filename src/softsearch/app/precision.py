@@ -44,13 +44,13 @@ def read_validation_text(source: ParallelSource, cache_dir: Path) -> HeldOutText
 
 def lowering(
     precision: LowPrecision, text: HeldOutText, tokenizers: Tokenizers, max_bleu_loss: float
-) -> Callable[[Bundle], tuple[dict[str, bytes], dict[str, Any]]]:
-    """A function from a float32 bundle to its graphs in ``precision`` and to facts about them.
+) -> Callable[[Bundle], tuple[Bundle, dict[str, Any]]]:
+    """A function from a float32 bundle to one in ``precision`` and to facts about it.
 
     It prints what is lost, and raises a BundleError if that is more than ``max_bleu_loss``.
     """
 
-    def lower(bundle: Bundle) -> tuple[dict[str, bytes], dict[str, Any]]:
+    def lower(bundle: Bundle) -> tuple[Bundle, dict[str, Any]]:
         short = [i for i, ids in enumerate(text.encode(tokenizers)[0]) if len(ids) < bundle.manifest.max_src_tokens]
         if not short:
             raise ConfigError(f"all sentences of {text.name} are longer than max_src_tokens; set a greater limit")
@@ -61,7 +61,7 @@ def lowering(
             lines = [tokenizers[1].decode(ids) for ids in translations]
             return metric.corpus_score(lines, used.references)
 
-        graphs, loss = lower_precision(bundle, precision, used.encode(tokenizers)[0], bleu)
+        lowered, loss = lower_precision(bundle, precision, used.encode(tokenizers)[0], bleu)
         rows = [("float32", f"{loss.before:.2f}", ""), (precision, f"{loss.after:.2f}", f"{loss.agreement:.1%}")]
         print_rows(("precision", "BLEU", "same lines"), rows, title=f"{loss.sentences:,} sentences of {text.name}")
         if loss.bleu > max_bleu_loss:
@@ -69,6 +69,6 @@ def lowering(
                 f"{precision} loses {loss.bleu:.2f} BLEU on {loss.sentences:,} validation sentences, expected at most "
                 f"{max_bleu_loss}; nothing was written, export with precision=float32 or a greater max_bleu_loss"
             )
-        return graphs, {"precision": {"name": precision, **loss._asdict()}}
+        return lowered, {"precision": {"name": precision, **loss._asdict()}}
 
     return lower

@@ -1,8 +1,7 @@
-"""Export of a model as a bundle for the torch-free runtime."""
+"""Export of a model as a bundle for the torch-free runtime, or as one graph for other programming languages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,11 @@ from numpy.typing import NDArray
 
 from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import Parity, compare
+from softsearch.export.single import single_form
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
-from softsearch.runtime.bundle import Bundle, open_shortlist, shortlist_files, write_bundle
+from softsearch.runtime.bundle import Bundle, bundle_of, has_shortlist, open_shortlist, shortlist_files, write_bundle
 from softsearch.runtime.options import Strategy, search_facts
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.interface import StepFunction
@@ -33,7 +33,8 @@ def export_bundle(
     max_src_tokens: int,
     facts: dict[str, Any],
     shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
-    lower: Callable[[Bundle], tuple[dict[str, bytes], dict[str, Any]]] | None = None,
+    lower: Callable[[Bundle], tuple[Bundle, dict[str, Any]]] | None = None,
+    single: bool = False,
 ) -> tuple[Bundle, Parity]:
     """Writes the bundle of a model in evaluation mode, if its graphs compute what the model does.
 
@@ -46,56 +47,46 @@ def export_bundle(
         max_src_tokens: longer sentences are translated in parts.
         facts: about the training, plain values for the manifest and the model card.
         shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.
-        lower: turns the finished float32 bundle into graphs in another precision, and facts about them.
+        lower: turns the float32 bundle into one in another precision, and facts about it.
+        single: writes one graph that searches, instead of two for the runtime.
 
     Raises:
-        ConfigError: a bundle cannot recommend ``search``.
+        ConfigError: a bundle cannot recommend ``search``, or a single graph cannot do it.
         BundleError: the graphs differ from the model, or ``path`` holds something else; nothing was written.
     """
     src, tgt = tokenizers
-    recommended = search_facts(search, tgt.vocab_size)
     names = ("joint.model", "joint.model") if src.model == tgt.model else ("src.model", "tgt.model")
     files = {names[0]: src.model, names[1]: tgt.model} | tokenizer_files(tokenizers)
     if shortlist is not None:
         files |= shortlist_files(*shortlist)
-    manifest = {
+    manifest: dict[str, Any] = {
         "tokenizers": dict(zip(("src", "tgt"), names, strict=True)),
         "reversed": {"src": src.reverse, "tgt": tgt.reverse},
         "vocab_sizes": {"src": src.vocab_size, "tgt": tgt.vocab_size},
         "limits": {"max_src_tokens": max_src_tokens},
-        "search": recommended,
+        "search": search_facts(search, tgt.vocab_size),
     }
-    parities: list[Parity] = []
-
-    def check(bundle: Bundle) -> None:
-        step_fn = OnnxStepFunction(bundle)
-        parities.append(compare(reference, step_fn, src.vocab_size, max_src_tokens, bundle.manifest.feature_dim))
-        if shortlist is not None:
-            words = open_shortlist(bundle, _FREQUENT)
-            restricted = Shortlisted(reference, words), step_fn.with_shortlist(words)
-            parities.append(compare(*restricted, src.vocab_size, max_src_tokens, bundle.manifest.feature_dim))
-
     graphs = export_graphs(model, shortlist=shortlist is not None)
-    if lower is None:
-        bundle = _write(path, graphs, files, manifest, facts, check)
-    else:
-        with TemporaryDirectory() as scratch:
-            graphs, more = lower(_write(Path(scratch, path.name), graphs, files, manifest, facts, check))
-        bundle = _write(path, graphs, files, manifest, facts | more, OnnxStepFunction)
-    return bundle, Parity(*np.max(parities, axis=0).tolist())
-
-
-def _write(
-    folder: Path,
-    graphs: Mapping[str, bytes],
-    others: Mapping[str, bytes],
-    manifest: Mapping[str, Any],
-    facts: dict[str, Any],
-    check: Callable[[Bundle], Any],
-) -> Bundle:
-    """Writes graphs and ``others`` with the model card, and a manifest that describes the graphs."""
-    files = {**graphs, **others}
-    card = model_card(folder.name, facts, {name: len(content) for name, content in files.items()})
     described = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
-    whole = {**manifest, "graphs": described, "training": facts}
-    return write_bundle(folder, {**files, "README.md": card.encode()}, whole, check=check)
+    bundle = bundle_of(path, files | graphs, manifest | {"graphs": described, "training": facts})
+    parity = _compare(bundle, reference)
+    if lower is not None:
+        bundle, more = lower(bundle)
+        facts = facts | more
+    files, described = bundle.files, bundle.manifest.graphs
+    if single:
+        files, described = single_form(bundle)
+    card = model_card(path.name, facts, {name: len(content) for name, content in files.items()}, described.get("model"))
+    whole = manifest | {"graphs": described, "training": facts}
+    return write_bundle(path, files | {"README.md": card.encode()}, whole), parity
+
+
+def _compare(bundle: Bundle, reference: StepFunction) -> Parity:
+    """The largest differences between the graphs of a bundle and the model, with the shortlist too if there is one."""
+    manifest, step_fn = bundle.manifest, OnnxStepFunction(bundle)
+    sizes = manifest.src_vocab_size, manifest.max_src_tokens, manifest.feature_dim
+    parities = [compare(reference, step_fn, *sizes)]
+    if has_shortlist(bundle):
+        words = open_shortlist(bundle, _FREQUENT)
+        parities.append(compare(Shortlisted(reference, words), step_fn.with_shortlist(words), *sizes))
+    return Parity(*np.max(parities, axis=0).tolist())

@@ -43,8 +43,8 @@ class Loss(NamedTuple):
 
 def lower_precision(
     bundle: Bundle, precision: LowPrecision, src: Sentences, bleu: Callable[[Sentences], float]
-) -> tuple[dict[str, bytes], Loss]:
-    """The graphs of a float32 bundle in another precision, and their loss on the sentences ``src``.
+) -> tuple[Bundle, Loss]:
+    """A float32 bundle in another precision, and its loss on the sentences ``src``.
 
     ``bleu`` scores translations of ``src`` given as token ids. The activations of int8 get the ranges that they have
     while float32 translates.
@@ -56,16 +56,17 @@ def lower_precision(
         raise ConfigError(
             f"precision={precision} is for matrices of weights, and this model has none, only counts; leave it out"
         )
-    bundle = with_graphs(bundle, _with_own_embeddings(bundle.files[ENCODER], bundle.files[DECODER_STEP]))
+    bundle = _with_graphs(bundle, _with_own_embeddings(bundle.files[ENCODER], bundle.files[DECODER_STEP]))
     step_fn = Calibration(bundle) if precision == "int8" else OnnxStepFunction(bundle)
     before = _translate(step_fn, src)
     if isinstance(step_fn, Calibration):
         graphs = {file: quantize(bundle.files[file], ranges) for file, ranges in step_fn.ranges().items()}
     else:
         graphs = {file: _float16(bundle.files[file]) for file in (ENCODER, DECODER_STEP)}
-    after = _translate(OnnxStepFunction(with_graphs(bundle, graphs)), src)
+    lowered = _with_graphs(bundle, graphs)
+    after = _translate(OnnxStepFunction(lowered), src)
     same = sum(one == other for one, other in zip(before, after, strict=True))
-    return graphs, Loss(len(src), bleu(before), bleu(after), same / len(src))
+    return lowered, Loss(len(src), bleu(before), bleu(after), same / len(src))
 
 
 def _translate(step_fn: StepFunction, src: Sentences) -> list[list[int]]:
@@ -82,7 +83,7 @@ def _with_own_embeddings(encoder: bytes, step: bytes) -> dict[str, bytes]:
     return {ENCODER: model.SerializeToString(), DECODER_STEP: step}
 
 
-def with_graphs(bundle: Bundle, graphs: dict[str, bytes]) -> Bundle:
+def _with_graphs(bundle: Bundle, graphs: dict[str, bytes]) -> Bundle:
     """The bundle with other graphs, as it would be read from the disk."""
     described: dict[str, Any] = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
     return replace(bundle, files=bundle.files | graphs, manifest=replace(bundle.manifest, graphs=described))

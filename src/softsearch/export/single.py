@@ -1,8 +1,6 @@
-"""Writes the folder of a single graph, if it translates as Python's search does."""
+"""A bundle as one graph for other programming languages, which translates as Python's search does."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +10,7 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError
 from softsearch.export.parity import TOLERANCE
 from softsearch.export.single_graph import beam_search, describe_single, single_graph
-from softsearch.report.model_card import model_card
-from softsearch.runtime.bundle import MANIFEST, Bundle, write_bundle
+from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import STRATEGIES, Strategy
 from softsearch.runtime.session import OnnxStepFunction
@@ -21,39 +18,23 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.text.vocabulary import PAD, SPECIALS, with_eos
 
-_OF_BUNDLE = ("tokenizers", "reversed", "vocab_sizes", "limits", "search", "training")  # in the manifest
 _INT8_TOLERANCE = 0.1  # two sessions fuse differently, and rounding to 8 bits makes a last bit into a step
 LENGTHS = ((1,), (3, 20, 1, 12, 7, 5, 16))  # source tokens of each sentence of two batches, EOS excluded
 
 
-def export_single(bundle: Bundle, path: Path) -> Bundle:
-    """Writes a single graph with the tokenizers, the model card and the manifest of a bundle.
-
-    Args:
-        bundle: gives the graphs, in whatever precision, and the default search.
-        path: the new folder; an older one is replaced.
+def single_form(bundle: Bundle) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """The files of a bundle, in whatever precision, with one graph instead of two, and the manifest's ``graphs``.
 
     Raises:
-        ConfigError: the graph cannot do that search.
-        BundleError: it translates differently, or ``path`` holds something else; nothing was written.
+        ConfigError: the graph cannot do the bundle's search.
+        BundleError: it translates differently.
     """
     manifest = bundle.manifest
     search = STRATEGIES[manifest.search_kind](**manifest.search)
     model = single_graph(bundle.files, search, manifest.tgt_vocab_size)
-    described = describe_single(bundle.files)
-    files = {SINGLE: model} | {
-        name: content for name, content in bundle.files.items() if name.endswith((".model", "tokenizer.json"))
-    }
-    sizes = {name: len(content) for name, content in files.items()}
-    files["README.md"] = model_card(path.name, manifest.training, sizes, described).encode()
-    tree = json.loads((bundle.path / MANIFEST).read_bytes())
-    whole = {name: tree[name] for name in _OF_BUNDLE} | {"graphs": {"model": described}}
-
-    def check(written: Bundle) -> None:
-        step_fn = OnnxStepFunction(bundle)
-        check_translations(written.files[SINGLE], step_fn, search, manifest.src_vocab_size, manifest.max_src_tokens)
-
-    return write_bundle(path, files, whole, check=check)
+    check_translations(model, OnnxStepFunction(bundle), search, manifest.src_vocab_size, manifest.max_src_tokens)
+    tokenizers = {name: file for name, file in bundle.files.items() if name.endswith((".model", "tokenizer.json"))}
+    return {SINGLE: model} | tokenizers, {"model": describe_single(bundle.files)}
 
 
 def check_translations(

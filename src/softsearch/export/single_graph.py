@@ -94,6 +94,9 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     encoder, step = (onnx.load_model_from_string(graphs[name]) for name in (ENCODER, DECODER_STEP))
     opsets = [helper.make_opsetid("", OPSET)]
     assert list(encoder.opset_import) == list(step.opset_import) == opsets
+    for value in [value for value in step.graph.output if value.name == "all_log_probs"]:
+        step.graph.output.remove(value)  # by an input that the search has not
+    optimizer.remove_unused_nodes(step)
     outputs = _outputs(step.graph)
     if FEATURES in {value.name for value in encoder.graph.input}:
         raise ConfigError("format=single reads token ids, but this model reads feature vectors; use format=bundle")

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,13 +139,17 @@ def _verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     return content
 
 
-def write_bundle(
-    path: Path | str,
-    files: Mapping[str, bytes],
-    manifest: Mapping[str, Any],
-    *,
-    check: Callable[[Bundle], None] | None = None,
-) -> Bundle:
+def bundle_of(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
+    """The bundle that :func:`write_bundle` would write, in memory.
+
+    Raises:
+        BundleError: the manifest lacks something.
+    """
+    text = _manifest_text(files, manifest)
+    return Bundle(Path(path), Manifest.parse(text), dict(files), hashlib.sha256(text).hexdigest())
+
+
+def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
     """Writes a bundle folder atomically: on any failure an older folder stays as it was.
 
     The new folder is complete and checked before it replaces the old one, see
@@ -156,7 +160,6 @@ def write_bundle(
         files: name to content of every file but the manifest.
         manifest: its keys except ``format_version``, ``softsearch_version``, ``special_ids`` and ``files``, which are
             filled in here.
-        check: called with the complete bundle before it replaces the old one; may raise an error to stop the writing.
 
     Returns:
         The bundle as it was read back from the disk and verified.
@@ -173,8 +176,6 @@ def write_bundle(
         for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
             (fresh / name).write_bytes(content)
         written = Bundle.open(fresh)
-        if check is not None:
-            check(written)
     return replace(written, path=folder)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.bundle import export_bundle
-from softsearch.export.precision import lower_precision, with_graphs
+from softsearch.export.precision import lower_precision
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.session import OnnxStepFunction
@@ -44,7 +44,7 @@ def test_the_bundle_searches_as_the_model_does(model: Seq2Seq, bundle: Bundle) -
 
 
 def test_int8_scores_nearly_as_the_model_does(model: Seq2Seq, bundle: Bundle) -> None:
-    lowered = with_graphs(bundle, lower_precision(bundle, "int8", SOURCES, bleu=len)[0])
+    lowered, _ = lower_precision(bundle, "int8", SOURCES, bleu=len)
     expected, found = (
         np.concatenate([score.token_log_probs for score in score_pairs(step_fn, SOURCES, TARGETS, batch_tokens=64)])
         for step_fn in (TorchStepFunction(model), OnnxStepFunction(lowered))

@@ -401,19 +401,3 @@ def test_a_manifest_that_could_not_be_opened_is_not_written(tmp_path: Path) -> N
     with pytest.raises(BundleError, match=r"limits\.max_src_tokens is missing"):
         write_bundle(tmp_path / "new", files, manifest)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_bundle_that_fails_its_check_is_not_written(victim: Path) -> None:
-    before = Bundle.open(victim)
-    files, manifest = bundle_parts(3)
-    checked: list[dict[str, bytes]] = []
-
-    def check(bundle: Bundle) -> None:
-        checked.append(bundle.files)
-        raise BundleError("the graphs differ from the model")
-
-    with pytest.raises(BundleError, match="differ from the model"):
-        write_bundle(victim, files, manifest, check=check)
-    assert checked == [files]
-    assert Bundle.open(victim) == before
-    assert [entry.name for entry in victim.parent.iterdir()] == ["victim"]

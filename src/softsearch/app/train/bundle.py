@@ -52,7 +52,7 @@ def rehearse_export(
     untrained = CheckpointContents(options.run_dir / "checkpoints" / LAST, config, tokenizers, {}, step=0, averaged=1)
     with evaluating(model), torch.random.fork_rng(devices=[]), TemporaryDirectory() as scratch:
         try:
-            write_bundle(untrained, model, source, _export(options, untrained.path), Path(scratch, "bundle"))
+            write_bundle(untrained, model, source, _export(options, untrained.path, Path(scratch, "bundle")))
         except Exception as error:  # a class of the user's own may raise anything
             raise ConfigError(
                 f"{_OPTION} this model cannot be exported ({in_short(error)}); set callbacks.dashboard.bundle=false, "
@@ -73,7 +73,7 @@ def log_bundle(options: Train, source: ParallelSource, loggers: list[Logger]) ->
         return
     contents = read_contents(ckpt)
     model = with_weights(build_model(options.model, contents.tokenizers), contents)
-    show(*write_bundle(contents, model, source, _export(options, ckpt), _folder(options)))
+    show(*write_bundle(contents, model, source, _export(options, ckpt, _folder(options))))
     log_folder(loggers, _folder(options), f"{options.name}-bundle", read_metrics(options.run_dir))
 
 
@@ -81,5 +81,5 @@ def _folder(options: Train) -> Path:
     return options.run_dir / "bundle"
 
 
-def _export(options: Train, ckpt: Path) -> Export:
-    return Export(search=options.search, ckpt=ckpt, out=_folder(options), cache_dir=options.cache_dir)
+def _export(options: Train, ckpt: Path, out: Path) -> Export:
+    return Export(search=options.search, ckpt=ckpt, out=out, cache_dir=options.cache_dir)
