@@ -73,12 +73,13 @@ class BiScaleDecoder(AttentionalDecoder):
         """With the biases of the slower layer, which no other product has.
 
         Raises:
-            ConfigError: there is a ``context_cell``.
+            ConfigError: the cell is another, or there is a second one.
         """
-        if self.context_cell is not None:
+        if not isinstance(self.cell, BiScaleCell) or self.context_cell is not None:
             raise ConfigError(
-                "model.decoder is a BiScaleDecoder, whose one cell reads the context, but model.decoder.context_cell "
-                "is set; set it to null"
+                "model.decoder is a BiScaleDecoder, which has one BiScaleCell, found a "
+                f"{type(self.cell).__name__} and context_cell={type(self.context_cell).__name__}; set "
+                "model.decoder.cell._target_=softsearch.models.bi_scale.BiScaleCell and model.decoder.context_cell=null"
             )
         return xavier(nn.Linear(memory_dim, 4 * self.cell.hidden_dim), blocks=4)
 

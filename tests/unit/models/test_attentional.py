@@ -35,25 +35,18 @@ def test_every_decoder_takes_every_attention(name: str, attention: str) -> None:
         torch.testing.assert_close(torch.stack(steps, dim=1), model(SRC, TGT))
 
 
+MEAN = "model.decoder.initial_state._target_=softsearch.models.initial_state.MeanState"
+LSTM_AFTER = "+model.decoder.context_cell={_target_: softsearch.models.cells.LSTMCell, _partial_: true}"
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "options", "message"),
     [
-        (
-            ["initial_state._target_=softsearch.models.initial_state.MeanState", "+initial_state.num_states=2"],
-            "has 1; set",
-        ),
-        (
-            ["+context_cell={_target_: softsearch.models.cells.LSTMCell, _partial_: true}"],
-            "GRUCell, has 1 .*LSTMCell, 2;",
-        ),
+        ("rnnsearch", [MEAN, "+model.decoder.initial_state.num_states=2"], "GRUCell, has 1; set"),
+        ("rnnsearch", [LSTM_AFTER], "GRUCell, has 1 .*LSTMCell, 2;"),
+        ("chung2016", [LSTM_AFTER], "has one BiScaleCell, found a BiScaleCell and context_cell=LSTMCell; set"),
     ],
 )
-def test_states_that_do_not_fit_together_are_refused(options: list[str], message: str) -> None:
+def test_parts_that_do_not_fit_together_are_refused(name: str, options: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        small_model(
-            "rnnsearch",
-            *(
-                option.replace("+", "+model.decoder.", 1) if option.startswith("+") else f"model.decoder.{option}"
-                for option in options
-            ),
-        )
+        small_model(name, *options)
