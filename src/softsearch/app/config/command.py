@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config.allowed_classes import read_trust, trusting
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import CONFIGS, HYDRA_1_4, VERSION, further_configs
+from softsearch.app.config.composition import CONFIGS, HYDRA_1_4, VERSION, further_configs, search_own_configs
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
 from softsearch.app.process import end_on_signals, missing_package, raise_on_signals, tune_cpu
@@ -157,6 +157,7 @@ def _gpus(accelerator: str) -> int:
 
 def _prepare_process() -> None:
     tune_cpu()
+    search_own_configs()
     register_resolvers()
     logging.raiseExceptions = False  # a log that cannot be written, as on a full disk, prints no tracebacks
     for message in _NOT_FOR_USERS:

@@ -34,7 +34,9 @@ class OwnConfigs(SearchPathPlugin):
             search_path.append(OWN, f"file://{Path(OWN).absolute()}")
 
 
-Plugins.instance().register(OwnConfigs)
+def search_own_configs() -> None:
+    """Registers the above, also where a launcher's process or a test has begun Hydra's list of plugins anew."""
+    Plugins.instance().register(OwnConfigs)
 
 
 def further_configs() -> Iterator[str]:
@@ -51,6 +53,7 @@ def further_configs() -> Iterator[str]:
 @contextmanager
 def config_loader() -> Iterator[ConfigLoader]:
     """Hydra with our configs, for ``hydra.compose``, also within a command that Hydra runs."""
+    search_own_configs()
     running = GlobalHydra.instance().hydra
     GlobalHydra.instance().clear()
     try:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hydra.core.singleton import Singleton
+from hydra.core.hydra_config import HydraConfig
 
 from softsearch.app.config.command import run
 from softsearch.app.config.composition import CONFIGS
@@ -43,12 +43,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setattr(logging, "raiseExceptions", True)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    hydra, level = Singleton.get_state(), logging.root.level
+    level = logging.root.level
     yield tmp_path
     logging.root.setLevel(level)
     for number, handler in handlers.items():
         signal.signal(number, handler)
-    Singleton.set_state(hydra)
+    HydraConfig.instance().cfg = None
 
 
 def start(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> list[str]:
