@@ -41,6 +41,7 @@ PLACEHOLDERS = {
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",
+    "searches=60": "searches=2",
     "seed=1,2": "seed=1",
     "model=transformer_base": "model=transformer_base model.encoder.num_layers=1 model.decoder.num_layers=1",
     "last=5": "last=1",
@@ -161,5 +162,5 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
     elif words[0] == "src/sweep.py":
         words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]
     elif words[0] == "src/tune.py":
-        words += ["hydra.run.dir=logs/tune/last"]
+        words += [f"hydra.run.dir=logs/tune/{'last' if 'language_model' in line else 'another'}"]
     return words, files["<"], files[">"]
