@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
 from tests.integration.commands import ROOT
@@ -40,27 +42,18 @@ def carry_out_recipe(title: str, folder: Path) -> None:
             carry_out([line], folder, SMALL)
 
 
-def lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").split("\n")
-
-
-def test_distillation(tmp_path: Path) -> None:
-    carry_out_recipe("Sequence-level knowledge distillation", tmp_path)
-    corpus = tmp_path / "corpus"
-    assert len(lines(corpus / "train.distilled.de")) == len(lines(corpus / "train.en")) == 61
-    assert lines(corpus / "train.distilled.de") != lines(corpus / "train.de")
-    assert read_metrics(tmp_path / "logs" / "student")["train/steps"] == 4
-
-
-def test_back_translation(tmp_path: Path) -> None:
-    carry_out_recipe("Back-translation", tmp_path)
-    corpus = tmp_path / "corpus"
-    assert len(lines(corpus / "mono.en")) == len(lines(corpus / "mono.de")) == 61
-    assert read_metrics(tmp_path / "logs" / "forward")["train/steps"] == 4
-
-
-def test_data_diversification(tmp_path: Path) -> None:
-    carry_out_recipe("Data diversification", tmp_path)
-    corpus = tmp_path / "corpus"
-    assert len(lines(corpus / "train.translated.en")) == len(lines(corpus / "train.translated.de")) == 61
-    assert read_metrics(tmp_path / "logs" / "diversified")["train/steps"] == 4
+@pytest.mark.parametrize(
+    ("title", "written", "run"),
+    [
+        ("Sequence-level knowledge distillation", ["train.distilled.de"], "student"),
+        ("Back-translation", ["mono.en", "mono.de"], "forward"),
+        ("Data diversification", ["train.translated.en", "train.translated.de"], "diversified"),
+    ],
+)
+def test_a_recipe(title: str, written: list[str], run: str, tmp_path: Path) -> None:
+    carry_out_recipe(title, tmp_path)
+    for name in written:
+        text = (tmp_path / "corpus" / name).read_text(encoding="utf-8")
+        assert text.count("\n") == 60, name
+        assert text != (tmp_path / "corpus" / "train.de").read_text(encoding="utf-8"), name
+    assert read_metrics(tmp_path / "logs" / run)["train/steps"] == 4
