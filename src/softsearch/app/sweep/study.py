@@ -123,7 +123,7 @@ def _check_same_search(study: optuna.Study, plan: Plan) -> None:
         if first.get(key) != value:
             raise ConfigError(
                 f"the study {plan.study} was begun with another {key}: {first.get(key)}; it is now {value}; "
-                "name a new one with study=NAME, or take the old one's"
+                "name a new one with study=NAME (tune: sweep.study=NAME), or take the old one's"
             )
     study.set_user_attr("search", search)
 
