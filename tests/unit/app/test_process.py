@@ -41,19 +41,19 @@ def test_commands_are_tuned_before_pytorch_is_imported(entry: str) -> None:
     code = f"""
 import sys
 import hydra
-from softsearch.app import cpu
 from softsearch.app.config import command
+
+calls = []
 
 def tuned():
     assert "torch" not in sys.modules
-    if sys.argv[1:] != ["later"]:
+    calls.append(1)
+    if len(calls) == {2 if entry == "job" else 1}:
         sys.exit("tuned")
-    sys.argv[1:] = []
 
 def main(**_):
     return lambda job: lambda: job(None)
 
-sys.argv[1:] = {["later"] if entry == "job" else []}
 command.tune_cpu = tuned
 hydra.main = main
 command.run("compare", "builtins.print")
