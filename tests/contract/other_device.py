@@ -29,16 +29,17 @@ class There(Tensor):
 
     @staticmethod
     def __new__(cls, inside: Tensor) -> "There":
-        made = Tensor._make_wrapper_subclass(
-            cls,
-            inside.size(),
-            strides=inside.stride(),
-            storage_offset=inside.storage_offset(),
-            dtype=inside.dtype,
-            layout=inside.layout,
-            device=DEVICE,
-            requires_grad=False,
-        )
+        with torch.inference_mode(mode=False):  # a view of a weight may be one of a search, too
+            made = Tensor._make_wrapper_subclass(
+                cls,
+                inside.size(),
+                strides=inside.stride(),
+                storage_offset=inside.storage_offset(),
+                dtype=inside.dtype,
+                layout=inside.layout,
+                device=DEVICE,
+                requires_grad=False,
+            )
         made.inside = inside
         return made
 
