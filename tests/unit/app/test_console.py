@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.compare import compare
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Compare
+from softsearch.app.config.validation import build
 from softsearch.app.results import report, show_report
 from softsearch.app.sweep.results import report as report_sweep
 from softsearch.app.sweep.study import open_study
@@ -94,6 +94,6 @@ def test_prepare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
     (settings,) = OmegaConf.load(CONFIGS / "hydra" / "job_logging" / "plain.yaml").formatters.values()
-    formatter = instantiate({"_target_": settings["()"], "fmt": settings["fmt"]})
+    formatter = build(OmegaConf.create({"_target_": settings["()"], "fmt": settings["fmt"]}))
     logging.getLogger("some").warning("read %s\nand on", NAME)
     assert formatter.format(caplog.records[0]).endswith(f" read {SHOWN}\nand on")

@@ -131,7 +131,7 @@ def precision(accelerator: str) -> str:
     return "bf16-mixed" if fast_bfloat16(accelerator) else "32-true"
 
 
-def share(part: float, steps: int) -> int:
+def share(part: float, steps: object) -> int:
     """Returns a share of the steps of a run, at least one, so that a schedule follows ``trainer.max_steps``.
 
     Raises:
