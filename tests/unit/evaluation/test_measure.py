@@ -110,12 +110,12 @@ def test_sentences_without_unknown_words_are_translated_without_unknown_words(se
     model = small_model("rnnsearch", seed=4)
     with torch.no_grad():
         model.decoder.get_parameter("output_projection.bias")[UNK] += 3
-    one, references = system(TorchStepFunction(model)), ["A", "b c d e", "z", "a b c d", "f h h h h"]
-    test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
-    report, _, _ = measure(one, search, test_set)
-    assert all("\u2047" in hypothesis for hypothesis in report.hypotheses)
+    one = system(TorchStepFunction(model))
     found = replace(search, banned=(UNK,))(one.step_fn, [TOKENIZER.encode(line) for line in SOURCES[3:]])
     texts = [TOKENIZER.decode(n_best[0].tokens) for n_best in found]
+    references = ["A", "b c d e", "z", *texts]
+    report, _, _ = measure(one, search, HeldOutText("t", SOURCES, references, "lc_tok", "en", "de"))
+    assert all("\u2047" in hypothesis for hypothesis in report.hypotheses)
     expected = sacrebleu.corpus_bleu(texts, [references[3:]], tokenize="none", force=True).score
     assert report.scores["bleu_no_unk"].value == pytest.approx(expected)
     free = sacrebleu.corpus_bleu(report.hypotheses[3:], [references[3:]], tokenize="none", force=True).score
@@ -223,12 +223,13 @@ def test_a_curve_replaces_unknown_words_as_the_report_does() -> None:
     with torch.no_grad():
         model.decoder.get_parameter("output_projection.bias")[UNK] += 3
     one = system(TorchStepFunction(model))
-    references = ["x x x x b", "a x b x b", "x x b x b", "a x x b d", "x e x x x"]
-    test_set = HeldOutText("t", SOURCES, references, "lc_tok", "en", "de")
-    dictionary = dict.fromkeys("abcdefghi", "x")
-    report, _, _ = measure(one, BEAM, test_set, dictionary)
-    searches = {"beam": BEAM, "greedy": Greedy(max_length_offset=4)}
-    replaced, left = (search_curve(evaluator(test_set, words), one, searches, BEAM)[0] for words in (dictionary, None))
+    test_set, dictionary = text("lc_tok"), dict.fromkeys("abcdefghi", "x")
+    beam = replace(BEAM, min_length_offset=5)
+    references = measure(one, beam, test_set, dictionary)[0].hypotheses
+    test_set = replace(test_set, references=references)
+    report, _, _ = measure(one, beam, test_set, dictionary)
+    searches = {"beam": beam, "greedy": Greedy(min_length_offset=5)}
+    replaced, left = (search_curve(evaluator(test_set, words), one, searches, beam)[0] for words in (dictionary, None))
     assert replaced[0].quality == pytest.approx(report.scores["bleu"].value)
     assert all(ours.quality > theirs.quality for ours, theirs in zip(replaced, left, strict=True))
 
