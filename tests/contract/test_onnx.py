@@ -101,19 +101,35 @@ class Exported:
 
 
 FAST = ("rnnsearch", "lstm", "ngram")
-CASES = [
-    case if case.id in FAST else pytest.param(*case.values, id=case.id, marks=pytest.mark.slow)
-    for case in every_model()
-]
+EVERY_PUSH = {  # in all forms and precisions; the other models, at night
+    *FAST, "luong2015", "nematus_deep", "pointer_generator", "multi_source", "lee2017", "chung2016", "show_attend_tell",
+    "rnnlm", "decoder_only-decoder.pre_norm=true", "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true",
+    "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true", "transformer_tiny-class_factored",
+    "rnn-cell._target_=tests.contract.models.OwnCell",
+}  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=CASES)
+def _marked(case: Any, *, nightly: bool) -> Any:
+    mark = pytest.mark.nightly if nightly and case.id not in EVERY_PUSH else pytest.mark.slow
+    return case if case.id in FAST else pytest.param(*case.values, id=case.id, marks=mark)
+
+
+every_case = pytest.mark.parametrize(
+    "exported", [_marked(case, nightly=False) for case in every_model()], indirect=True, scope="module"
+)
+each_kind = pytest.mark.parametrize(
+    "exported", [_marked(case, nightly=True) for case in every_model()], indirect=True, scope="module"
+)
+
+
+@pytest.fixture(scope="module")
 def exported(
     request: pytest.FixtureRequest, tokenizer: SentencePieceTokenizer, tmp_path_factory: pytest.TempPathFactory
 ) -> Exported:
     return Exported(request.param, tokenizer, tmp_path_factory.mktemp("exports"))
 
 
+@every_case
 def test_graphs_equal_the_model(exported: Exported) -> None:
     model, bundle = exported.model, exported.bundle
     assert max(exported.parity) < ROUNDING
@@ -125,6 +141,7 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
 
 
+@each_kind
 def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> None:
     model, bundle = exported.model, exported.bundle
     vocab_size = bundle.manifest.tgt_vocab_size
@@ -157,6 +174,7 @@ def test_a_single_graph_is_written_with_a_description(
         assert all(f"| `{name}` | {dtype} |" in bundle.files["README.md"].decode() for name, dtype, _ in actual)
 
 
+@each_kind
 def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(exported: Exported) -> None:
     model, size = exported.model, exported.tokenizer.vocab_size
     tables = np.arange(4, size)[::-1], np.arange(size)[:, None] * [1, 0] - [0, 1]  # the word itself
@@ -182,6 +200,7 @@ def test_the_words_of_a_shortlist_have_the_probabilities_of_a_masked_model(expor
         assert {token for h in found for token in h.tokens} <= set(words([source]).tokens.tolist())
 
 
+@each_kind
 @pytest.mark.parametrize(("precision", "error"), [("fp16", 0.005), ("int8", 0.2)])
 def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error: float, exported: Exported) -> None:
     if not list(exported.model.parameters()):
@@ -193,6 +212,7 @@ def test_other_precisions_compute_nearly_the_same(precision: LowPrecision, error
     assert 0 < np.abs(actual - expected).mean() < error * expected.std()
 
 
+@each_kind
 def test_a_sentence_in_int8_does_not_depend_on_its_batch_mates(exported: Exported) -> None:
     if not list(exported.model.parameters()):
         pytest.skip("there is no int8 of counts")
