@@ -30,7 +30,7 @@ DECODERS = {
         "encoder.hidden_dim=4",
         f"decoder.cell._target_={GRU}",
         "decoder.num_layers=1",
-        "decoder.window=local-p",
+        "decoder.attention.window=local-p",
     ],
     "rnnencdec": [],  # reads the final states alone
     "transformer_tiny": ["encoder.hidden_dim=4"],

@@ -15,7 +15,7 @@ from tests.integration.commands import ROOT, SERVER
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write
-ALSO_TESTED = ("python examples/", "softsearch serve ", "serve run ")
+ALSO_TESTED = ("python examples/", "softsearch serve ", "serve run ", "cd my_model ", "softsearch train model=my_model")
 OTHERS = ("make ", "source ", "pip ", "srun ", "npm ", "python -m ", "python benchmarks/", "curl ", "docker ", "#")
 NOT_OURS = (*OTHERS, *ALSO_TESTED)
 SHELL = ("split ", "cat ")
@@ -85,7 +85,8 @@ def prepare(folder: Path) -> None:
     """Writes the files, models and bundles that the pages name."""
     corpus = Spellout(src_lang="en", tgt_lang="de", train_size=60, val_size=8, test_size=8).files(folder / "generated")
     (folder / "src").symlink_to(ROOT / "src")
-    (folder / "FOLDER").mkdir()
+    (folder / "FOLDER" / "experiment").mkdir(parents=True)
+    (folder / "FOLDER" / "experiment" / "mine.yaml").write_text("# @package _global_\nname: mine\n")
     for split, names in {"train": ("a", "train"), "val": ("b", "val"), "test": ("c", "x", "test")}.items():
         for path, lang in zip(corpus[split], ("en", "de"), strict=True):
             for name in names:

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from softsearch import Translator
 from tests.integration.commands import ROOT
 
-pytestmark = pytest.mark.multiprocess
+pytestmark = [pytest.mark.multiprocess, pytest.mark.nightly]
 BUNDLE = ROOT / "tests" / "golden" / "bundle"
 LOCAL_CLUSTER = """
 import runpy, sys

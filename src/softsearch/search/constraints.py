@@ -17,16 +17,12 @@ _FREE = -1  # stands for no token: a prefix has ended, or nothing repeats
 class Constraints:
     """The constraints of one batch; they remember the tokens of all rows if repeated n-grams are forbidden.
 
-    ``rows`` is the number of each sentence's rows at the first step.
-
     Raises:
         ConfigError: a banned token is not in the vocabulary.
         InputError: a prefix cannot be written.
     """
 
-    def __init__(
-        self, options: OutputOptions, src: Sentences, prefixes: Sentences | None, vocab_size: int, rows: int = 1
-    ) -> None:
+    def __init__(self, options: OutputOptions, src: Sentences, prefixes: Sentences | None, vocab_size: int) -> None:
         lengths = [len(ids) for ids in src]
         self.limits = np.array([options.max_length(length) for length in lengths])  # [sentences] in tokens, with EOS
         self._least = np.array([options.min_length(length) for length in lengths])
@@ -43,7 +39,7 @@ class Constraints:
             self.limits = np.maximum(self.limits, (self._prefixes != _FREE).sum(axis=1) + 1)
         has_prefixes = (self._prefixes != _FREE).any()
         self._none = not (self._ngram or self._banned.size or has_prefixes or (self._least > 1).any())
-        self._written = np.zeros((len(src), rows, 0), dtype=np.int64)  # [live sentences, rows, tokens]
+        self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
 
     def width(self, k: int, live: NDArray[np.int64], step: int) -> int:

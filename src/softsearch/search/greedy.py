@@ -42,49 +42,49 @@ def write(
 ) -> list[list[Hypothesis]]:
     """Writes ``copies`` independent translations of each source, token by token.
 
-    ``choose`` gets the candidates of all rows (-inf where forbidden) and the indices of the live sentences, and returns
-    which candidate comes next in each row, ``[rows]``; it needs ``k`` candidates that are not forbidden. Scores are
-    mean log probabilities per token. The translations of a source come in the order in which they ended.
+    ``choose`` gets the candidates of all rows (-inf where forbidden) and the indices of the live ones, those of a
+    source side by side, and returns which candidate comes next in each row, ``[rows]``; it needs ``k`` candidates that
+    are not forbidden. Scores are mean log probabilities per token. The translations of a source come in the order in
+    which they ended.
 
     Raises:
         InputError: see PrefixStrategy.
     """
     if not src:
         return []
-    constraints = Constraints(options, src, prefixes, step_fn.vocab_size, rows=copies)
-    history = History([len(ids) + 1 for ids in src], alignments=options.alignments)
-    results: list[list[Hypothesis]] = [[] for _ in src]
-    live = np.arange(len(src))
-    log_probs = np.zeros((len(src), copies))  # [live sentences, copies]
-    unfinished = np.ones((len(src), copies), dtype=bool)
-    tokens = np.full((len(src), copies), BOS, dtype=np.int64)
     state = step_fn.start(src)
     if copies > 1:
-        state = step_fn.select(state, np.repeat(live, copies))
+        # Not select: each is a sentence of its own, so that it shares no slots with others and is dropped when it ends.
+        state = step_fn.keep(state, np.repeat(np.arange(len(src)), copies))
+    sources, given = ([ids for ids in side for _ in range(copies)] for side in (src, prefixes or ()))
+    constraints = Constraints(options, sources, given or None, step_fn.vocab_size)
+    history = History([len(ids) + 1 for ids in sources], alignments=options.alignments)
+    results: list[list[Hypothesis]] = [[] for _ in src]
+    live = np.arange(len(sources))
+    log_probs, tokens = np.zeros(len(live)), np.full(len(live), BOS, dtype=np.int64)
     for length in itertools.count():  # before the step
-        candidates, state = step_fn.step(tokens.reshape(-1), state, constraints.width(k, live, length))
+        candidates, state = step_fn.step(tokens, state, constraints.width(k, live, length))
         candidates = constraints.apply(candidates, live, length)
         choices = choose(candidates, live)[:, None]
-        tokens = np.take_along_axis(candidates.tokens, choices, axis=1).reshape(unfinished.shape)
-        gained = np.take_along_axis(candidates.log_probs, choices, axis=1).reshape(unfinished.shape)
-        if not np.isfinite(gained[unfinished]).all():
+        tokens = np.take_along_axis(candidates.tokens, choices, axis=1)[:, 0]
+        gained = np.take_along_axis(candidates.log_probs, choices, axis=1)[:, 0]
+        if not np.isfinite(gained).all():
             raise no_token_left()
-        log_probs = log_probs + np.where(unfinished, gained, 0.0)
-        parents = np.broadcast_to(np.arange(copies), tokens.shape)
+        log_probs = log_probs + gained
+        parents = np.zeros((len(live), 1), dtype=np.int64)
         history.add_alignments(live, candidates.alignments)
-        history.add_choices(live, parents, tokens)
-        done = unfinished & ((tokens == EOS) | (length + 1 >= constraints.limits[live])[:, None])
-        for index, row in zip(*np.nonzero(done), strict=True):
-            sentence, log_prob = int(live[index]), float(log_probs[index, row])
-            ended = bool(tokens[index, row] == EOS)
-            written, alignments = history.trace(sentence, length + 1, int(row), ended=ended)
-            results[sentence].append(Hypothesis(written, log_prob, log_prob / (length + 1), alignments, not ended))
-        unfinished &= ~done
-        going = np.flatnonzero(unfinished.any(axis=1))
+        history.add_choices(live, parents, tokens[:, None])
+        done = (tokens == EOS) | (length + 1 >= constraints.limits[live])
+        for index in np.flatnonzero(done):
+            ended, log_prob = bool(tokens[index] == EOS), float(log_probs[index])
+            written, alignments = history.trace(int(live[index]), length + 1, 0, ended=ended)
+            hypothesis = Hypothesis(written, log_prob, log_prob / (length + 1), alignments, not ended)
+            results[live[index] // copies].append(hypothesis)
+        going = np.flatnonzero(~done)
         if not going.size:
             break
         if going.size < live.size:
             state = step_fn.keep(state, going)
-        constraints.advance(going, parents[going], tokens[going])
-        live, log_probs, unfinished, tokens = live[going], log_probs[going], unfinished[going], tokens[going]
+        constraints.advance(going, parents[going], tokens[going, None])
+        live, log_probs, tokens = live[going], log_probs[going], tokens[going]
     return results

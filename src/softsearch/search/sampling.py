@@ -56,14 +56,11 @@ class Sampling(OutputOptions, PrefixStrategy):
         ]
 
     def _draw_batch(self, step_fn: StepFunction, src: Sentences, prefixes: Sentences | None) -> list[list[Hypothesis]]:
-        generators = [
-            [np.random.default_rng([self.seed, sample, *ids]) for sample in range(self.n_best)]
-            for ids in map(with_eos, src)
-        ]
+        of_sentence = [(sample, *ids) for ids in map(with_eos, src) for sample in range(self.n_best)]
+        generators = [np.random.default_rng([self.seed, *key]) for key in of_sentence]
 
         def choose(candidates: Candidates, live: NDArray[np.int64]) -> NDArray[np.int64]:
-            # The generator of a sample that has ended draws on unused.
-            draws = np.array([generator.random() for sentence in live for generator in generators[sentence]])
+            draws = np.array([generators[row].random() for row in live])
             return _draw(candidates.tokens, self._weights(candidates.log_probs), draws)
 
         k = step_fn.vocab_size if self.top_k is None else self.top_k

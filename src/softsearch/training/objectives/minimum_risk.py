@@ -115,7 +115,8 @@ def _sample(model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, sam
     sentences, src_len = src_tokens.shape
     device = src_tokens.device
     state = model.encode(src_tokens, src_features)
-    state = state.select(torch.arange(sentences, device=device).repeat_interleave(samples))
+    # Not select: a sample would look at the slots of all others of its sentence, only to see none of them.
+    state = state.keep(torch.arange(sentences, device=device).repeat_interleave(samples))
     tokens = torch.full((sentences * samples,), BOS, device=device)
     ended = torch.zeros_like(tokens, dtype=torch.bool)
     written: list[Tensor] = []
