@@ -1,1 +1,1 @@
-"""Parts of one's own for softsearch."""
+"""Your own parts for softsearch."""

@@ -1,4 +1,4 @@
-"""``softsearch new``: a package with parts of one's own, their options and their tests."""
+"""``softsearch new``: a package with your own parts, their options and their tests."""
 
 import argparse
 import re

@@ -39,7 +39,7 @@ class _SoftmaxOfShortRows(torch.autograd.Function):
 
 
 class Attended(NamedTuple):
-    """What an attention returns for some queries."""
+    """The result of an attention for some queries."""
 
     weights: Tensor  # [sentences, queries, positions], of the annotations in the context; 0 at padding
     alignments: Tensor  # [sentences, queries, positions], a distribution over the source: often the weights
@@ -59,7 +59,7 @@ class Attention(nn.Module):
     num_states: int = 0  # tensors that one step hands to the next
 
     def project(self, states: Tensor) -> tuple[Tensor, ...]:
-        """What depends on the annotations ``[sentences, positions, memory_dim]`` alone, once for a sentence."""
+        """Products with the annotations ``[sentences, positions, memory_dim]``, made once for a sentence."""
         del states
         return ()
 

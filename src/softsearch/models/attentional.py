@@ -20,7 +20,7 @@ Order = Literal["look_generate_update", "look_update_generate"]
 
 
 class Read(NamedTuple):
-    """What the output of a step is computed from, besides the embedding."""
+    """The inputs of a step's output, besides the embedding."""
 
     state: Tensor  # [rows, hidden_dim]
     context: Tensor  # [rows, memory_dim]
@@ -81,7 +81,7 @@ class AttentionalDecoder(Decoder):
         """Creates what a subclass has besides, from the constructor's arguments."""
 
     def query_dim(self, embedding_dim: int, hidden_dim: int) -> int:
-        """The width of what attends."""
+        """The width of a query."""
         del embedding_dim
         return hidden_dim
 
@@ -121,7 +121,7 @@ class AttentionalDecoder(Decoder):
         return DecoderState.initial(encoded, s + self.attention.start(encoded.mask), self.project(encoded))
 
     def project(self, encoded: EncoderOutput) -> tuple[Tensor, ...]:
-        """What is derived from the encoder's output once for all steps, first the attention's own."""
+        """Products with the encoder's output, made once for all steps; the attention's own come first."""
         values = () if self.values is None else (self.values(encoded.states),)
         return self.attention.project(encoded.states) + values
 
@@ -155,7 +155,7 @@ class AttentionalDecoder(Decoder):
         return self.cell.drop_input(embedded, state.cache).transpose(0, -2)
 
     def _inputs(self, embedded: Tensor) -> Tensor:
-        """What depends on the embeddings alone, computed for all steps at once: the ``cell_input`` of each step."""
+        """The ``cell_input`` of each step: the products with the embeddings, of all steps at once."""
         return self.cell.input_projection(embedded)
 
     def _advance(
@@ -190,7 +190,7 @@ class AttentionalDecoder(Decoder):
         return self.read_state(before if self.generates_first else after), context, after
 
     def query(self, cell_input: Tensor, s: State) -> Tensor:
-        """What attends, of a decoder of one cell."""
+        """The query of the attention, in a decoder of one cell."""
         del cell_input
         return self.cell.drop_output(s)
 
@@ -199,7 +199,7 @@ class AttentionalDecoder(Decoder):
         return self.cell(cell_input + of_context, s)
 
     def read_state(self, s: State) -> Tensor:
-        """What the readout reads of a state."""
+        """The state in the form that the readout reads."""
         return self.cell.drop_output(s)
 
     def context_layers(self) -> list[str | None]:

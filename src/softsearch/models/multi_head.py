@@ -10,7 +10,7 @@ from softsearch.models.layers import xavier
 
 
 def mask_bias(mask: Tensor) -> Tensor:
-    """What to add to energies before a softmax: 0 where ``mask`` is True, the lowest number elsewhere."""
+    """A bias of energies before a softmax: 0 where ``mask`` is True, the lowest number elsewhere."""
     return torch.where(mask, 0.0, torch.finfo(torch.float32).min)
 
 

@@ -20,7 +20,7 @@ _LEAST_ATTENTION = 1e-10
 
 
 class Option(NamedTuple):
-    """What users read of an option; its type and range are beside it in the annotation."""
+    """The description of an option for users; its type and range are beside it in the annotation."""
 
     help: str
     recommended: float = math.inf  # the maximum in a bundle: a stranger's must not make a host do any amount of work
@@ -174,7 +174,7 @@ def kind_of(hint: Any) -> tuple[Any, Range | None]:
 
 
 def option(hint: Any) -> Option:
-    """What the annotation of an option says to users."""
+    """The description in the annotation of an option."""
     return next(each for each in hint.__metadata__ if isinstance(each, Option))
 
 

@@ -30,7 +30,7 @@ def src() -> Tensor:
 
 @pytest.fixture
 def tgt() -> Tensor:
-    """What the decoder reads, [batch, tgt_len]."""
+    """The target tokens that the decoder reads, [batch, tgt_len]."""
     tokens = _ids(len(SRC_LENGTHS), TGT_LEN, TGT_VOCAB)
     tokens[:, 0] = BOS
     return tokens

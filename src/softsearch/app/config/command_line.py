@@ -1,4 +1,4 @@
-"""What was typed after a command: it is checked, and Hydra's errors are explained with the names that there are."""
+"""The command line of a command: checks of what was typed, and Hydra's errors with the nearest names."""
 
 import io
 import json

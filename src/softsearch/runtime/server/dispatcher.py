@@ -61,7 +61,7 @@ class Dispatcher:
 
     @property
     def ready(self) -> bool:
-        """Whether requests are taken and a worker is there to do them."""
+        """Whether requests are accepted and a worker is ready."""
         return self._open and not self.draining and bool(self._pool.workers)
 
     def check_ready(self) -> None:
