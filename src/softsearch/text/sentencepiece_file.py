@@ -1,0 +1,75 @@
+"""SentencePiece models as lists of pieces: read, changed, and written with the special pieces of this lab."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+from sentencepiece import sentencepiece_model_pb2
+
+from softsearch.errors import ConfigError
+from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
+
+_schema: Any = sentencepiece_model_pb2  # whose names protobuf makes when it is imported
+_Type = _schema.ModelProto.SentencePiece.Type
+UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
+_SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id
+
+
+class Piece(NamedTuple):
+    """A piece of text.
+
+    Attributes:
+        text: its characters; U+2581 stands for a space.
+        score: log probability (unigram) or rank of the merge, negative (BPE).
+        type: SentencePiece's number for it: normal, user-defined, byte, unused.
+    """
+
+    text: str
+    score: float
+    type: int = _Type.Value("NORMAL")
+
+
+def read_pieces(model: bytes, name: str) -> dict[int, Piece]:
+    """Returns the pieces of text of a model by their ids in the file, without its special pieces.
+
+    Args:
+        model: the bytes of a ``.model`` or ``.spm`` file.
+        name: of the file, for messages.
+
+    Raises:
+        ConfigError: the bytes are no SentencePiece model.
+    """
+    special = {_Type.Value("CONTROL"), _Type.Value("UNKNOWN")}
+    pieces = enumerate(_parse(model, name).pieces)
+    return {index: Piece(p.piece, p.score, p.type) for index, p in pieces if p.type not in special}
+
+
+def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
+    """Returns a model that normalises and segments as ``model``, with the special pieces of this lab and ``pieces``.
+
+    Piece ``i`` has the id ``EOS + 1 + i``. The texts must be different. Arguments and errors as in
+    :func:`read_pieces`.
+    """
+    proto = _parse(model, name)
+    del proto.pieces[:]
+    for special, kind in _SPECIAL.items():
+        proto.pieces.add(piece="\n" + special, score=0.0, type=_Type.Value(kind))  # text that no line can hold
+    for piece in pieces:
+        proto.pieces.add(piece=piece.text, score=piece.score, type=piece.type)
+    spec = proto.trainer_spec
+    spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = PAD, UNK, BOS, EOS
+    spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = (p.piece for p in proto.pieces[: len(_SPECIAL)])
+    spec.unk_surface = "\u2047"
+    spec.vocab_size = len(proto.pieces)
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def _parse(model: bytes, name: str) -> Any:
+    proto = _schema.ModelProto()
+    try:
+        proto.ParseFromString(model)
+    except DecodeError as error:
+        raise ConfigError(f"{name} is no SentencePiece model ({error}); expected a .model or .spm file") from error
+    if not proto.pieces:
+        raise ConfigError(f"{name} is no SentencePiece model (it has no pieces); expected a .model or .spm file")
+    return proto
