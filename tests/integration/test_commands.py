@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import venv
 from importlib.metadata import distribution
 from pathlib import Path
@@ -191,3 +192,12 @@ def _link(name: str, site: Path) -> None:
     for top in {file.parts[0] for file in installed.files or []} - {"..", "__pycache__"}:
         if not (site / top).exists():
             (site / top).symlink_to(Path(str(installed.locate_file(top))))
+
+
+def test_a_reader_that_needs_no_more_is_no_error() -> None:
+    command = [sys.executable, str(ROOT / "src/train.py"), "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")

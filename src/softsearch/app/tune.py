@@ -114,7 +114,9 @@ def tune(options: Tune) -> None:
         SoftsearchError: a model or the text cannot be read, or an option is wrong.
     """
     check(OmegaConf.to_container(options.search, resolve=True), "search")
-    check(OmegaConf.to_container(options.sweep, resolve=True), "sweep", given=("trials", "space", "fixed"))
+    check(
+        OmegaConf.to_container(options.sweep, resolve=True), "sweep", given=("trials", "space", "fixed", "objectives")
+    )
     systems = open_systems(options.ckpt, options.bundle, options.average)
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
@@ -174,7 +176,9 @@ def _plan(options: Tune, grids: Mapping[str, list[Any]]) -> Plan:
         space |= {name: FloatDistribution(grid[0], grid[-1]) for name, grid in numbers.items()}
     typed = [option for option in typed_options() if option_key(option) not in ("searches", "run_dir")]
     options.run_dir.mkdir(parents=True, exist_ok=True)  # for the study's database
-    plan: Plan = build(options.sweep, trials=min(points, most), space=space, fixed=typed)
+    plan: Plan = build(
+        options.sweep, trials=min(points, most), space=space, fixed=typed, objectives={"bleu": "maximize"}
+    )
     return plan if points > most else replace(plan, sampler=BruteForceSampler)
 
 

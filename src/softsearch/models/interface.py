@@ -141,9 +141,9 @@ class DecoderState(NamedTuple):
         position = encoded.mask.new_zeros(encoded.mask.shape[0], dtype=torch.int64)
         return cls(Memory(encoded.states, encoded.mask, projected), cache, position, slots)
 
-    def next(self, cache: Tensors, slots: Tensors = ()) -> "DecoderState":
+    def next(self, cache: Tensors, slots: Tensors | None = None) -> "DecoderState":
         """The state one token later."""
-        return DecoderState(self.memory, cache, self.position + 1, slots)
+        return DecoderState(self.memory, cache, self.position + 1, self.slots if slots is None else slots)
 
     def select(self, rows: Tensor) -> "DecoderState":
         """Reorders, repeats or drops rows for beam search; every sentence must have equally many afterwards."""

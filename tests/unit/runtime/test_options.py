@@ -1,5 +1,6 @@
 """Search options: searches by name, scores of translations in parts, and banned tokens."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_docs_have_the_table_of_options() -> None:
     rows = ["| option | searches | values | default | |", "|---|---|---|---|---|"]
     for name, hint in dict(pair for strategy in STRATEGIES.values() for pair in strategy.hints.items()).items():
         searches = [kind for kind, strategy in STRATEGIES.items() if name in strategy.hints]
-        default = STRATEGIES[searches[0]].__dataclass_fields__[name].default
+        default = json.dumps(STRATEGIES[searches[0]].__dataclass_fields__[name].default)  # as YAML writes it
         rows.append(f"| `{name}` | {', '.join(searches)} | {in_words(hint)} | {default} | {option(hint).help} |")
     assert "\n".join(rows) in Path("docs/search.md").read_text(encoding="utf-8"), "\n".join(rows)
 

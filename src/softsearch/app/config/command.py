@@ -81,6 +81,9 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         _fail(line.explain(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lest Python write to it once more at its end
+        sys.exit(0)  # the reader, as in "train --help | head", needs no more
     except OSError as error:
         _fail(SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER"))
     except KeyboardInterrupt:

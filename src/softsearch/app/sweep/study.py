@@ -36,16 +36,16 @@ class Plan:
     study: str | None
     storage: str
     trials: AtLeastOne
-    timeout: NotNegative | None
-    trial_timeout: Positive | None
-    heartbeat: AtLeastOne
+    timeout: NotNegative | None = None
+    trial_timeout: Positive | None = None
+    heartbeat: AtLeastOne = 60
     seed: Seed
     sampler: Callable[..., BaseSampler]
-    pruner: BasePruner | None
-    report: str
+    pruner: BasePruner | None = None
+    report: str = ""
     objectives: dict[str, Literal["maximize", "minimize"]]
     fixed: list[str]
-    overrides: list[str]
+    overrides: Sequence[str] = ()
     space: dict[str, BaseDistribution]
     run_dir: str
 
