@@ -5,8 +5,8 @@ import io
 import pytest
 import sentencepiece
 
+from softsearch.data.sentencepiece_file import UNUSED, Piece, read_pieces, with_pieces
 from softsearch.errors import ConfigError
-from softsearch.text.sentencepiece_file import UNUSED, Piece, read_pieces, with_pieces
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 
 LINES = ["ein Hund läuft über die Wiese", "zwei Hunde laufen", "die Wiese ist grün", "ein Mann läuft"] * 5
