@@ -20,8 +20,8 @@ from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
+from softsearch.text.given_tokenizers import TokenizerMaker
 from softsearch.text.subword_sampling import SubwordSampler
-from softsearch.text.tokenizer import TokenizerTrainer
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class ParallelDataModule(LightningDataModule):
         self,
         *,
         source: ParallelSource,
-        tokenizer: TokenizerTrainer,
+        tokenizer: TokenizerMaker,
         batching: Batching,
         cache_dir: str | Path,
         seed: int,

@@ -7,11 +7,13 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 
 from softsearch.errors import ConfigError
+from softsearch.text.tokenizer import Kind
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 _schema: Any = sentencepiece_model_pb2  # whose names protobuf makes when it is imported
 _Type = _schema.ModelProto.SentencePiece.Type
 UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
+_KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
 _SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id
 
 
@@ -62,6 +64,11 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     spec.unk_surface = "\u2047"
     spec.vocab_size = len(proto.pieces)
     return bytes(proto.SerializeToString(deterministic=True))
+
+
+def kind_of(model: bytes, name: str) -> Kind:
+    """Returns the unit of a model's pieces; arguments and errors as in :func:`read_pieces`."""
+    return _KINDS[_parse(model, name).trainer_spec.model_type]
 
 
 def _parse(model: bytes, name: str) -> Any:

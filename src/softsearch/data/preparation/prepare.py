@@ -24,7 +24,8 @@ from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
+from softsearch.text.given_tokenizers import TokenizerMaker, identity
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 FORMAT = 3
 # Least number of pairs to train tokenizers on; large vocabularies need more.
@@ -36,13 +37,13 @@ log = logging.getLogger(__name__)
 
 def prepare(
     source: ParallelSource,
-    trainer: TokenizerTrainer,
+    trainer: TokenizerMaker,
     cache_dir: Path,
     *,
     processes: int = 1,
     progress: Progress | None = None,
 ) -> PreparedData:
-    """Trains the tokenizers on the training side and encodes all splits, unless they are in the cache.
+    """Makes the tokenizers, mostly trained on the training side, and encodes all splits, unless they are in the cache.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
     side and those that the source's filters drop. Safe to call from several processes: one prepares and the others
@@ -75,11 +76,10 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
     return src, src if tgt.fingerprint == src.fingerprint else tgt
 
 
-def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerTrainer, features: Mapping[str, Path]) -> str:
-    options = {name: value for name, value in asdict(trainer).items() if name != "sampling"}  # done in training
+def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerMaker, features: Mapping[str, Path]) -> str:
     corpora = {split: len(pairs) for split, pairs in files.items()}
-    identity = [FORMAT, options, corpora, source.reversed_sides, source.tags, asdict(source.filters)]
-    digest = hashlib.sha256(json.dumps(identity).encode())
+    what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, asdict(source.filters)]
+    digest = hashlib.sha256(json.dumps(what).encode())
     texts = [path for pairs in files.values() for pair in pairs for path in pair]
     for path in (*texts, *features.values()):
         digest.update(bytes.fromhex(text_sha256(path)))
@@ -96,7 +96,7 @@ class _Preparation:
     processes: int
     progress: Progress
 
-    def run(self, trainer: TokenizerTrainer) -> None:
+    def run(self, trainer: TokenizerMaker) -> None:
         corpus_folder = self.folder / "corpus"
         corpus_folder.mkdir()
         cleaned = self._clean(corpus_folder)
