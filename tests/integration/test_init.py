@@ -15,7 +15,8 @@ from tests.integration.commands import SMALL
 
 def start(folder: Path, *options: str) -> dict[str, Any]:
     """Trains in ``folder`` and returns the last checkpoint."""
-    given = [*SMALL, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={folder.parent}", "name=test"]
+    small = [option for option in SMALL if not option.startswith("data.") or "data=parallel" not in options]
+    given = [*small, "trainer.precision=32-true", f"run_dir={folder}", f"cache_dir={folder.parent}", "name=test"]
     train(composed("train", *given, *options))
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 
@@ -47,8 +48,35 @@ def test_other_data_and_other_models_are_refused(trained: Path, tmp_path: Path) 
     init = f"init={trained / 'checkpoints' / 'best.ckpt'}"
     with pytest.raises(CheckpointError, match=r"model\.decoder\.hidden_dim is 16 there, 24 here"):
         start(tmp_path / "run", init, "model.decoder.hidden_dim=24")
-    with pytest.raises(CheckpointError, match=r"has another source vocabulary: 120 pieces there, 110 pieces"):
-        start(tmp_path / "run", init, "tokenizer.vocab_size=110")
+    with pytest.raises(CheckpointError, match=r"has another source vocabulary.*init\.vocabulary=own"):
+        start(tmp_path / "run", init, "data.reverse_source=true")
     with pytest.raises(ConfigError, match="leave one of them out"):
         start(tmp_path / "run", init, f"resume={trained / 'checkpoints' / 'last.ckpt'}")
     assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("vocabulary", ["keep", "grow", "own"])
+def test_a_run_on_other_text_starts_from_another_and_resumes(vocabulary: str, trained: Path, tmp_path: Path) -> None:
+    for side, line in (("en", "a quick fox number {}"), ("de", "ein flinker Fuchs Nummer {}")):
+        (tmp_path / f"x.{side}").write_text("\n".join(line.format(n) for n in range(60)) + "\n", encoding="utf-8")
+    pair = f"[{tmp_path}/x.en,{tmp_path}/x.de]"
+    own = (
+        "data=parallel",
+        f"data.train={pair}",
+        f"data.val={pair}",
+        f"data.test={pair}",
+        "data.filters.duplicates=false",
+    )
+    kept = ("freeze=[embeddings]", "trainer.log_every_n_steps=1", "scheduler=constant")
+    options = (*own, f"init={trained}", f"init.vocabulary={vocabulary}", "tokenizer.vocab_size=60", *kept)
+    whole = start(tmp_path / "whole", *options, "trainer.max_steps=4")
+    start(tmp_path / "parts", *options, "trainer.max_steps=2", "resume=auto")
+    parts = start(tmp_path / "parts", *options, "trainer.max_steps=4", "resume=auto")
+    first = load_checkpoint(trained / "checkpoints" / "best.ckpt")
+    sizes = [len(c["state_dict"]["model.decoder.embedding.weight"]) for c in (first, whole)]
+    assert {"keep": sizes[0] == sizes[1], "grow": sizes[0] < sizes[1], "own": sizes[1] == 60}[vocabulary]
+    frozen = "model.decoder.embedding.weight"
+    if vocabulary == "keep":
+        assert torch.equal(whole["state_dict"][frozen], first["state_dict"][frozen])
+    for name, tensor in parts["state_dict"].items():
+        assert torch.equal(tensor, whole["state_dict"][name]), name

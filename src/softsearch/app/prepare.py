@@ -9,6 +9,7 @@ from rich.table import Table
 from softsearch.app.config.options import Prepare
 from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console, say
+from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepared import PreparedData
 
@@ -19,7 +20,7 @@ def prepare(options: Prepare) -> None:
     Raises:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
     """
-    source, tokenizer = build(options.data), build(options.tokenizer)
+    source, tokenizer = build(options.data), tokenizer_maker(options, None, None)
     processes = options.processes or os.cpu_count() or 1
     console = plain_console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()

@@ -15,12 +15,12 @@ from torch.utils.data import DataLoader
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import Batch, ParallelDataset, Resampler
+from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
-from softsearch.text.given_tokenizers import TokenizerMaker
 from softsearch.text.subword_sampling import SubwordSampler
 
 log = logging.getLogger(__name__)

@@ -1,10 +1,10 @@
 """SentencePiece models as lists of pieces: read, changed, and written with the special pieces of this lab."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
-from sentencepiece import sentencepiece_model_pb2
+from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import Kind
@@ -69,6 +69,14 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
 def kind_of(model: bytes, name: str) -> Kind:
     """Returns the unit of a model's pieces; arguments and errors as in :func:`read_pieces`."""
     return _KINDS[_parse(model, name).trainer_spec.model_type]
+
+
+def spelling(model: bytes, name: str) -> Callable[[str], list[int]]:
+    """Returns a function from the text of a piece to the ids that ``model`` writes it with, inside or before a word."""
+    proto = _parse(model, name)
+    proto.normalizer_spec.add_dummy_prefix = proto.normalizer_spec.remove_extra_whitespaces = False
+    processor = SentencePieceProcessor(model_proto=proto.SerializeToString())
+    return lambda text: list(processor.encode(text.replace("\u2581", " ")))
 
 
 def _parse(model: bytes, name: str) -> Any:

@@ -214,7 +214,7 @@ def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Op
     """
     if parameters is None:
         is_muon = getattr(make, "func", make) is Muon  # which treats matrices by their place in the model
-        parameters = parameter_groups(model) if is_muon else model.parameters()
+        parameters = parameter_groups(model) if is_muon else [p for p in model.parameters() if p.requires_grad]
     try:
         optimizer = make(parameters)
     except (TypeError, ValueError, RuntimeError) as error:

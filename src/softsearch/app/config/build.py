@@ -12,6 +12,7 @@ from softsearch.app.config.options import Train, Vectors
 from softsearch.app.config.validation import build
 from softsearch.data.corpora.base import ParallelSource, UnbuiltSource
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.data.pretrained_embeddings import fill_vectors
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
@@ -23,8 +24,8 @@ from softsearch.training.checkpoints.checkpoint_contents import CheckpointConten
 log = logging.getLogger(__name__)
 
 
-def build_data(options: Train) -> ParallelDataModule:
-    """Builds the datamodule of ``data``, ``tokenizer`` and ``batching``.
+def build_data(options: Train, tokenizer: TokenizerMaker | None = None) -> ParallelDataModule:
+    """Builds the datamodule of ``data``, ``batching``, and ``tokenizer`` if no other is given.
 
     Raises:
         ConfigError: an option is wrong, or a language is neither given nor in the names of the files.
@@ -38,7 +39,7 @@ def build_data(options: Train) -> ParallelDataModule:
             )
     return ParallelDataModule(
         source=source,
-        tokenizer=build(options.tokenizer),
+        tokenizer=tokenizer or build(options.tokenizer),
         batching=build(options.batching),
         cache_dir=Path(options.cache_dir),
         seed=options.seed,

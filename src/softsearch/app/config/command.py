@@ -21,7 +21,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config.allowed_classes import read_trust, trusting
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import CONFIGS, HYDRA_1_4, VERSION, further_configs, search_own_configs
+from softsearch.app.config.composition import (
+    CONFIGS,
+    HYDRA_1_4,
+    VERSION,
+    further_configs,
+    search_own_configs,
+    spelled_out,
+)
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
 from softsearch.app.process import end_on_signals, missing_package, raise_on_signals, tune_cpu
@@ -48,7 +55,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
-    line = CommandLine(command, argv[1:] if options is None else options)
+    line = CommandLine(command, spelled_out(argv[1:] if options is None else options))
 
     def job(config: DictConfig) -> None:
         sys.argv = argv  # Lightning starts its other processes with it

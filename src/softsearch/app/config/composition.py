@@ -1,6 +1,7 @@
 """Configs composed by Hydra from the folders where it finds them."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -70,4 +71,9 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
         HydraException: there is no such key or choice.
     """
     with config_loader():
-        return compose(command, list(overrides), return_hydra_config=with_hydra)
+        return compose(command, spelled_out(overrides), return_hydra_config=with_hydra)
+
+
+def spelled_out(words: Iterable[str]) -> list[str]:
+    """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, beside which options can stand."""
+    return [re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words]

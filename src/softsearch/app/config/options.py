@@ -30,6 +30,15 @@ class Vectors:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Init:
+    """A trained checkpoint to start from, and what is taken of it."""
+
+    ckpt: Path | None = None
+    vocabulary: Literal["keep", "grow", "own"] = "keep"
+    parts: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Train:
     """Options of ``train``."""
 
@@ -52,7 +61,8 @@ class Train:
     monitor: str
     resume: Literal["auto"] | Path | None
     overwrite: bool
-    init: Path | None
+    init: Init
+    freeze: tuple[str, ...]
     vectors: Vectors
     trust: Trust = ()
     run_dir: Path
@@ -190,7 +200,7 @@ class Compare:
     run_dir: Path
 
 
-SECTIONS = (Vectors, Shortlist)  # keys that belong together
+SECTIONS = (Init, Vectors, Shortlist)  # keys that belong together
 OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.Plan, which its config names
     options.__name__.lower(): options
     for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare)

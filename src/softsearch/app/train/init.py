@@ -1,22 +1,28 @@
-"""Starting weights of a new run: those of a trained checkpoint (``init=CKPT``)."""
+"""Starting weights of a new run, and what of them is trained: ``init=RUN``, its options, and ``freeze``."""
 
 import inspect
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from softsearch.app.config.build import with_weights
-from softsearch.app.config.options import Train
-from softsearch.app.config.validation import target_of
+from softsearch.app.config.options import Init, Train
+from softsearch.app.config.validation import build, nearest, target_of
+from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker, sources_of_rows
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
-from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
 from softsearch.training.checkpoints.folder import checkpoint_file
 
 log = logging.getLogger(__name__)
 _TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of a model's options that its weights do not need
+Describe = Callable[[int, int], Seq2Seq]  # a model on the meta device, for so many source and target entries
 
 
 def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False) -> CheckpointContents | None:
@@ -26,51 +32,175 @@ def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False
         ConfigError: the run continues another, its embeddings come from elsewhere, or the model is counted.
         CheckpointError: the checkpoint cannot be read.
     """
-    if options.init is None:
+    path = options.init.ckpt
+    if path is None:
+        if options.init.vocabulary != "keep" or options.init.parts is not None:
+            raise ConfigError("init.vocabulary and init.parts say what is taken of a run; set init=RUN, too")
         return None
     if is_counted:
         raise ConfigError(
-            f"init={options.init} gives a training its first weights, but model.decoder is counted from the data; "
+            f"init={path} gives a training its first weights, but model.decoder is counted from the data; "
             "expected init=null, leave it out"
         )
     if isinstance(options.resume, Path):
         raise ConfigError(
-            f"init={options.init} starts a new run, but resume={options.resume} continues one with that one's weights; "
+            f"init={path} starts a new run, but resume={options.resume} continues one with that one's weights; "
             "leave one of them out (resume=auto continues the new run)"
         )
     for side in ("src", "tgt"):
         if (vectors := getattr(options.vectors, side)) is not None:
             raise ConfigError(
-                f"init={options.init} has embeddings, but vectors.{side}={vectors} would replace them; leave one out"
+                f"init={path} has embeddings, but vectors.{side}={vectors} would replace them; leave one out"
             )
-    return None if resumes else read_contents(checkpoint_file(options.init))
+    return None if resumes else read_contents(checkpoint_file(path))
 
 
-def start_from(init: CheckpointContents, model: Seq2Seq, node: Mapping[str, Any], tokenizers: Tokenizers) -> None:
-    """Loads the weights of ``init``, without the state of its training, into a new model.
+def tokenizer_maker(options: Train, init: CheckpointContents | None, resumed: Path | None) -> TokenizerMaker:
+    """What the run's tokenizers come from: a trainer, or the checkpoint that it starts from.
+
+    A run that goes on from ``resumed`` has those to keep there; to grow again it needs the first checkpoint.
+
+    Raises:
+        CheckpointError: a checkpoint cannot be read.
+    """
+    trainer: TokenizerTrainer = build(options.tokenizer)
+    path, vocabulary = options.init.ckpt, options.init.vocabulary
+    if path is None or vocabulary == "own":
+        return trainer
+    contents = init or read_contents(resumed if resumed and vocabulary == "keep" else checkpoint_file(path))
+    src, tgt = contents.tokenizers
+    grow = trainer if vocabulary == "grow" else None
+    return GivenTokenizers(models=(src.model, tgt.model), origin=f"init={path}", sampling=trainer.sampling, grow=grow)
+
+
+def start_from(
+    init: CheckpointContents,
+    model: Seq2Seq,
+    node: Mapping[str, Any],
+    tokenizers: Tokenizers,
+    *,
+    options: Init,
+    describe: Describe,
+) -> None:
+    """Loads weights of ``init``, without the state of its training, into a new model.
+
+    A piece that the checkpoint's vocabulary lacks starts as the mean of those that spelled it (``grow``), or as it was
+    drawn (``own``).
 
     Args:
         init: the checkpoint.
         model: the new model, in training mode.
         node: the resolved config of the new model.
         tokenizers: of the new run's data.
+        options: what is taken.
+        describe: makes the model without memory, to see which weights depend on a vocabulary.
 
     Raises:
         CheckpointError: the checkpoint's vocabularies, model or weights are not those of this run.
+        ConfigError: there is no such part.
     """
     for side, there, here in zip(("source", "target"), init.tokenizers, tokenizers, strict=True):
-        if there.fingerprint != here.fingerprint:
+        is_other = there.fingerprint != here.fingerprint if options.vocabulary == "keep" else False
+        if is_other or there.reverse != here.reverse:
             raise CheckpointError(
                 f"init={init.path} has another {side} vocabulary: {_describe(there)} there, {_describe(here)} in this "
-                "run's data, and not the same pieces; use the data, tokenizer options and cache_dir of that run"
+                "run's data; set data.reverse_source and data.target_direction as in that run, or init.vocabulary=own"
             )
-    if different := list(differences(init.config["model"], node, "model")):
+    if options.parts is None and (different := list(differences(init.config["model"], node, "model"))):
         raise CheckpointError(
             f"init={init.path} is another model: {'; '.join(different)}; set the same options, as in that run's "
-            "config.yaml"
+            "config.yaml, or init.parts='[PART,...]' for those that are the same"
         )
-    with_weights(model, init).train()
     log.info("starting from the weights of %s", init.describe())
+    if options.parts is None and options.vocabulary == "keep":
+        with_weights(model, init).train()
+    else:
+        _take(init, model, tokenizers, options, describe)
+
+
+@torch.no_grad()
+def _take(init: CheckpointContents, model: Seq2Seq, tokenizers: Tokenizers, options: Init, describe: Describe) -> None:
+    """Copies weights of the chosen parts, those by word row by row, and logs what was taken and what was not."""
+    rows = []
+    for side, old, new in zip(("source", "target"), init.tokenizers, tokenizers, strict=True):
+        rows.append(sources_of_rows(old, new, spell=options.vocabulary == "grow", name=f"init={init.path}"))
+        taken, grown = (sum(f(len(ids)) for ids in rows[-1]) for f in (lambda n: n == 1, lambda n: n > 1))
+        log.info(
+            "%s vocabulary of %s entries: %s rows taken, %s means of several, %s as drawn; %s of the checkpoint's left",
+            *(side, *(f"{n:,}" for n in (new.vocab_size, taken, grown, new.vocab_size - taken - grown))),
+            f"{len(set(old.vocabulary()) - set(new.vocabulary())):,}",
+        )
+    by_vocabulary = _sides(describe, tokenizers)
+    parts, part_of = model.parts(), {p: part for part, group in model.parts().items() for p in group}
+    for part in options.parts or ():
+        if part not in parts:
+            raise ConfigError(f"init.parts has {part!r}, which is no part of this model; {nearest(part, parts)}")
+    named = dict(model.named_parameters(remove_duplicate=False))
+    left = 0
+    for name, weight in model.state_dict().items():
+        if options.parts is not None and (name not in named or part_of[named[name]] not in options.parts):
+            left += 1
+            continue
+        side_of, saved = by_vocabulary.get(name), init.weights.get(name)
+        expected = list(weight.shape)
+        if side_of is not None:
+            expected[0] = init.tokenizers[side_of].vocab_size
+        if saved is None or list(saved.shape) != expected:
+            there = "missing" if saved is None else tuple(saved.shape)
+            raise CheckpointError(
+                f"init={init.path}: {name} is {there} there, {tuple(expected)} expected; leave its part out of "
+                "init.parts, or set the options of the model as in that run's config.yaml"
+            )
+        if side_of is None:
+            weight.copy_(saved)
+            continue
+        for row, sources in enumerate(rows[side_of]):
+            if sources:
+                weight[row] = saved[sources].mean(0)
+    if left:
+        log.info("%d of %d weights are as drawn, because init.parts leaves them out", left, len(model.state_dict()))
+
+
+def _sides(describe: Describe, tokenizers: Tokenizers) -> dict[str, int]:
+    """The weights with a row for each entry of a vocabulary by name: 0 for that of the source, 1 of the target."""
+    src, tgt = (tokenizer.vocab_size for tokenizer in tokenizers)
+    is_joint = tokenizers[0].model == tokenizers[1].model
+    more = [(src + 64, tgt + 64)] if is_joint else [(src + 64, tgt), (src, tgt + 64)]  # classes are of several words
+    shapes = _shapes(describe(src, tgt))
+    changed = (_shapes(describe(*sizes)) for sizes in more)
+    return {name: side for side, others in enumerate(changed) for name in shapes if others[name] != shapes[name]}
+
+
+def _shapes(model: Seq2Seq) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in model.state_dict().items()}
+
+
+def freeze(model: Seq2Seq, what: Sequence[str]) -> None:
+    """Excludes weights from training.
+
+    Args:
+        model: the model.
+        what: names of its parts, and patterns of names of its weights, as ``encoder.layers.0.*``.
+
+    Raises:
+        ConfigError: one fits nothing, or nothing is left to train.
+    """
+    parts, names = model.parts(), dict(model.named_parameters(remove_duplicate=False))
+    for pattern in what:
+        chosen: list[Tensor] = [*parts.get(pattern, ())] or [p for n, p in names.items() if fnmatchcase(n, pattern)]
+        if not chosen:
+            raise ConfigError(
+                f"freeze has {pattern!r}, which is no part of this model and fits no name of a weight; "
+                f"{nearest(pattern, [*parts, *names])}"
+            )
+        for parameter in chosen:
+            parameter.requires_grad_(False)
+    every = list(model.parameters())
+    trained = sum(p.numel() for p in every if p.requires_grad)
+    if what and not trained:
+        raise ConfigError(f"freeze={list(what)} leaves nothing to train; leave a part out")
+    if what and not every[0].is_meta:
+        log.info("%s of %s parameters are trained", f"{trained:,}", f"{sum(p.numel() for p in every):,}")
 
 
 def differences(there: Any, here: Any, path: str) -> Iterator[str]:

@@ -34,10 +34,12 @@ def check_folder(options: Train) -> None:
         raise ConfigError(
             f"overwrite=true removes the run that resume={options.resume} continues; leave one of them out"
         )
-    needed = [path for path in (options.resume, options.init) if isinstance(path, Path)]
+    needed = [path for path in (options.resume, options.init.ckpt) if isinstance(path, Path)]
     is_inside = any(folder.resolve() in path.resolve().parents for path in needed)
     if options.overwrite and is_inside:
-        raise ConfigError(f"init={options.init} is in the run that overwrite=true removes; set another hydra.run.dir")
+        raise ConfigError(
+            f"init={options.init.ckpt} is in the run that overwrite=true removes; set another hydra.run.dir"
+        )
     continues = options.resume == "auto" or (options.resume is not None and is_inside)
     left = [path for pattern in (_CHECKPOINTS, METRICS) for path in sorted(folder.glob(pattern))]
     if left and not options.overwrite and not continues:

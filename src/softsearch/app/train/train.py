@@ -24,10 +24,11 @@ from softsearch.app.environment import git_state
 from softsearch.app.results import build_metrics, report
 from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
-from softsearch.app.train.init import read_init, start_from
+from softsearch.app.train.init import freeze, read_init, start_from, tokenizer_maker
 from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, remove_run, restoring
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
+from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.metrics import SentenceScore, bleu_for, unsegmented
@@ -66,6 +67,7 @@ def train(config: DictConfig) -> None:
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
     metrics, described = build_metrics(options.metric), describe_model(options)
+    freeze(described, options.freeze)
     training, callbacks = build_training(options, described), build_callbacks(options)
     exports_bundle = _check_search(options, callbacks)
     trainer = _build_trainer(options, callbacks)
@@ -74,7 +76,8 @@ def train(config: DictConfig) -> None:
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
 
-    data = _prepare_data(options, trainer.world_size, resolved["data"])
+    maker = tokenizer_maker(options, init, checkpoint)
+    data = _prepare_data(options, maker, trainer.world_size, resolved["data"])
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
@@ -142,11 +145,11 @@ def build_training(options: Train, model: Seq2Seq) -> dict[str, Any]:
     return training | {"compiles": options.compile}
 
 
-def describe_model(options: Train) -> Seq2Seq:
-    """The model, without memory for its weights and with vocabularies of as many pieces as are asked for."""
-    tgt_size = options.tokenizer.vocab_size
+def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2Seq:
+    """The model, without memory for its weights, with vocabularies of these sizes or as large as is asked for."""
+    tgt_size = tgt_size or options.tokenizer.vocab_size
     with torch.device("meta"):
-        src_size = options.tokenizer.get("src_vocab_size") or tgt_size
+        src_size = src_size or options.tokenizer.get("src_vocab_size") or tgt_size
         model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
     return model
 
@@ -220,9 +223,9 @@ def _describe(run_dir: Path, loggers: list[Logger], config: dict[str, Any], *, n
         logger.log_hyperparams({**config, "git": git})
 
 
-def _prepare_data(options: Train, world_size: int, node: dict[str, Any]) -> ParallelDataModule:
+def _prepare_data(options: Train, maker: TokenizerMaker, world_size: int, node: dict[str, Any]) -> ParallelDataModule:
     """The prepared data; writes the languages that it found into its config, and warns where BLEU needs another."""
-    data = build_data(options)
+    data = build_data(options, maker)
     data.prepare_data()
     data.check(world_size)
     node |= {key: getattr(data.source, key) for key in ("src_lang", "tgt_lang") if key in node}
@@ -245,9 +248,11 @@ def _new_model(
     if isinstance(model.decoder, CountedDecoder):
         model.decoder.count(*data.training_targets())
     if init is not None:
-        start_from(init, model, node, tokenizers)
+        describe = partial(describe_model, options)
+        start_from(init, model, node, tokenizers, options=options.init, describe=describe)
     elif pretrained:
         load_vectors(options.vectors, model, tokenizers)
+    freeze(model, options.freeze)
     return model
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
+from softsearch.data.given_tokenizers import TokenizerMaker, identity
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.data.preparation.clean import (
     CleanedCorpus,
@@ -24,7 +25,6 @@ from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport
-from softsearch.text.given_tokenizers import TokenizerMaker, identity
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 FORMAT = 3

@@ -102,7 +102,9 @@ def _state_after_a_step(module: TranslationModule) -> dict[int, dict[str, Any]] 
 
     None for one of the user's own that looks at values, and so cannot take such a step.
     """
-    twins: dict[int, Any] = {id(p): nn.Parameter(torch.empty_like(p, device="meta")) for p in module.model.parameters()}
+    twins: dict[int, Any] = {
+        id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad) for p in module.model.parameters()
+    }
     make = module.optimizer
     if isinstance(make, partial) and make.keywords.get("fused"):  # the meta device has no such kernels
         make = partial(make.func, *make.args, **{**make.keywords, "fused": False})

@@ -117,5 +117,6 @@ def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
         elif isinstance(module, Cell):
             recurrent = (p for p in module.parameters(recurse=False) if p.dim() == 2)
             blocks.update((parameter, (1, parameter.shape[1] // module.hidden_dim)) for parameter in recurrent)
-    others = [parameter for parameter in model.parameters() if parameter not in blocks]
+    blocks = {parameter: along for parameter, along in blocks.items() if parameter.requires_grad}
+    others = [p for p in model.parameters() if p.requires_grad and p not in blocks]
     return [{"params": others}, {"params": [*blocks], "blocks": [*blocks.values()]}]

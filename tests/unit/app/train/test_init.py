@@ -8,8 +8,10 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from softsearch.app.config.options import Train, Vectors
-from softsearch.app.train.init import differences, read_init, start_from
+from softsearch.app.config.build import build_model
+from softsearch.app.config.options import Init, Train, Vectors
+from softsearch.app.config.validation import build
+from softsearch.app.train.init import differences, freeze, read_init, start_from, tokenizer_maker
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.testing.models import model_config, small_model
@@ -42,6 +44,22 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     return node
 
 
+def describe(src: int, tgt: int) -> Seq2Seq:
+    with torch.device("meta"):
+        model: Seq2Seq = build(model_config("rnnsearch"), src_vocab_size=src, tgt_vocab_size=tgt)
+    return model
+
+
+def start(
+    init: CheckpointContents,
+    model: Seq2Seq,
+    node: dict[str, Any] = NODE,
+    tokenizers: Tokenizers = (TOKENIZER, TOKENIZER),
+    **options: Any,
+) -> None:
+    start_from(init, model, node, tokenizers, options=Init(**options), describe=describe)
+
+
 def fresh() -> Seq2Seq:
     model = small_model("rnnsearch").train()
     with torch.no_grad():
@@ -52,7 +70,7 @@ def fresh() -> Seq2Seq:
 
 def test_the_weights_are_the_checkpoint_s_and_the_model_trains() -> None:
     model, init = fresh(), contents()
-    start_from(init, model, NODE, (TOKENIZER, TOKENIZER))
+    start(init, model)
     assert model.training
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, init.weights[name]), name
@@ -60,7 +78,7 @@ def test_the_weights_are_the_checkpoint_s_and_the_model_trains() -> None:
 
 @pytest.mark.parametrize("path", ["decoder.dropout", "encoder.dropout", "embeddings.sparse", "init"])
 def test_options_of_training_may_differ(path: str) -> None:
-    start_from(contents(), fresh(), changed(path, 0.25), (TOKENIZER, TOKENIZER))
+    start(contents(), fresh(), changed(path, 0.25))
 
 
 def test_only_whole_words_of_a_name_make_an_option_one_of_training() -> None:
@@ -71,7 +89,7 @@ def test_only_whole_words_of_a_name_make_an_option_one_of_training() -> None:
 
 def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
     assert "reset" not in NODE["encoder"]["cell"]
-    start_from(contents(), fresh(), changed("encoder.cell.reset", "before"), (TOKENIZER, TOKENIZER))
+    start(contents(), fresh(), changed("encoder.cell.reset", "before"))
 
 
 @pytest.mark.parametrize(
@@ -92,14 +110,14 @@ def test_an_option_that_the_older_checkpoint_lacks_has_its_default() -> None:
 )
 def test_another_model_is_refused_with_both_sides(path: str, value: Any, expected: str) -> None:
     with pytest.raises(CheckpointError, match=rf"init=a\.ckpt is another model: {expected}.*set the same options"):
-        start_from(contents(), fresh(), changed(path, value), (TOKENIZER, TOKENIZER))
+        start(contents(), fresh(), changed(path, value))
 
 
 def test_weights_of_another_shape_are_refused() -> None:
     weights = small_model("rnnsearch").state_dict()
     weights["decoder.output_projection.bias"] = torch.zeros(3)
     with pytest.raises(CheckpointError, match=r"output_projection\.bias is \(3,\) there, \(\d+,\) here"):
-        start_from(contents(weights), fresh(), NODE, (TOKENIZER, TOKENIZER))
+        start(contents(weights), fresh())
 
 
 @pytest.mark.parametrize(
@@ -112,20 +130,86 @@ def test_weights_of_another_shape_are_refused() -> None:
 )
 def test_another_vocabulary_is_refused(tokenizers: Tokenizers, expected: str) -> None:
     with pytest.raises(CheckpointError, match=expected):
-        start_from(contents(), fresh(), NODE, tokenizers)
+        start(contents(), fresh(), tokenizers=tokenizers)
 
 
 def options(**given: Any) -> Train:
     """Those that ``read_init`` reads."""
-    usual = dict.fromkeys(Train.__dataclass_fields__) | {"vectors": Vectors(src=None, tgt=None)}
+    usual = dict.fromkeys(Train.__dataclass_fields__) | {"vectors": Vectors(src=None, tgt=None), "init": Init()}
     return Train(**usual | given)
 
 
 def test_what_contradicts_it_is_refused_before_anything_is_read() -> None:
     assert read_init(options()) is None
     with pytest.raises(ConfigError, match=r"init=a\.ckpt starts a new run, but resume=b\.ckpt continues one"):
-        read_init(options(init=Path("a.ckpt"), resume=Path("b.ckpt")))
+        read_init(options(init=Init(ckpt=Path("a.ckpt")), resume=Path("b.ckpt")))
     with pytest.raises(ConfigError, match=r"init=a\.ckpt has embeddings, but vectors\.tgt=v\.vec would replace them"):
-        read_init(options(init=Path("a.ckpt"), vectors=Vectors(src=None, tgt=Path("v.vec"))))
+        read_init(options(init=Init(ckpt=Path("a.ckpt")), vectors=Vectors(src=None, tgt=Path("v.vec"))))
     with pytest.raises(CheckpointError, match=r"a\.ckpt does not exist"):
-        read_init(options(init=Path("a.ckpt"), resume="auto"))
+        read_init(options(init=Init(ckpt=Path("a.ckpt")), resume="auto"))
+    with pytest.raises(ConfigError, match=r"set init=RUN, too"):
+        read_init(options(init=Init(vocabulary="grow")))
+
+
+def trained() -> CheckpointContents:
+    """Of a model for the pieces of TOKENIZER."""
+    torch.manual_seed(1)
+    return contents(build_model(model_config("rnnsearch"), (TOKENIZER, TOKENIZER)).state_dict())
+
+
+def test_a_new_piece_starts_as_the_mean_of_those_that_spelled_it() -> None:
+    old = train_tokenizer(["one two three four", "two four"] * 3, kind="bpe", vocab_size=18)
+    init = trained()._replace(tokenizers=(old, old))
+    init.weights.update(build_model(model_config("rnnsearch"), (old, old)).state_dict())
+    lines = ["one one two oneone", "three tone q"] * 5
+    trainer = OmegaConf.create({"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "vocab_size": 30})
+    grow = Init(ckpt=Path("a.ckpt"), vocabulary="grow")
+    maker = tokenizer_maker(options(tokenizer=trainer, init=grow), init, None)
+    new = maker.train(lines, lines)[0]
+    assert list(new.vocabulary())[: len(old.vocabulary())] == list(old.vocabulary())
+    added = list(new.vocabulary())[len(old.vocabulary()) :]
+    assert "q" in added
+    assert any(piece.endswith("one") for piece in added)
+    model = build_model(model_config("rnnsearch"), (new, new)).train()
+    start(init, model, tokenizers=(new, new), vocabulary="grow")
+    for name in ("encoder.embedding.weight", "decoder.embedding.weight", "decoder.output_projection.weight"):
+        before, after = init.weights[name], model.state_dict()[name]
+        assert torch.equal(after[: old.vocab_size], before), name
+        for piece in added:
+            if piece.startswith("\u2581"):  # the old tokenizer writes the word with these
+                expected = before[old.encode(piece[1:])].mean(0)
+                torch.testing.assert_close(after[new.vocabulary()[piece][0]], expected)
+    assert new.encode("four") == old.encode("four")
+
+
+def test_an_own_vocabulary_takes_rows_by_piece() -> None:
+    model, init = build_model(model_config("rnnsearch"), (OTHER, OTHER)).train(), trained()
+    drawn = model.state_dict()["decoder.embedding.weight"].clone()
+    start(init, model, tokenizers=(OTHER, OTHER), vocabulary="own")
+    weight, before = model.state_dict()["decoder.embedding.weight"], init.weights["decoder.embedding.weight"]
+    for piece, (token, _) in OTHER.vocabulary().items():
+        known = TOKENIZER.vocabulary().get(piece)
+        assert torch.equal(weight[token], drawn[token] if known is None else before[known[0]])
+    assert torch.equal(model.state_dict()["encoder.embedding.weight"][:4], init.weights["encoder.embedding.weight"][:4])
+
+
+def test_parts_are_taken_alone() -> None:
+    model, init = build_model(model_config("rnnsearch"), (TOKENIZER, TOKENIZER)).train(), trained()
+    drawn = {name: weight.clone() for name, weight in model.state_dict().items()}
+    start(init, model, changed("decoder.hidden_dim", 99), parts=("encoder", "embeddings"))  # which differs elsewhere
+    taken = {*model.parts()["encoder"], *model.parts()["embeddings"]}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        assert torch.equal(weight, (init.weights if weight in taken else drawn)[name]), name
+    with pytest.raises(ConfigError, match=r"init\.parts has 'encodr', which is no part .* 'encoder'"):
+        start(init, model, parts=("encodr",))
+
+
+def test_frozen_weights_are_not_trained() -> None:
+    model = small_model("rnnsearch").train()
+    freeze(model, ["embeddings", "encoder.*"])
+    for name, parameter in model.named_parameters():
+        assert parameter.requires_grad != (name.startswith("encoder.") or name.endswith("coder.embedding.weight")), name
+    with pytest.raises(ConfigError, match=r"freeze has 'encodr.*did you mean 'encoder'"):
+        freeze(model, ["encodr"])
+    with pytest.raises(ConfigError, match=r"leaves nothing to train"):
+        freeze(model, ["*"])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from softsearch.data.given_tokenizers import GivenTokenizers, identity
 from softsearch.errors import ConfigError
-from softsearch.text.given_tokenizers import GivenTokenizers, identity
 from softsearch.text.tokenizer import TokenizerTrainer, train_tokenizer
 
 LINES = ["<2de> one two three", "<2de> two three four", "drei zwei eins"] * 3

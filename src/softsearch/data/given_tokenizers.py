@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
+from softsearch.data.sentencepiece_file import Piece, kind_of, read_pieces, spelling, with_pieces
 from softsearch.errors import ConfigError
 from softsearch.ranges import Share
-from softsearch.text.sentencepiece_file import kind_of
-from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers
-from softsearch.text.vocabulary import UNK
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer
+from softsearch.text.vocabulary import SPECIALS, UNK
 
 
 class TokenizerMaker(Protocol):
@@ -36,9 +36,10 @@ class GivenTokenizers:
     """Tokenizers for a preparation that trains none.
 
     Args:
-        models: of source and target, as :func:`~softsearch.text.sentencepiece_file.with_pieces` writes them.
+        models: of source and target, as :func:`~softsearch.data.sentencepiece_file.with_pieces` writes them.
         origin: where they come from, for messages.
         sampling: see :class:`~softsearch.text.tokenizer.TokenizerTrainer`.
+        grow: trains tokenizers of the same kind on the new text, whose pieces are added after those of ``models``.
 
     Raises:
         BundleError: a model is none, or its special ids are not those of this lab.
@@ -47,10 +48,11 @@ class GivenTokenizers:
     models: tuple[bytes, bytes]
     origin: str
     sampling: Share = 0.0
+    grow: TokenizerTrainer | None = None
 
     @property
     def vocab_size(self) -> int:
-        """Entries of the target."""
+        """Entries of the target, without those to come."""
         return SentencePieceTokenizer(self.models[1]).vocab_size
 
     @property
@@ -60,12 +62,19 @@ class GivenTokenizers:
         return src, tgt
 
     def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
-        """Returns the tokenizers as they are, whatever the text.
+        """Returns the tokenizers: as they are, or with the pieces that the text needs besides.
 
         Raises:
-            ConfigError: the source lacks one of the ``tags``.
+            ConfigError: the source lacks one of the ``tags``, or the new text has no room in ``grow``.
         """
-        src, tgt = (SentencePieceTokenizer(model) for model in self.models)
+        models = self.models
+        if self.grow is not None:
+            joint, (src_kind, kind) = models[0] == models[1], self.kinds
+            own = {"src_kind": None, "src_vocab_size": None} if joint else {"src_kind": src_kind}
+            trainer = replace(self.grow, kind=kind, joint=joint, sampling=0.0, **own)
+            pairs = zip(models, trainer.train(src_lines, tgt_lines, tags), strict=True)
+            models = tuple(_grown(model, new.model, self.origin) for model, new in pairs)  # type: ignore[assignment]
+        src, tgt = (SentencePieceTokenizer(model) for model in models)
         for tag in tags:
             if len(ids := src.encode(tag)) != 1 or UNK in ids:
                 raise ConfigError(
@@ -81,3 +90,25 @@ def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
     if "models" in options:
         options["models"] = [hashlib.sha256(model).hexdigest() for model in options["models"]]
     return options
+
+
+def sources_of_rows(
+    old: SentencePieceTokenizer, new: SentencePieceTokenizer, *, spell: bool, name: str
+) -> list[list[int]]:
+    """Returns for each id of ``new`` the ids of ``old`` that it stands for: itself, or the pieces that spelled it.
+
+    With ``spell`` false, a piece that ``old`` lacks has none; ``name`` is the old model's, for messages.
+    """
+    known, split = old.vocabulary(), spelling(old.model, name)
+    special: list[list[int]] = [[token] for token in range(len(SPECIALS))]
+    return special + [[known[text][0]] if text in known else split(text) if spell else [] for text in new.vocabulary()]
+
+
+def _grown(model: bytes, other: bytes, name: str) -> bytes:
+    """``model`` with the pieces of ``other`` that it lacks: merges of BPE follow its own, others keep their scores."""
+    old = list(read_pieces(model, name).values())
+    known, lowest = {piece.text for piece in old}, min(piece.score for piece in old)
+    new = [piece for piece in read_pieces(other, name).values() if piece.text not in known]
+    if kind_of(model, name) == "bpe":
+        new = [Piece(piece.text, lowest - rank, piece.type) for rank, piece in enumerate(new, start=1)]
+    return with_pieces(model, [*old, *new], name)
