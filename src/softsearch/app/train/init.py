@@ -22,7 +22,7 @@ from softsearch.training.checkpoints.folder import checkpoint_file
 
 log = logging.getLogger(__name__)
 _TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of a model's options that its weights do not need
-Describe = Callable[[int, int], Seq2Seq]  # a model on the meta device, for so many source and target entries
+Describe = Callable[[int, int], Seq2Seq]  # the model on the meta device, by sizes of both vocabularies
 
 
 def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False) -> CheckpointContents | None:
