@@ -67,7 +67,6 @@ def train(config: DictConfig) -> None:
     for name, node in resolved.items():
         check(node, name, given=GIVEN.get(name, ()))
     metrics, described = build_metrics(options.metric), describe_model(options)
-    freeze(described, options.freeze)
     training, callbacks = build_training(options, described), build_callbacks(options)
     exports_bundle = _check_search(options, callbacks)
     trainer = _build_trainer(options, callbacks)
@@ -76,8 +75,7 @@ def train(config: DictConfig) -> None:
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
 
-    maker = tokenizer_maker(options, init, checkpoint)
-    data = _prepare_data(options, maker, trainer.world_size, resolved["data"])
+    data = _prepare_data(options, tokenizer_maker(options, init, checkpoint), trainer.world_size, resolved["data"])
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
     model = _new_model(options, data, init, resolved["model"], pretrained=checkpoint is None)
     module = TranslationModule(model=model, **with_utility(training, data.source, tokenizers[1]))
@@ -151,6 +149,7 @@ def describe_model(options: Train, src_size: int = 0, tgt_size: int = 0) -> Seq2
     with torch.device("meta"):
         src_size = src_size or options.tokenizer.get("src_vocab_size") or tgt_size
         model: Seq2Seq = build(options.model, src_vocab_size=src_size, tgt_vocab_size=tgt_size)
+    freeze(model, options.freeze)
     return model
 
 
