@@ -17,6 +17,7 @@ OPTIONAL = {
     "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
+    "table": ("data/corpora/rows",),
     "serve": tuple(
         f"runtime/server/{name}"
         for name in (

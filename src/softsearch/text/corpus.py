@@ -10,7 +10,7 @@ import unicodedata
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
@@ -92,7 +92,24 @@ def _aligned(src: Path, tgt: Path) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read(path: Path) -> Iterator[bytes]:
-    """Yields lines without the newline; turns errors of the system and the decompressors into CorpusError."""
+    """Yields lines without the newline."""
+    with open_text(path) as stream:
+        lines = _raw_lines(stream)
+        first = next(lines, None)
+        if first is None:
+            raise CorpusError(f"{path} is empty; expected one sentence per line")
+        refuse_utf16(first, str(path))
+        yield first
+        yield from lines
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Opens a file, plain, gzip or xz, whatever its name.
+
+    Raises:
+        CorpusError: it cannot be read, or reading it meets an error of the system or of the decompressor.
+    """
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("rb"))
@@ -102,13 +119,7 @@ def _read(path: Path) -> Iterator[bytes]:
                 stream = stack.enter_context(gzip.open(file))
             elif magic.startswith(_XZ_MAGIC):
                 stream = stack.enter_context(lzma.open(file))
-            lines = _raw_lines(stream)
-            first = next(lines, None)
-            if first is None:
-                raise CorpusError(f"{path} is empty; expected one sentence per line")
-            refuse_utf16(first, str(path))
-            yield first
-            yield from lines
+            yield stream
     except FileNotFoundError as error:
         raise CorpusError(f"{path} does not exist; expected a text file, check the path") from error
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:

@@ -177,4 +177,5 @@ def _without_paths(node: Any, of_run: bool, *, names_file: bool = False) -> Any:
         return {name: _without_paths(value, of_run, names_file=name in _FILES) for name, value in kept.items()}
     if not names_file or not isinstance(node, str):
         return node
-    return node if of_run and not any(map(Path(node).resolve().is_relative_to, _SYSTEM)) else Unread(node)
+    local = "://" not in node and not any(map(Path(node).resolve().is_relative_to, _SYSTEM))
+    return node if of_run and local else Unread(node)

@@ -88,7 +88,7 @@ def check_parts(key: str, parts: Mapping[str, ParallelSource], tags: tuple[str, 
 def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None:
     if not isinstance(source, ParallelSource) or source.tags not in ((), tags):
         raise ConfigError(f"{key} is {source!r}, expected a source of one language pair; change {key}")
-    if isinstance(source, Parallel) and (len(source.corpora()) > 1 or source.filters != NO_FILTERS):
+    if source.filters != NO_FILTERS or (isinstance(source, Parallel) and len(source.corpora()) > 1):
         raise ConfigError(
             f"{key} has several training corpora or filters, expected one corpus as it is; give each corpus a name of "
             f"its own in {parent}, and filter it beforehand"

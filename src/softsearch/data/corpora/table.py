@@ -1,0 +1,128 @@
+"""Parallel text in tables: a file for each split, a column for each language."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlparse
+
+import pooch
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
+from softsearch.data.corpora.multilingual import digest_of
+from softsearch.data.corpora.rows import Column, read_rows
+from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import NO_FILTERS, Filters
+
+_FORMAT = 1
+_SECONDS = 30  # timeout of a download
+_SHA256 = re.compile("[0-9a-f]{64}")
+_LINE_BREAK = re.compile("\r\n?|\n")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(ParallelSource):
+    """TSV, CSV, JSON Lines, Parquet or TMX files, made into two files of lines in the cache, once per content.
+
+    A line break within a cell becomes a space.
+
+    Args:
+        train: the table to train on: a file, or an address with its ``sha256``.
+        src: the source's column: its name (``translation.en`` for nested ones, in TMX the language), or its number
+            from 1 in TSV and CSV without a header.
+        tgt: the target's, likewise.
+        sha256: digests by split; a file is checked too where it has one.
+        src_lang: the source language; by default the last part of the column's name.
+        tgt_lang: the target language, likewise.
+        text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
+
+    Raises:
+        ConfigError: only one column is a number, a digest is none, or an address has none.
+    """
+
+    train: str | Path
+    val: str | Path
+    test: str | Path | None = None
+    src: Column
+    tgt: Column
+    sha256: Mapping[str, str | None] = field(default_factory=dict)
+    text_form: TextForm = "plain"
+    filters: Filters = NO_FILTERS
+
+    def __post_init__(self) -> None:
+        """Checks the options and fills in the languages."""
+        if isinstance(self.src, int) != isinstance(self.tgt, int):
+            raise ConfigError(f"data.src and data.tgt are {self.src} and {self.tgt}, expected two names or two numbers")
+        for split, path in self._tables().items():
+            digest = self.sha256.get(split)
+            if digest is None and _is_address(path):
+                raise ConfigError(f"data.{split} is {path}, which needs its digest; set data.sha256.{split}=SHA256")
+            if digest is not None and not _SHA256.fullmatch(digest):
+                raise ConfigError(
+                    f"data.sha256.{split} is {digest!r:.100}, expected 64 hexadecimal digits (sha256sum FILE)"
+                )
+        src, tgt = ("" if isinstance(column, int) else column.rpartition(".")[2] for column in (self.src, self.tgt))
+        self._fill_in_languages([src], [tgt])
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the files of lines in ``cache_dir``, written there if need be.
+
+        Raises:
+            CorpusError: a table does not exist, is damaged or another one than its digest says, or cannot be fetched.
+            ConfigError: a table has no such column, or is of another kind than these.
+        """
+        return {split: self._lines(split, path, cache_dir) for split, path in self._tables().items()}
+
+    def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
+        table = self._local(split, path, cache_dir)
+        identity = repr((_FORMAT, digest_of(table), self.src, self.tgt, Path(path).suffixes))
+        folder = cache_dir / f"table-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+        make_folder(folder, partial(self._write, table, urlparse(str(path)).path))
+        return folder / "src", folder / "tgt"
+
+    def _write(self, table: Path, name: str, folder: Path) -> None:
+        broken = rows = 0
+        with (folder / "src").open("wb") as src, (folder / "tgt").open("wb") as tgt:
+            for cells in read_rows(table, name, (self.src, self.tgt)):
+                lines = [_LINE_BREAK.sub(" ", cell) for cell in cells]
+                broken += tuple(lines) != cells
+                rows += 1
+                src.write(f"{lines[0]}\n".encode())
+                tgt.write(f"{lines[1]}\n".encode())
+        if not rows:
+            raise CorpusError(f"{table} has no rows; expected one for each pair of sentences")
+        _log.info("%s: %d rows; %d with line breaks inside, now spaces", name, rows, broken)
+
+    def _local(self, split: str, path: str | Path, cache_dir: Path) -> Path:
+        """Returns the file of a split, checked, and downloaded if it is not in the cache."""
+        digest, table = self.sha256.get(split), Path(path)
+        if _is_address(path):
+            table = cache_dir / "downloads" / str(digest)
+            if not table.is_file():
+                refuse_unread(split, path)
+                try:
+                    fetch = pooch.HTTPDownloader(timeout=_SECONDS)
+                    pooch.retrieve(str(path), f"sha256:{digest}", table.name, table.parent, downloader=fetch)
+                except (OSError, ValueError) as error:  # no connection, no such file, no room; another hash
+                    raise CorpusError(
+                        f"cannot fetch data.{split}={path}: {error}; check the address and data.sha256.{split}"
+                    ) from error
+        else:
+            refuse_unread(split, path)
+        if not table.is_file():
+            raise CorpusError(f"data.{split} names {path}, which is no file; change data.{split}")
+        if digest not in (None, found := digest_of(table)):
+            raise CorpusError(f"data.{split}={path} has the SHA-256 {found}, expected {digest}; get that file again")
+        return table
+
+    def _tables(self) -> dict[str, str | Path]:
+        return {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
+
+
+def _is_address(path: str | Path) -> bool:
+    return str(path).startswith(("http://", "https://"))

@@ -1,0 +1,42 @@
+"""A table from training to the bundle's translations."""
+
+import json
+import random
+from pathlib import Path
+
+from softsearch.app.config.options import Export
+from softsearch.app.config.validation import read_options
+from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.export import export
+from softsearch.app.train.train import train
+from softsearch.runtime.translator import Translator
+from tests.integration.small_runs import SIZES, configure, shrink
+
+WORDS = {"one": "eins", "two": "zwei", "three": "drei", "dogs": "Hunde", "cats": "Katzen", "see": "sehen"}
+STEPS = ("trainer.max_steps=20", "trainer.val_check_interval=4", "trainer.log_every_n_steps=4", "optimizer.lr=0.02")
+
+
+def write_table(path: Path, size: int, rng: random.Random) -> None:
+    lines = [rng.choices(list(WORDS), k=rng.randint(2, 6)) for _ in range(size)]
+    rows = [{"en": " ".join(line), "de": " ".join(map(WORDS.__getitem__, line))} for line in lines]
+    path.write_text("".join(f"{json.dumps({'translation': row})}\n" for row in rows))
+
+
+def test_a_table_from_training_to_translations(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    for split, size in {"train": 200, "val": 20, "test": 20}.items():
+        write_table(tmp_path / f"{split}.jsonl", size, rng)
+    files = [f"data.{split}={tmp_path}/{split}.jsonl" for split in ("train", "val", "test")]
+    columns = ("data.src=translation.en", "data.tgt=translation.de")
+    options = ("experiment=demo", "data=table", *files, *columns, "tokenizer=char", "trainer=cpu", *STEPS, "name=own")
+    config = configure("train", *options, f"run_dir={tmp_path}/run", f"cache_dir={tmp_path}/cache")
+    shrink(config.model, SIZES)
+    train(config)
+    ckpt = f"ckpt={tmp_path}/run/checkpoints/best.ckpt"
+    evaluate(configure("evaluate", ckpt, f"run_dir={tmp_path}/report", f"cache_dir={tmp_path}/cache"))
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert (report["src_lang"], report["tgt_lang"]) == ("en", "de")
+    assert report["systems"][0]["scores"]["bleu"]["value"] >= 0
+    export(read_options(configure("export", ckpt, f"out={tmp_path}/bundle", f"cache_dir={tmp_path}/cache"), Export))
+    (translation,) = Translator(tmp_path / "bundle").translate(["two dogs"])
+    assert translation.src_pieces[-1] == "</s>"
