@@ -204,3 +204,28 @@ def test_an_earlier_report_s_systems_are_compared_with(
         difference = system["scores"]["bleu"]["value"] - own["scores"]["bleu"]["value"]
         assert bleu[system["name"]]["baseline"] == own["name"]
         assert bleu[system["name"]]["difference"] == pytest.approx(difference)
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(100, "within the limit"), (0, r"(within the limit|above the limit|too close to tell)")]
+)
+def test_what_an_adapted_model_lost_is_tested(
+    limit: float, verdict: str, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "old.en").write_text("one\ntwo\nthe third of may\n" * 5)
+    (tmp_path / "old.de").write_text("eins\nzwei\nder dritte mai\n" * 5)
+    both = f"ckpt=[{trained}/checkpoints/last.ckpt,{trained}/checkpoints/step-4.ckpt]"
+    guard = f"guard={{old: [{tmp_path}/old.en,{tmp_path}/old.de], max_loss: {limit}}}"
+    report = evaluated(tmp_path / "out", trained.parent / "cache", both, guard, "metric=[chrf]", "overlap=false")
+    said = capsys.readouterr().out
+    found = re.search(r"guard: chrf on old\.en, old\.de was ([\d.]+) and is ([\d.]+), a loss of ([-\d.]+)", said)
+    assert found
+    was, now, loss = map(float, found.groups())
+    assert loss == pytest.approx(was - now, abs=0.011)
+    assert re.search(f"at most {limit}: {verdict}", said.replace("\n", " "))
+    assert any(warning.startswith("guard:") for warning in report["warnings"]) == ("within" not in said)
+
+
+def test_a_guard_needs_the_model_before(trained: Path, tmp_path: Path) -> None:
+    with pytest.raises(SoftsearchError, match=r"found 1 systems; set ckpt='\[ADAPTED,BEFORE\]'"):
+        evaluated(tmp_path, trained.parent / "cache", f"ckpt={trained}", "guard={old: [a.en,a.de]}")

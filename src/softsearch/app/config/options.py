@@ -85,6 +85,14 @@ class Shortlist:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Guard:
+    """A text on which an adapted model may lose only so much."""
+
+    old: tuple[Path, ...] | None
+    max_loss: NotNegative
+
+
+@dataclass(frozen=True, kw_only=True)
 class Systems:
     """Options that name systems and a text, for ``evaluate``, ``score`` and ``tune``."""
 
@@ -113,6 +121,7 @@ class Evaluate(Systems):
     shortlist: Shortlist
     replace_unknown: str | None
     against: Path | None
+    guard: Guard
     overlap: bool
     curve: list[str | int] | None
     alignments: bool
@@ -200,7 +209,7 @@ class Compare:
     run_dir: Path
 
 
-SECTIONS = (Init, Vectors, Shortlist)  # keys that belong together
+SECTIONS = (Init, Vectors, Shortlist, Guard)  # keys that belong together
 OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.Plan, which its config names
     options.__name__.lower(): options
     for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare)

@@ -12,6 +12,7 @@ from softsearch.app.config.validation import build, check, read_options
 from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
+from softsearch.app.evaluate.guard import guard
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import build_metrics, show_report, write_hypotheses, write_metrics
 from softsearch.app.systems.open import open_any, open_systems
@@ -88,6 +89,7 @@ def evaluate(config: DictConfig) -> None:
         sources = {system.name: system.source for system in members}
         overlap, matches = find_overlap(sources, build(options.data), text, options.cache_dir)
         warnings += matches
+    warnings += guard(options, systems)
     whole = _report(evaluator, [*measured, *earlier], overlap, warnings)
     with all_or_nothing(options.run_dir) as new:
         whole = _write(whole, alignments, text, options, new)

@@ -1,0 +1,57 @@
+"""Guard of an adapted model: what it has lost on another text than the one that it was adapted to."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from softsearch.app.config.options import Evaluate
+from softsearch.app.console import progress, say
+from softsearch.app.results import build_metrics
+from softsearch.app.systems.search import build_search
+from softsearch.app.systems.texts import read_test_set
+from softsearch.errors import ConfigError
+from softsearch.evaluation.bootstrap import RESAMPLES, resample
+from softsearch.evaluation.measure import Evaluator
+from softsearch.evaluation.metrics import for_text
+from softsearch.runtime.system import System
+
+
+def guard(options: Evaluate, systems: Sequence[System]) -> list[str]:
+    """Compares the first system with the second one on the guarded text, by the first metric.
+
+    The loss has the 95 % interval of a paired bootstrap: the same resamples of the sentences for both.
+
+    Returns:
+        A warning unless the loss is surely within the limit; none without a guard.
+
+    Raises:
+        ConfigError: there are not two systems.
+        CorpusError: the text cannot be read.
+    """
+    files, most = options.guard.old, options.guard.max_loss
+    if files is None:
+        return []
+    if len(systems) != 2:
+        raise ConfigError(
+            f"guard compares an adapted model with the one before, found {len(systems)} systems; set "
+            "ckpt='[ADAPTED,BEFORE]'"
+        )
+    text = read_test_set(options, files, systems)
+    name, metric = next(iter(for_text(build_metrics(options.metric), text.text_form, text.tgt_lang).items()))
+    evaluator = Evaluator(text=text, progress=progress)
+    say(f"guard: translating {len(text.sources)} sentences of {text.name} with both")
+    new, old = (
+        resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references))
+        for system in systems
+        for strategy in [build_search(options.search, system.tokenizers)]
+    )
+    sign = 1 if metric.higher_is_better else -1
+    losses, tail = np.sort(sign * (old.resamples - new.resamples)), RESAMPLES // 40
+    low, high = losses[tail], losses[-tail - 1]
+    verdict = "within the limit" if high <= most else "above the limit" if low > most else "too close to tell"
+    found = (
+        f"guard: {name} on {text.name} was {old.value:.2f} and is {new.value:.2f}, a loss of "
+        f"{sign * (old.value - new.value):.2f} (95 %: {low:.2f} to {high:.2f}), at most {most:g}: {verdict}"
+    )
+    say(found)
+    return [] if high <= most else [found]
