@@ -2,9 +2,10 @@
 
     python benchmarks/adapt.py --base RUN --root MULTI30K --out FOLDER
 
-The other domain is LibreOffice's help (MPL-2.0) of Debian's packages libreoffice-help-en-us and -de, which `apt-get
-download` fetches: paragraphs of equal files pair up. RUN is a finished `experiment=speedrun data.variant=plain` with
-dropout 0.2, whose model and schedule the new runs have. A run is skipped where its results are there; the table goes to FOLDER/table.md.
+The other domain is LibreOffice's help (MPL-2.0) of Debian's packages libreoffice-help-en-us and -de, which
+`apt-get download` fetches: paragraphs of equal files pair up. RUN is a finished `experiment=speedrun data.variant=raw`
+with dropout 0.2, whose model and schedule the new runs have. A run is skipped where its results are there; the table
+goes to FOLDER/table.md.
 """
 
 import argparse
