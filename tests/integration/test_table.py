@@ -1,4 +1,4 @@
-"""A table from training to the bundle's translations."""
+"""A table and a given tokenizer from training to the bundle's translations."""
 
 import json
 import random
@@ -22,13 +22,16 @@ def write_table(path: Path, size: int, rng: random.Random) -> None:
     path.write_text("".join(f"{json.dumps({'translation': row})}\n" for row in rows))
 
 
-def test_a_table_from_training_to_translations(tmp_path: Path) -> None:
+def test_from_training_to_translations(tmp_path: Path) -> None:
     rng = random.Random(1)
     for split, size in {"train": 200, "val": 20, "test": 20}.items():
         write_table(tmp_path / f"{split}.jsonl", size, rng)
     files = [f"data.{split}={tmp_path}/{split}.jsonl" for split in ("train", "val", "test")]
     columns = ("data.src=translation.en", "data.tgt=translation.de")
-    options = ("experiment=demo", "data=table", *files, *columns, "tokenizer=char", "trainer=cpu", *STEPS, "name=own")
+    alphabet = tmp_path / "alphabet.txt"
+    alphabet.write_text("".join(f"{char}\n" for char in sorted(set("".join([*WORDS, *WORDS.values()])))))
+    tokenizer = ("tokenizer=char", f"tokenizer.vocabulary={alphabet}")
+    options = ("experiment=demo", "data=table", *files, *columns, *tokenizer, "trainer=cpu", *STEPS, "name=own")
     config = configure("train", *options, f"run_dir={tmp_path}/run", f"cache_dir={tmp_path}/cache")
     shrink(config.model, SIZES)
     train(config)
@@ -38,5 +41,7 @@ def test_a_table_from_training_to_translations(tmp_path: Path) -> None:
     assert (report["src_lang"], report["tgt_lang"]) == ("en", "de")
     assert report["systems"][0]["scores"]["bleu"]["value"] >= 0
     export(read_options(configure("export", ckpt, f"out={tmp_path}/bundle", f"cache_dir={tmp_path}/cache"), Export))
+    alphabet.unlink()  # a bundle has its own
     (translation,) = Translator(tmp_path / "bundle").translate(["two dogs"])
     assert translation.src_pieces[-1] == "</s>"
+    assert str(tmp_path) not in (tmp_path / "bundle" / "manifest.json").read_text()

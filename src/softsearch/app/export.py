@@ -16,6 +16,7 @@ from softsearch.app.results import read_metrics
 from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.schema import read_report
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from softsearch.export.parity import Parity
 
 _DATA_TEXT = ("_target_", "src_lang", "tgt_lang", "text_form", "variant", "test_set", "target_direction", "on_error")
+_TOKENIZER_FILES = ("model", "vocabulary")  # their names
 _WORD = re.compile(r"(val/)?[\w.+-]+")  # val/: the metrics that a schedule monitors
 
 
@@ -153,6 +155,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
     described = {"text_form": source.text_form, "src_lang": source.src_lang, "tgt_lang": source.tgt_lang}
     config = {"data": _publishable(saved.config["data"], _DATA_TEXT) | described}
     config |= {name: _publishable(saved.config[name]) for name in groups if name in saved.config}
+    config["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if key not in _TOKENIZER_FILES}
     src, tgt = (tokenizer.vocab_size for tokenizer in saved.tokenizers)
     return {
         "model": saved.config["name"],
@@ -160,7 +163,7 @@ def _facts(saved: CheckpointContents, source: ParallelSource, parameters: int) -
         "data": str(saved.config["data"].get("_target_")).rpartition(".")[2],
         "languages": f"{source.src_lang} to {source.tgt_lang}",
         "text": "lower-cased and tokenised as Moses does" if source.text_form == "lc_tok" else "as it is written",
-        "tokenizer": f"{saved.config['tokenizer'].get('kind')}, {src:,} pieces"
+        "tokenizer": f"{kind_of(saved.tokenizers[1].model, str(saved.path))}, {src:,} pieces"
         + (f" and {tgt:,}" if tgt != src else ""),
         "steps": saved.step,
         "averaged": saved.averaged,

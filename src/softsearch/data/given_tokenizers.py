@@ -11,6 +11,8 @@ from softsearch.ranges import Share
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.text.vocabulary import SPECIALS, UNK
 
+_NO_IDENTITY = ("sampling", "origin", "model", "vocabulary")  # files are in ``models``
+
 
 class TokenizerMaker(Protocol):
     """What a preparation makes its tokenizers with: a trainer, or one that has them already."""
@@ -86,7 +88,7 @@ class GivenTokenizers:
 
 def identity(maker: TokenizerMaker) -> Mapping[str, Any]:
     """What the tokenizers depend on beside the text, as plain values; sampling is done in training."""
-    options: dict[str, Any] = {k: v for k, v in asdict(maker).items() if k not in ("sampling", "origin")}  # type: ignore[call-overload]  # all are dataclasses
+    options: dict[str, Any] = {k: v for k, v in asdict(maker).items() if k not in _NO_IDENTITY}  # type: ignore[call-overload]  # all are dataclasses
     if "models" in options:
         options["models"] = [hashlib.sha256(model).hexdigest() for model in options["models"]]
     return options

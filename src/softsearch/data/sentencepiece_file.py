@@ -61,7 +61,7 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     spec = proto.trainer_spec
     spec.pad_id, spec.unk_id, spec.bos_id, spec.eos_id = PAD, UNK, BOS, EOS
     spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = (p.piece for p in proto.pieces[: len(_SPECIAL)])
-    spec.unk_surface = "\u2047"
+    spec.unk_surface = " \u2047" if _KINDS.get(spec.model_type) == "word" else "\u2047"  # as training writes it
     spec.vocab_size = len(proto.pieces)
     return bytes(proto.SerializeToString(deterministic=True))
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import sentencepiece
@@ -28,6 +29,7 @@ from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATO
 
 Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
+_Files = Annotated[str | Path | Sequence[str | Path] | None, "a file, two as in '[src.model,tgt.model]', or null"]
 _SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so the names hold what no line can: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}
@@ -142,6 +144,8 @@ class TokenizerTrainer:
         sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.subword_sampling.SubwordSampler`) in training;
             0 turns it off. A larger one varies BPE more (0.1 is usual) and unigram less (0.2 makes the sentences of
             Multi30k a third longer, 0.5 a twentieth).
+        model: SentencePiece model to take instead of training one, with any special ids, or one for each side.
+        vocabulary: file of the words or characters to take, one a line, or one for each side.
 
     Raises:
         ConfigError: the options do not go together, or ``kind`` has one segmentation only.
@@ -153,8 +157,12 @@ class TokenizerTrainer:
     src_vocab_size: _Pieces | None = None
     joint: bool = True
     sampling: Share = 0.0
+    model: _Files = None
+    vocabulary: _Files = None
 
     def __post_init__(self) -> None:
+        if self.model is not None and self.vocabulary is not None:
+            raise ConfigError("tokenizer.model and tokenizer.vocabulary are both set; set one of them to null")
         for key in ("src_vocab_size", "src_kind"):
             if (value := getattr(self, key)) is not None and self.joint:
                 raise ConfigError(

@@ -14,6 +14,8 @@ LAB: dict[str, Any] = {
     "tokenizer": "TokenizerTrainer",
     "tokenizer.src_vocab_size": None,
     "tokenizer.src_kind": None,
+    "tokenizer.model": None,
+    "tokenizer.vocabulary": None,
     "tokenizer.sampling": 0,
     "batching": "Batching",
     "batching.sentences": None,

@@ -14,6 +14,7 @@ from softsearch.app.config.build import with_weights
 from softsearch.app.config.options import Init, Train
 from softsearch.app.config.validation import build, nearest, target_of
 from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker, sources_of_rows
+from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
@@ -66,7 +67,12 @@ def tokenizer_maker(options: Train, init: CheckpointContents | None, resumed: Pa
     trainer: TokenizerTrainer = build(options.tokenizer)
     path, vocabulary = options.init.ckpt, options.init.vocabulary
     if path is None or vocabulary == "own":
-        return trainer
+        return from_files(trainer)
+    if (file := trainer.model or trainer.vocabulary) is not None:
+        raise ConfigError(
+            f"init={path} brings its tokenizers, but tokenizer.model or tokenizer.vocabulary is {file}; leave it "
+            "out, or set init.vocabulary=own"
+        )
     contents = init or read_contents(resumed if resumed and vocabulary == "keep" else checkpoint_file(path))
     src, tgt = contents.tokenizers
     grow = trainer if vocabulary == "grow" else None

@@ -1,0 +1,66 @@
+"""Tokenizers from files: SentencePiece models of any origin, and lists of words or characters."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker
+from softsearch.data.sentencepiece_file import Piece, read_pieces, with_pieces
+from softsearch.errors import ConfigError
+from softsearch.text.corpus import read_lines
+from softsearch.text.tokenizer import Kind, TokenizerTrainer, train_tokenizer
+from softsearch.text.vocabulary import SPECIALS
+
+_MAX_BYTES = 256 << 20  # of a model; the largest that are published have 10 MB
+_SPACE = "\u2581"
+_LEFT_OUT = ("<pad>", "<unk>", "<s>", "</s>")  # special entries in lists of other tools
+
+
+def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
+    """Returns the tokenizers of ``trainer.model`` or ``trainer.vocabulary``; the trainer itself where it has neither.
+
+    Raises:
+        ConfigError: a file is missing or of another kind, or the units of a list are subwords.
+        CorpusError: a list is not UTF-8 text.
+    """
+    key, value = ("model", trainer.model) if trainer.model is not None else ("vocabulary", trainer.vocabulary)
+    if value is None:
+        return trainer
+    files = [value, value] if isinstance(value, str | Path) else list(value)
+    if len(files) != 2:
+        raise ConfigError(f"tokenizer.{key} is {value!r}, expected a file, or two as '[source,target]'")
+    src, tgt = (
+        _read_model(Path(path)) if key == "model" else _read_list(Path(path), kind)
+        for path, kind in zip(files, trainer.kinds, strict=True)
+    )
+    return GivenTokenizers(models=(src, tgt), origin=f"tokenizer.{key}={value}", sampling=trainer.sampling)
+
+
+def _read_model(path: Path) -> bytes:
+    """The model with the special ids of this lab; it segments text as before."""
+    name = f"tokenizer.model={path}"
+    try:
+        with path.open("rb") as file:
+            model = file.read(_MAX_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{name} cannot be read ({error.strerror}); expected a .model or .spm file") from error
+    return with_pieces(model, list(read_pieces(model, name).values()), name)
+
+
+def _read_list(path: Path, kind: Kind) -> bytes:
+    """A model of the words or characters of a list, in its order."""
+    name = f"tokenizer.vocabulary={path}"
+    if kind not in ("word", "char"):
+        raise ConfigError(
+            f"{name} is a list without scores, which does not say how {kind} splits text; set tokenizer=word or "
+            "tokenizer=char, or tokenizer.model=FILE"
+        )
+    units: Sequence[str] = [line for line in dict.fromkeys(read_lines(path)) if line and line not in _LEFT_OUT]
+    if kind == "char":
+        units = list(dict.fromkeys([_SPACE, *(_SPACE if unit == " " else unit for unit in units)]))
+    wrong = next((unit for unit in units if (len(unit) > 1 if kind == "char" else " " in unit or _SPACE in unit)), None)
+    if wrong is not None or not units:
+        found = "empty" if wrong is None else f"a list with {wrong!r:.60}"
+        raise ConfigError(f"{name} is {found}, expected one {kind} a line; mend the list or set another tokenizer.kind")
+    base = train_tokenizer(["a"], kind=kind, vocab_size=len(SPECIALS) + (1 if kind == "word" else 2)).model
+    spaced = [_SPACE + unit if kind == "word" else unit for unit in units]
+    return with_pieces(base, [Piece(unit, -float(rank)) for rank, unit in enumerate(spaced)], name)

@@ -1,0 +1,107 @@
+"""Tokenizers from files split text as they did before, with the special ids of this lab."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+
+from softsearch.data.given_tokenizers import identity
+from softsearch.data.tokenizer_files import from_files
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.text.vocabulary import UNK
+
+LINES = ["a man is running", "two men are running fast", "a dog runs", "die H\u00fcnde rennen \ufb01x"] * 5
+FOREIGN: list[dict[str, Any]] = [
+    {"model_type": "bpe", "vocab_size": 45},  # unk 0, bos 1, eos 2, no pad
+    {"model_type": "unigram", "vocab_size": 31, "pad_id": 3, "bos_id": -1, "unk_piece": "[UNK]"},
+    {"model_type": "unigram", "vocab_size": 300, "byte_fallback": True, "hard_vocab_limit": False},
+    {"model_type": "bpe", "vocab_size": 45, "user_defined_symbols": ["<sep>"], "normalization_rule_name": "nfkc_cf"},
+    {"model_type": "char", "vocab_size": 40, "hard_vocab_limit": False, "eos_id": 0, "unk_id": 5},
+]
+
+
+def foreign(path: Path, **options: Any) -> sentencepiece.SentencePieceProcessor:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=model, minloglevel=2, **options
+    )
+    path.write_bytes(model.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+@pytest.mark.parametrize("options", FOREIGN)
+def test_a_model_of_anybody_splits_text_as_before(tmp_path: Path, options: dict[str, Any]) -> None:
+    theirs = foreign(tmp_path / "x.model", **options)
+    src, tgt = from_files(TokenizerTrainer(model=tmp_path / "x.model")).train([], [])
+    assert src is tgt
+    for line in [*LINES, "a  man <sep> runs ", "</s> <s> Fast \u00e4\u4e2d"]:
+        ids, pieces = src.encode(line), theirs.encode(line, out_type=str)
+        shown = [None if theirs.is_unknown(theirs.piece_to_id(piece)) else piece for piece in pieces]
+        assert [None if i == UNK else piece for i, piece in zip(ids, src.pieces(ids), strict=True)] == shown
+        if None not in shown:
+            assert src.decode(ids) == theirs.decode(pieces)
+
+
+def test_models_of_two_sides_and_their_content(tmp_path: Path) -> None:
+    foreign(tmp_path / "s.model", **FOREIGN[0])
+    foreign(tmp_path / "t.model", **FOREIGN[1])
+    one = from_files(TokenizerTrainer(model=[tmp_path / "s.model", str(tmp_path / "t.model")]))
+    src, tgt = one.train([], [])
+    assert one.kinds == ("bpe", "unigram")
+    assert src.model != tgt.model
+    foreign(tmp_path / "t.model", **FOREIGN[2])
+    assert identity(from_files(TokenizerTrainer(model=[tmp_path / "s.model", tmp_path / "t.model"]))) != identity(one)
+
+
+def test_a_list_of_words_in_its_order(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("<unk>\n</s>\nzwei\nlow@@\ner\nzwei\n")
+    src, _ = from_files(TokenizerTrainer(kind="word", vocabulary=tmp_path / "words")).train([], [])
+    assert src.names()[4:] == ["\u2581zwei", "\u2581low@@", "\u2581er"]
+    assert src.encode("low@@ er x y zwei") == [5, 6, UNK, UNK, 4]
+    assert src.decode(src.encode("low@@ er x zwei")) == "low@@ er \u2047 zwei"
+
+
+def test_a_list_of_characters(tmp_path: Path) -> None:
+    (tmp_path / "chars").write_text("b\na\n \n\u4e2d\n")
+    src, _ = from_files(TokenizerTrainer(kind="char", vocabulary=tmp_path / "chars")).train([], [])
+    assert src.names()[4:] == ["\u2581", "b", "a", "\u4e2d"]
+    assert src.decode(src.encode("ab \u4e2d")) == "ab \u4e2d"
+
+
+def test_a_trainer_without_files_is_the_maker() -> None:
+    trainer = TokenizerTrainer()
+    assert from_files(trainer) is trainer
+
+
+WRONG: list[tuple[dict[str, Any], bytes | None, type[Exception], str]] = [
+    ({"model": "x"}, None, ConfigError, r"tokenizer.model=x cannot be read \(No such file"),
+    ({"model": "x"}, b"", ConfigError, "is no SentencePiece model"),
+    ({"model": "x"}, b'{"version": "1.0"}', ConfigError, "is no SentencePiece model"),
+    ({"model": ["x"]}, b"", ConfigError, "expected a file, or two"),
+    ({"vocabulary": "x"}, b"a\n", ConfigError, "a list without scores.*set tokenizer=word"),
+    ({"vocabulary": "x", "kind": "word"}, b"a b\n", ConfigError, "a list with 'a b', expected one word a line"),
+    ({"vocabulary": "x", "kind": "char"}, b"ab\n", ConfigError, "a list with 'ab', expected one char a line"),
+    ({"vocabulary": "x", "kind": "word"}, b"\n", ConfigError, "is empty, expected one word"),
+    ({"vocabulary": "x", "kind": "word"}, b"\xff\n", CorpusError, "x:1:1 is not UTF-8"),
+    ({"vocabulary": "x", "model": "y"}, b"a\n", ConfigError, "are both set"),
+]
+
+
+@pytest.mark.parametrize(("options", "content", "error", "message"), WRONG)
+def test_files_that_are_none(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    content: bytes | None,
+    error: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("x").write_bytes(content)
+    with pytest.raises(error, match=message) as caught:
+        from_files(TokenizerTrainer(**options))
+    assert "\n" not in str(caught.value)
