@@ -108,9 +108,16 @@ EVERY_PUSH = {  # in all forms and precisions; the other models, at night
     "rnn-cell._target_=tests.contract.models.OwnCell",
 }  # fmt: skip
 
+VARIANTS = (  # of models whose other form is exported at every push
+    "pre_norm=false", "luong2015-", "-class_factored", "-hierarchical_softmax", "output_rank", "LSTMCell",
+    "feature_dim",
+)  # fmt: skip
+
 
 def _marked(case: Any, *, nightly: bool) -> Any:
-    mark = pytest.mark.nightly if nightly and case.id not in EVERY_PUSH else pytest.mark.slow
+    """``nightly`` for what only each kind of model goes through at every push."""
+    at_night = case.id not in EVERY_PUSH and (nightly or any(variant in case.id for variant in VARIANTS))
+    mark = pytest.mark.nightly if at_night else pytest.mark.slow
     return case if case.id in FAST else pytest.param(*case.values, id=case.id, marks=mark)
 
 
