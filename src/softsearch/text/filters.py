@@ -5,6 +5,7 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -14,6 +15,9 @@ from softsearch.text.corpus import LineError, RawPairs, decode_line, is_blank, r
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _MAX_CHARS = 10_000  # of a line of training text
+_REPEATED = re.compile(r"(\S.{2,99})(?: *\1){2,}")  # three times one after another, as in OpusFilter's RepetitionFilter
+_BRACKETS = str.maketrans("（）［］｛｝", "()[]{}")
+_NON_ZERO = re.compile("[^1-9]+")
 _log = logging.getLogger(__name__)
 
 
@@ -26,19 +30,41 @@ class Filters:
         identical: drop pairs whose source and target are the same text.
         max_ratio: drop pairs whose longer side has more than this many times the characters of the shorter.
         duplicates: drop pairs that have come before, in the same corpus or an earlier one.
+        min_numbers: drop pairs of which less than this share of both sides' digits from 1 to 9 agrees, in order
+            (NonZeroNumeralsFilter of OpusFilter, Aulamo et al. 2020, 2020.acl-demos.20); 1 asks for the same digits.
+        brackets: drop pairs that have different numbers of (, ), [, ], { or } on their sides, full-width ones included.
+        repeats: drop pairs with a side that says the same three or more characters three times, one after another.
     """
 
     on_error: Literal["raise", "skip"] = "raise"
     identical: bool = False
     max_ratio: Annotated[float, Range(1)] | None = None
     duplicates: bool = False
+    min_numbers: Annotated[float, Range(0, 1)] | None = None
+    brackets: bool = False
+    repeats: bool = False
 
-    def reason(self, src: str, tgt: str) -> Literal["", "untranslated", "unequal"]:
+    def reason(self, src: str, tgt: str) -> str:
         """Returns why a pair with text on both sides is dropped; "" if it is kept."""
         if self.identical and src == tgt:
             return "untranslated"
         shorter, longer = sorted((len(src), len(tgt)))
-        return "unequal" if self.max_ratio is not None and longer > shorter * self.max_ratio else ""
+        if self.max_ratio is not None and longer > shorter * self.max_ratio:
+            return "unequal"
+        if self.min_numbers is not None and _digits_agree(src, tgt) < self.min_numbers:
+            return "numbers"
+        if self.brackets and _brackets(src) != _brackets(tgt):
+            return "brackets"
+        return "repeats" if self.repeats and (_REPEATED.search(src) or _REPEATED.search(tgt)) else ""
+
+
+def _digits_agree(src: str, tgt: str) -> float:
+    """Returns the share of digits that agree, in order; 1 where neither side has any."""
+    return SequenceMatcher(None, _NON_ZERO.sub("", src), _NON_ZERO.sub("", tgt), autojunk=False).ratio()
+
+
+def _brackets(text: str) -> list[int]:
+    return list(map(text.translate(_BRACKETS).count, "()[]{}"))
 
 
 NO_FILTERS = Filters()
@@ -58,6 +84,9 @@ class CorpusReport:
     untranslated: int = 0  # dropped by Filters.identical
     unequal: int = 0  # dropped by Filters.max_ratio
     repeated: int = 0  # dropped by Filters.duplicates
+    numbers: int = 0  # dropped by Filters.min_numbers
+    brackets: int = 0  # dropped by Filters.brackets
+    repeats: int = 0  # dropped by Filters.repeats
     cleaned: int = 0  # a byte order mark or the carriage return of a line's end was removed
     lone_cr: int = 0  # kept: a carriage return inside became a space
     control: int = 0  # kept as they are: control characters or line separators inside
@@ -72,6 +101,9 @@ class CorpusReport:
             "dropped for the same text on both sides": self.untranslated,
             "dropped for unequal lengths": self.unequal,
             "dropped for having come before": self.repeated,
+            "dropped for numbers that do not match": self.numbers,
+            "dropped for unequal brackets": self.brackets,
+            "dropped for repetitions inside": self.repeats,
             "with a byte order mark or carriage returns removed": self.cleaned,
             "with a carriage return inside, now a space": self.lone_cr,
             "with control characters": self.control,

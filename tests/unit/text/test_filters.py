@@ -1,5 +1,7 @@
 """Options of the filters, and where their limits lie."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.validation import check
 from softsearch.errors import ConfigError
-from softsearch.text.filters import Filters
+from softsearch.text.corpus import read_raw
+from softsearch.text.filters import Cleaner, CorpusReport, Filters
 
 
 def test_without_options_nothing_is_dropped() -> None:
@@ -28,7 +31,64 @@ def test_identity_is_exact(src: str, tgt: str) -> None:
     assert Filters(identical=True).reason(src, tgt) == ("untranslated" if src == tgt else "")
 
 
+@pytest.mark.parametrize(
+    ("src", "tgt", "least", "reason"),
+    [
+        ("1,000.5 of 2026", "1.000,5 von 2026", 1, ""),
+        ("no digit", "keine", 1, ""),
+        ("in 1987", "im Jahr 1978", 1, "numbers"),
+        ("in 1987", "im Jahr 1978", 0.5, ""),
+        ("room 12", "Raum", 0.5, "numbers"),
+        ("room 12", "Raum", 0, ""),
+    ],
+)
+def test_numbers_are_compared_by_their_digits(src: str, tgt: str, least: float, reason: str) -> None:
+    assert Filters(min_numbers=least).reason(src, tgt) == reason
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "reason"),
+    [
+        ("a) one", "a) eins", ""),
+        ("(one)", "（一）", ""),
+        ("(one)", "eins", "brackets"),
+        ("[one]", "(eins)", "brackets"),
+    ],
+)
+def test_brackets_are_counted_by_kind(src: str, tgt: str, reason: str) -> None:
+    assert Filters(brackets=True).reason(src, tgt) == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("the the the dog", "repeats"),
+        ("a a a", ""),
+        ("no no, never", ""),
+        ("hahaha", ""),
+        ("very very very", "repeats"),
+    ],
+)
+def test_what_is_said_three_times_is_a_repetition(text: str, reason: str) -> None:
+    assert Filters(repeats=True).reason(text, "x") == Filters(repeats=True).reason("x", text) == reason
+
+
+def test_new_reasons_are_counts_of_the_report(tmp_path: Path) -> None:
+    src, tgt = tmp_path / "a.en", tmp_path / "a.de"
+    src.write_text("ok\nroom 12\n(one)\nbla bla bla\n", encoding="utf-8")
+    tgt.write_text("gut\nRaum\neins\nsagt er\n", encoding="utf-8")
+    clean = Cleaner(src=src, tgt=tgt, filters=Filters(min_numbers=1, brackets=True, repeats=True))
+    (raw,) = read_raw(src, tgt)
+    report = CorpusReport(src=src, tgt=tgt, kept=1, **clean(raw).counts)
+    assert report.findings() == {
+        "dropped for numbers that do not match": 1,
+        "dropped for unequal brackets": 1,
+        "dropped for repetitions inside": 1,
+    }
+
+
 BAD = [
+    ({"min_numbers": 2}, "data.filters.min_numbers is 2 .*, expected a number of at least 0 and at most 1 or null"),
     ({"on_error": "ignore"}, "data.filters.on_error is 'ignore' .*, expected one of 'raise', 'skip'"),
     ({"identical": "yes"}, "data.filters.identical is 'yes' .*, expected true or false"),
     ({"duplicates": 1}, "data.filters.duplicates is 1 .*, expected true or false"),
