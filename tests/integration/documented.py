@@ -96,6 +96,11 @@ def prepare(folder: Path) -> None:
             (folder / "FOLDER" / f"{name}.lc.tok.{lang}.gz").write_bytes(text)
             for raw in {"en": ("en", "fr"), "de": ("de",)}[lang]:
                 (folder / "FOLDER" / f"{name}.{raw}.gz").write_bytes(text)
+    for name in ("train", "val"):
+        sides = ((folder / f"{name}.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de"))
+        table = "\n".join(["en\tde", *map("\t".join, zip(*sides, strict=True)), ""]).encode()
+        (folder / f"{name}.tsv").write_bytes(table)
+        (folder / f"{name}.tsv.gz").write_bytes(gzip.compress(table))
     for name in ("in.txt", "x.fr"):
         (folder / name).write_bytes((folder / "x.en").read_bytes())
     for name, size in (("a", 60), ("b", 8)):
