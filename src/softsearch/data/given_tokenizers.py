@@ -69,14 +69,15 @@ class GivenTokenizers:
         Raises:
             ConfigError: the source lacks one of the ``tags``, or the new text has no room in ``grow``.
         """
-        models = self.models
+        src_model, tgt_model = self.models
         if self.grow is not None:
-            joint, (src_kind, kind) = models[0] == models[1], self.kinds
+            joint, (src_kind, kind) = src_model == tgt_model, self.kinds
             own = {"src_kind": None, "src_vocab_size": None} if joint else {"src_kind": src_kind}
             trainer = replace(self.grow, kind=kind, joint=joint, sampling=0.0, **own)
-            pairs = zip(models, trainer.train(src_lines, tgt_lines, tags), strict=True)
-            models = tuple(_grown(model, new.model, self.origin) for model, new in pairs)  # type: ignore[assignment]
-        src, tgt = (SentencePieceTokenizer(model) for model in models)
+            new_src, new_tgt = trainer.train(src_lines, tgt_lines, tags)
+            src_model = _grown(src_model, new_src.model, self.origin)
+            tgt_model = _grown(tgt_model, new_tgt.model, self.origin)
+        src, tgt = SentencePieceTokenizer(src_model), SentencePieceTokenizer(tgt_model)
         for tag in tags:
             if len(ids := src.encode(tag)) != 1 or UNK in ids:
                 raise ConfigError(

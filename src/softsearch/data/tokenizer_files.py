@@ -12,7 +12,6 @@ from softsearch.text.vocabulary import SPECIALS
 
 _MAX_BYTES = 256 << 20  # of a model; the largest that are published have 10 MB
 _SPACE = "\u2581"
-_LEFT_OUT = ("<pad>", "<unk>", "<s>", "</s>")  # special entries in lists of other tools
 
 
 def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
@@ -54,7 +53,9 @@ def _read_list(path: Path, kind: Kind) -> bytes:
             f"{name} is a list without scores, which does not say how {kind} splits text; set tokenizer=word or "
             "tokenizer=char, or tokenizer.model=FILE"
         )
-    units: Sequence[str] = [line for line in dict.fromkeys(read_lines(path)) if line and line not in _LEFT_OUT]
+    units: Sequence[str] = [
+        line for line in dict.fromkeys(read_lines(path)) if line and line not in SPECIALS
+    ]  # of other tools, too
     if kind == "char":
         units = list(dict.fromkeys([_SPACE, *(_SPACE if unit == " " else unit for unit in units)]))
     wrong = next((unit for unit in units if (len(unit) > 1 if kind == "char" else " " in unit or _SPACE in unit)), None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from softsearch.errors import CorpusError
-from softsearch.ranges import Range
+from softsearch.ranges import Range, Share
 from softsearch.text.corpus import LineError, RawPairs, decode_line, is_blank, read_raw
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
@@ -40,7 +40,7 @@ class Filters:
     identical: bool = False
     max_ratio: Annotated[float, Range(1)] | None = None
     duplicates: bool = False
-    min_numbers: Annotated[float, Range(0, 1)] | None = None
+    min_numbers: Share | None = None
     brackets: bool = False
     repeats: bool = False
 

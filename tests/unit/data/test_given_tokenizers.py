@@ -4,7 +4,7 @@ import pytest
 
 from softsearch.data.given_tokenizers import GivenTokenizers, identity
 from softsearch.errors import ConfigError
-from softsearch.text.tokenizer import TokenizerTrainer, train_tokenizer
+from softsearch.text.tokenizer import Kind, TokenizerTrainer, train_tokenizer
 
 LINES = ["<2de> one two three", "<2de> two three four", "drei zwei eins"] * 3
 OLD = train_tokenizer(LINES, kind="bpe", vocab_size=40, tags=["<2de>"])
@@ -29,6 +29,16 @@ def test_they_come_back_as_they_are() -> None:
 def test_a_tag_without_a_piece_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"init=a\.ckpt has no piece for the tag <2fr>.*init\.vocabulary=grow"):
         given().train([], [], tags=["<2de>", "<2fr>"])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word", "char"])
+def test_grown_ones_have_the_tag_of_one_more_language(kind: Kind) -> None:
+    old = train_tokenizer(LINES, kind=kind, vocab_size=40, tags=["<2de>"])
+    grow = TokenizerTrainer(vocab_size=60)  # whose kind is that of the old one
+    new, _ = given(models=(old.model, old.model), grow=grow).train(LINES, ["deux trois"], tags=["<2de>", "<2fr>"])
+    assert new.encode("<2de>") == old.encode("<2de>")
+    assert new.pieces(new.encode("<2fr> two"))[0] == "\u2581<2fr>"
+    assert new.decode(new.encode("deux trois")) == "deux trois"
 
 
 def test_what_they_depend_on_is_the_models() -> None:
