@@ -135,9 +135,8 @@ class Evaluator:
             )
             seconds = time.perf_counter() - start
         hypotheses = [n_best[0] for n_best in n_best_lists]
-        return Translations(
-            hypotheses, translation_texts(system, self.text.sources, src, hypotheses, self.dictionary), seconds
-        )
+        sources = self.text.sources_for(system.tokenizers[0])
+        return Translations(hypotheses, translation_texts(system, sources, src, hypotheses, self.dictionary), seconds)
 
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from softsearch.data.corpora.base import Picture, TextForm
 from softsearch.text.features import Features, with_features
-from softsearch.text.tokenizer import Tokenizers
+from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import LANGUAGE_TAG, UNK, language_tag
 
 Ids = list[Sequence[int]]  # line by line, without BOS and EOS
 
@@ -37,9 +39,31 @@ class HeldOutText:
         """Token ids of both sides, computed once per pair of tokenizers."""
         key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
         if key not in self._encoded:
-            src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, self.lines, strict=True))
+            sides = self.sources_for(tokenizers[0]), self.references
+            src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, sides, strict=True))
             self._encoded[key] = with_features(src, self.features), [*tgt]
         return self._encoded[key]
+
+    def sources_for(self, tokenizer: SentencePieceTokenizer) -> list[str]:
+        """The sources as a model with this tokenizer reads them.
+
+        Models of several languages have tags (:class:`softsearch.data.corpora.multilingual.Multilingual`): a line
+        without one begins with that of the target language, if it is in the vocabulary. A tag that is not is left out,
+        so that a model of one language pair reads the same text.
+        """
+        known = {tag for tag in self._tags if len(ids := tokenizer.encode(tag)) == 1 and ids[0] != UNK}
+        tag = f"{language_tag(self.tgt_lang)} "
+        start = tag if tag[:-1] in known else ""
+        return [
+            line if first in known else rest if LANGUAGE_TAG.fullmatch(first) else start + line
+            for line in self.sources
+            for first, _, rest in [line.partition(" ")]
+        ]
+
+    @cached_property
+    def _tags(self) -> set[str]:
+        firsts = {line.partition(" ")[0] for line in self.sources}
+        return {language_tag(self.tgt_lang), *filter(LANGUAGE_TAG.fullmatch, firsts)}
 
     def select(self, indices: Sequence[int]) -> "HeldOutText":
         """Some of the sentences, with their cached token ids."""

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import get_args
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, Split, TextForm, text_sha256
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, WeightedSource, text_sha256
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
 from softsearch.text.filters import NO_FILTERS, read_parallel
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
 
-_FORMAT = 1
+_FORMAT = 2
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Multilingual(ParallelSource):
+class Multilingual(WeightedSource):
     """Several corpora, whose source lines begin with the tag of their target language: ``<2de> a man``.
 
     A tag is one piece of the vocabulary, and lines to translate begin with one too (arXiv:1611.04558, section 3).
-    ``src_lang`` and ``tgt_lang`` name all languages, as ``de+fr``.
+    ``src_lang`` and ``tgt_lang`` name all languages, as ``de+fr``. Each pair is a training corpus of its own, and has
+    the weight at its place; validation and test have the lines of all.
 
     Raises:
         ConfigError: there is no corpus, or the corpora do not go together.
@@ -37,6 +37,7 @@ class Multilingual(ParallelSource):
         if not self.pairs:
             raise ConfigError("data.pairs is empty, expected sources by name, as in configs/data/multilingual.yaml")
         check_parts("data.pairs", self.pairs)
+        self._check_weights("data.pairs", len(self.pairs))
         pairs = self.pairs.values()
         self._fill_in_languages((pair.src_lang for pair in pairs), (pair.tgt_lang for pair in pairs))
 
@@ -51,13 +52,24 @@ class Multilingual(ParallelSource):
         return tuple(dict.fromkeys(language_tag(source.tgt_lang) for source in self.pairs.values()))
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
-        """Returns the joined files in ``cache_dir``, written if need be; a split joins the pairs that have it.
+        """Returns files in ``cache_dir``, written if need be; validation and test join the pairs that have them.
 
         Raises:
             CorpusError: a pair's file cannot be read, or ``cache_dir`` cannot be written.
         """
+        written = self._written(cache_dir)
+        return {name.partition("-")[0]: files for name, files in reversed(written.items())}
+
+    def train_files(self, cache_dir: Path) -> list[FilePair]:
+        """Returns the training corpus of each pair; raises as :meth:`files`."""
+        return [files for name, files in self._written(cache_dir).items() if name.startswith("train")]
+
+    def _written(self, cache_dir: Path) -> dict[str, FilePair]:
+        """The files by name: train-1, train-2, ..., val and test."""
         parts = [(language_tag(source.tgt_lang), source.files(cache_dir)) for source in self.pairs.values()]
-        splits = [split for split in get_args(Split) if any(split in files for _, files in parts)]
+        texts = {f"train-{number}": [part] for number, part in enumerate(parts, 1)} | {
+            split: having for split in ("val", "test") if (having := [part for part in parts if split in part[1]])
+        }
         digest = hashlib.sha256(str(_FORMAT).encode())
         for tag, files in parts:
             contents = [(split, *map(digest_of, pair)) for split, pair in sorted(files.items())]
@@ -65,11 +77,16 @@ class Multilingual(ParallelSource):
         folder = cache_dir / f"multilingual-{digest.hexdigest()[:16]}"
 
         def write(folder: Path) -> None:
-            for split in splits:
-                _join(folder, split, [(tag, files[split]) for tag, files in parts if split in files])
+            for name, chosen in texts.items():
+                split = name.partition("-")[0]
+                _join(_files(folder, name), split, [(tag, files[split]) for tag, files in chosen])
 
         make_folder(folder, write)
-        return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
+        return {name: _files(folder, name) for name in texts}
+
+
+def _files(folder: Path, name: str) -> FilePair:
+    return folder / f"{name}.src", folder / f"{name}.tgt"
 
 
 def check_parts(key: str, parts: Mapping[str, ParallelSource], tags: tuple[str, ...] = ()) -> None:
@@ -101,9 +118,9 @@ def _check(key: str, source: object, parent: str, tags: tuple[str, ...]) -> None
         raise ConfigError(f"{key}.tgt_lang is {source.tgt_lang!r}, expected a language's code; change {key}.tgt_lang")
 
 
-def _join(folder: Path, split: str, parts: list[tuple[str, FilePair]]) -> None:
-    """Writes the files of a split; training drops pairs with an empty side."""
-    with (folder / f"{split}.src").open("wb") as src, (folder / f"{split}.tgt").open("wb") as tgt:
+def _join(files: FilePair, split: str, parts: list[tuple[str, FilePair]]) -> None:
+    """Writes files of a split; training drops pairs with an empty side."""
+    with files[0].open("wb") as src, files[1].open("wb") as tgt:
         for tag, pair in parts:
             corpus = read_parallel(*pair, keep_empty=split != "train")
             _log.info("%s of %s: %s", split, tag, corpus.report.summary())

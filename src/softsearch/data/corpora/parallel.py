@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of, refuse_unread
+from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.ranges import Positive, Range
 from softsearch.text.filters import NO_FILTERS, Filters
 
 _Pair = Sequence[str | Path]
@@ -16,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parallel(ParallelSource):
+class Parallel(WeightedSource):
     """Existing files: plain, gzip or xz, one sentence per line.
 
     Args:
@@ -24,11 +23,6 @@ class Parallel(ParallelSource):
         src_lang: the source language; by default by the name of the source training file (``news.en.gz`` is ``en``).
         tgt_lang: the target language, likewise.
         text_form: ``lc_tok`` for files that are lower-cased and tokenised, else ``plain``.
-        weights: how often the pairs of each corpus are seen in an epoch: with 2.5 half of them twice and the others
-            three times, with 0.5 half of them never.
-        temperature: T, instead of weights: a corpus of n pairs gets a share of an epoch in proportion to n^(1/T)
-            (Arivazhagan et al. 2019, arXiv:1907.05019, section 4.2). The largest corpus is seen once; a higher T
-            repeats small corpora more often, 1 does not repeat them.
 
     Raises:
         ConfigError: a value does not name two files, or the weights do not fit.
@@ -39,8 +33,6 @@ class Parallel(ParallelSource):
     test: Annotated[_Pair | None, "two files, as in '[test.en,test.de]', or null"] = None
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
-    weights: Sequence[Positive] | None = None
-    temperature: Annotated[float, Range(1)] | None = None
 
     def __post_init__(self) -> None:
         """Checks the options and fills in the languages."""
@@ -55,20 +47,7 @@ class Parallel(ParallelSource):
             found = [language_of(path) for path in pair]
             if found == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
                 _log.warning("data.%s is %s for %s to %s; swapped?", split, list(pair), self.src_lang, self.tgt_lang)
-        corpora = len(self.corpora())
-        if self.weights is not None and self.temperature is not None:
-            raise ConfigError("data.weights and data.temperature are both set; set one of them to null")
-        if self.weights is not None and (corpora == 1 or len(self.weights) != corpora):
-            raise ConfigError(
-                f"data.weights is {self.weights!r}, expected a positive number for each of several corpora, and "
-                f"data.train has {corpora}; change data.weights, or write data.train='[[a.en,a.de],[b.en,b.de]]'"
-            )
-
-    def repeats(self, sizes: Sequence[int]) -> list[float]:
-        """See ParallelSource."""
-        if self.weights is not None:
-            return [float(weight) for weight in self.weights]
-        return [(size / max(sizes)) ** (1 / (self.temperature or 1) - 1) for size in sizes]
+        self._check_weights("data.train", len(self.corpora()))
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
         """Returns the training corpora as given.

@@ -30,11 +30,24 @@ def lines(path: Path) -> list[str]:
 
 def test_corpora_are_joined_and_sources_tagged(source: Multilingual, tmp_path: Path) -> None:
     files = source.files(tmp_path)
-    assert list(files) == ["train", "val", "test"]
-    for split, pair in files.items():
-        parts = {lang: part.files(tmp_path)[split] for lang, part in PAIRS.items()}
-        assert lines(pair[0]) == [f"<2{lang}> {line}" for lang, part in parts.items() for line in lines(part[0])]
-        assert lines(pair[1]) == [line for part in parts.values() for line in lines(part[1])]
+    assert set(files) == {"train", "val", "test"}
+    assert files["train"] == source.train_files(tmp_path)[0]
+    texts = [(pair, split, PAIRS) for split, pair in files.items() if split != "train"]
+    for pair, (lang, part) in zip(source.train_files(tmp_path), PAIRS.items(), strict=True):
+        texts.append((pair, "train", {lang: part}))
+    for (src, tgt), split, joined in texts:
+        parts = {lang: part.files(tmp_path)[split] for lang, part in joined.items()}
+        assert lines(src) == [f"<2{lang}> {line}" for lang, part in parts.items() for line in lines(part[0])]
+        assert lines(tgt) == [line for part in parts.values() for line in lines(part[1])]
+
+
+def test_pairs_have_weights_or_a_temperature(source: Multilingual, tmp_path: Path) -> None:
+    weighted = replace(source, weights=[1, 3])
+    prepared = prepare(weighted, TokenizerTrainer(vocab_size=600), tmp_path)
+    assert prepared.repeats == (1, 3)
+    assert replace(source, temperature=2).repeats([100, 4]) == pytest.approx([1, 5])
+    with pytest.raises(ConfigError, match=r"data.weights is \[1\], expected .* and data.pairs has 2"):
+        replace(source, weights=[1])
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
@@ -68,7 +81,7 @@ def test_pairs_without_a_test_set_and_with_lines_to_drop(tmp_path: Path) -> None
         Path(path).write_text("one\n\nthree\n" if split == "train" else "one\n\n")
     files = Multilingual(src_lang="en", tgt_lang="de", pairs=pairs).files(tmp_path / "cache")
     assert {split: [len(lines(path)) for path in pair] for split, pair in files.items()} == {
-        "train": [5, 5],
+        "train": [3, 3],
         "val": [4, 4],
         "test": [2, 2],
     }
