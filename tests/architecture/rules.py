@@ -13,7 +13,7 @@ MAX_ADR_LINES = 40
 ALLOWED_IMPORTS = {
     "text": {"numpy", "sentencepiece"},
     "search": {"numpy"},
-    "runtime": {"numpy", "onnxruntime"},
+    "runtime": {"numpy", "onnxruntime", "sentencex"},
     "runtime/server": {"fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},
     "models": {"torch"},
 }

@@ -18,6 +18,7 @@ OPTIONAL = {
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
     "table": ("data/corpora/rows",),
+    "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(
         f"runtime/server/{name}"
         for name in (

@@ -77,6 +77,10 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
             {"action": "store_const", "const": True},
             "for models of lower-cased, tokenised text: the lines are so already, and translations stay so",
         ),
+        "--paragraphs": (
+            {"action": "store_const", "const": True},
+            "split lines into sentences, and join their translations as the sentences stood (softsearch[paragraphs])",
+        ),
         "--resume": (
             {"action": "store_true"},
             "continue an --output that was cut off: it grows as FILE.partial until all is done",
@@ -187,6 +191,9 @@ def check_translate_options(parser: argparse.ArgumentParser, arguments: argparse
     for name, other in (("lm", "lm_weight"), ("lm_weight", "lm")):
         if getattr(arguments, name) is not None and getattr(arguments, other) is None:
             parser.error(f"{_flag(name)} needs {_flag(other)} as well")
+    for name in ("features", "prefix", "alignments"):
+        if arguments.paragraphs and getattr(arguments, name) is not None:
+            parser.error(f"--paragraphs and {_flag(name)} do not go together")
     if arguments.features is not None and arguments.resume:
         parser.error("--features and --resume do not go together")
     if arguments.max_length is not None and arguments.max_length.offset < 1:

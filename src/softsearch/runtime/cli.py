@@ -93,6 +93,8 @@ def _translate(arguments: argparse.Namespace) -> None:
     language_model = None if arguments.lm is None else Bundle.open(arguments.lm)
     rescorers = [Bundle.open(path) for path in arguments.rescore]
     options = search_keywords(arguments) | {"search": arguments.search}
+    if arguments.paragraphs:
+        options["paragraphs"] = True
     if arguments.banned:
         options["banned"] = expand_names(arguments.banned)
     if arguments.replace_unknown is not None:
@@ -129,7 +131,8 @@ def _translate(arguments: argparse.Namespace) -> None:
     if doubts.fewer_sentences:
         print(
             f"softsearch: {doubts.fewer_sentences} translations have fewer sentences than their lines, the first in "
-            f"line {doubts.first}; put one sentence on each line",
+            f"line {doubts.first}; put one sentence on each line"
+            + ("" if arguments.paragraphs else ", or give --paragraphs"),
             file=sys.stderr,
         )
 

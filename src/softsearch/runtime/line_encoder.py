@@ -4,11 +4,12 @@ It needs no model, so that a server encodes a line once, before a worker process
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from softsearch.errors import BundleError, ConfigError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.manifest import Manifest
+from softsearch.runtime.paragraphs import Paragraph, Splitter
 from softsearch.runtime.translation import Part, encode_whole, split_text
 from softsearch.text.corpus import is_blank
 from softsearch.text.joint_sources import tokenize_sources
@@ -72,6 +73,17 @@ class LineEncoder:
 
     def _form(self, text: str, side: int) -> str:
         return tokenize_sources(text, self._languages[side]) if self._is_plain else text
+
+    def paragraphs(self, texts: Iterable[str]) -> list[Paragraph]:
+        """The sentences of each text, for `parts`; a language tag holds until the next line with one.
+
+        Raises:
+            ConfigError: the splitter is not installed, or the model reads several sources.
+        """
+        if self.tokenizers[0].reads_several_sources:
+            raise ConfigError("the model reads several sources, whose sentences have no pairs; leave out paragraphs")
+        splitter = Splitter(*self._languages)
+        return [splitter.split(text, self._tag) for text in texts]
 
     def parts(self, line: str, number: int) -> list[Part]:
         """The parts of a line with this number; none if the line is blank.

@@ -47,7 +47,7 @@ def _option_kinds() -> dict[str, list[str]]:
 
 
 _KINDS_WITH = _option_kinds()
-_SUGGESTIONS = sorted({*_KINDS_WITH, "prefixes", "replace_unknown"} - {"prefix"})
+_SUGGESTIONS = sorted({*_KINDS_WITH, "paragraphs", "prefixes", "replace_unknown"} - {"prefix"})
 
 
 class Length(NamedTuple):

@@ -1,6 +1,7 @@
 """Streaming translation: lines from one stream to another, in blocks, so that memory stays bounded."""
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ from softsearch.text.features import Features, read_features
 from softsearch.text.joint_sources import join_sources
 
 _BLOCK_BYTES = 4 * MAX_LINE_BYTES
+_ENDS = "\r\n"
+_LINE_END = re.compile(rb"\r?\n?\Z")
 
 
 @dataclass
@@ -65,6 +68,7 @@ def translate_stream(
     """
     _refuse_one_file_for_both(files)
     keywords = {**(options or {}), **({"alignments": True} if files.alignments else {})}
+    keep_ends = bool(keywords.get("paragraphs"))
     translator.translate([], **keywords)  # checks the options before any line is read
     n_best = "n_best" in keywords
     with ExitStack() as stack:
@@ -75,7 +79,7 @@ def translate_stream(
         if files.prefixes:
             prefixes = chain.from_iterable(_blocks(stack.enter_context(_open_input(files.prefixes)), files.prefixes))
         number, doubts = 0, Doubts()
-        for count, lines, features in _sources(source, files):
+        for count, lines, features in _sources(source, files, keep_ends=keep_ends):
             own = None if prefixes is None else list(islice(prefixes, count))
             if own is not None and len(own) < count:
                 raise InputError(
@@ -88,7 +92,7 @@ def translate_stream(
             for translation in translator.translate(
                 lines, features=features, prefixes=own, first_line=number + 1, **keywords
             ):
-                output.write(_format(translation, number, n_best=n_best).encode())
+                output.write(_format(translation, number, n_best=n_best, end="" if keep_ends else "\n").encode())
                 number += 1
                 doubts.unproven += translation.optimal is False
                 if translation.fewer_sentences:
@@ -126,10 +130,10 @@ def _refuse_one_file_for_both(files: Files) -> None:
         )
 
 
-def _format(translation: Translation, index: int, *, n_best: bool) -> str:
+def _format(translation: Translation, index: int, *, n_best: bool, end: str) -> str:
     if not n_best:
-        return f"{translation.text}\n"
-    return "".join(f"{index} ||| {ranked.text} ||| {ranked.score:.6f}\n" for ranked in translation.n_best)
+        return translation.text + end
+    return "".join(f"{index} ||| {ranked.text.rstrip(_ENDS)} ||| {ranked.score:.6f}\n" for ranked in translation.n_best)
 
 
 def _format_alignments(translation: Translation, line: int) -> str:
@@ -146,7 +150,7 @@ def _format_alignments(translation: Translation, line: int) -> str:
     return "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
 
 
-def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
+def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) -> Iterator[list[str]]:
     """Decoded lines in blocks; a block of a terminal is one line, so that it is answered at once."""
     name = "standard input" if path is None else str(path)
     most = 1 if source.isatty() else BLOCK_LINES
@@ -156,7 +160,8 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
         for number, raw in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + len(b"\r\n")), b""), 1):
             if number == 1:
                 refuse_utf16(raw, name)
-            block.append(decode_line(raw.removesuffix(b"\n"), name, number))
+            line = decode_line(raw.removesuffix(b"\n"), name, number)
+            block.append(line + _LINE_END.findall(raw)[0].decode() if keep_ends else line)
             size += len(raw)
             if len(block) >= most or size >= _BLOCK_BYTES:
                 yield block
@@ -169,10 +174,14 @@ def _blocks(source: IO[bytes], path: Path | None) -> Iterator[list[str]]:
         yield block
 
 
-def _sources(source: IO[bytes], files: Files) -> Iterator[tuple[int, list[str] | None, Features | None]]:
+def _sources(
+    source: IO[bytes], files: Files, *, keep_ends: bool
+) -> Iterator[tuple[int, list[str] | None, Features | None]]:
     """Blocks of lines, of feature vectors, or of both, with their sizes."""
     first = next(iter(files.input), None)
-    blocks = _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first)
+    blocks = (
+        _joined_blocks(source, files.input) if len(files.input) > 1 else _blocks(source, first, keep_ends=keep_ends)
+    )
     if files.features is None:
         yield from ((len(block), block, None) for block in blocks)
         return

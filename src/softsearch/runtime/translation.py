@@ -37,8 +37,10 @@ _SENTENCE_END = re.compile(
 class Translation:
     """The best translation of a line; if the line was split, the translations of its parts, joined by spaces.
 
+    Those of the sentences of a paragraph are joined by what stood between them.
+
     Attributes:
-        text: the translation, one line.
+        text: the translation, one line; of a paragraph, as many as its lines.
         score: the log probability after the length penalty; higher is better.
         log_prob: the natural log of the probability.
         truncated: the length limit was reached before the model ended the sentence.

@@ -18,6 +18,7 @@ from softsearch.runtime.options import (
     refuse_misplaced,
     rescoring_error,
 )
+from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.system import (
     System,
@@ -135,6 +136,7 @@ class Translator:
         search: str | Search | None = None,
         prefixes: Sequence[str] | None = None,
         replace_unknown: Mapping[str, str] | bool = False,
+        paragraphs: bool = False,
         first_line: int = 1,
         **options: Any,
     ) -> list[Translation]:
@@ -151,6 +153,7 @@ class Translator:
             prefixes: the text with which the translation of each line, or of its first part, must begin; "" for any.
             replace_unknown: for models over words: a dictionary from source words to the translations that replace
                 unknown words. Source words that it lacks, or with True all of them, are copied.
+            paragraphs: lines are text of any length; it is split into sentences, and what stands between them stays.
             first_line: the number of the first line, for messages.
             options: of the search, as the table of docs/search.md has them: ``beam``, ``n_best``, ``length_penalty``,
                 ``alignments=True``, ...; and ``rescore_weights`` and ``rescore_length_penalty``. By default as the
@@ -163,10 +166,15 @@ class Translator:
             InputError: ``lines`` or ``features`` is missing, or not read by the model, ``lines`` is one string, a line
                 has a lone surrogate or is far too long, the model returned NaN, or a prefix cannot be written with the
                 model's vocabulary.
-            ConfigError: an option is unknown or does not fit the model.
+            ConfigError: an option is unknown or does not fit the model, or the splitter of paragraphs is missing.
             CorpusError: the features have another type or shape, or a value is not finite.
         """
-        sources = self._parts(lines, features, first_line)
+        texts = None
+        if paragraphs:
+            alignments = options.get("alignments")
+            refuse_beside_paragraphs(features=features is not None, prefixes=prefixes, alignments=alignments)
+            texts = self._encoder.paragraphs(_lines(lines))
+        sources = self._parts(lines, features, first_line) if texts is None else self._sentences(texts, first_line)
         strategy = self._strategy(search, options)
         prefix_ids: list[list[int]] | None = None
         if prefixes is not None:
@@ -174,7 +182,8 @@ class Translator:
             if len(prefixes) != len(sources):
                 raise InputError(f"{len(prefixes)} prefixes for {len(sources)} lines, expected one for each")
             prefix_ids = [self._encoder.prefix(prefix, number) for number, prefix in enumerate(prefixes, first_line)]
-        return self.translate_parts(sources, strategy, prefix_ids, replace_unknown)
+        found = self.translate_parts(sources, strategy, prefix_ids, replace_unknown)
+        return found if texts is None else join_paragraphs(texts, found)
 
     def translate_parts(
         self,
@@ -290,14 +299,17 @@ class Translator:
 
     def _parts(self, lines: Iterable[str] | None, features: Features | None, first_line: int) -> list[list[Part]]:
         """The parts of each line, or of each example of features."""
-        _refuse_string("lines", lines)
         if features is not None:
+            _refuse_string("lines", lines)
             texts = None if lines is None else list(map(self._encoder.one_line, lines))
             tokenizer = self.system.tokenizers[0]
             return list(feature_parts(features, texts, tokenizer, self._encoder.max_src_tokens, first_line))
-        if lines is None:
-            raise InputError("expected lines of text, or features for a model that reads them")
-        return [self._encoder.parts(line, number) for number, line in enumerate(lines, first_line)]
+        return [self._encoder.parts(line, number) for number, line in enumerate(_lines(lines), first_line)]
+
+    def _sentences(self, texts: Sequence[Paragraph], first_line: int) -> list[list[Part]]:
+        """The parts of each sentence."""
+        numbered = ((number, line) for number, text in enumerate(texts, first_line) for line in text.sentences)
+        return [self._encoder.parts(line, number) for number, line in numbered]
 
     def _candidates(
         self,
@@ -320,6 +332,13 @@ class Translator:
             return Translation("", 0.0, 0.0, False, (), (), None)
         best, *others = [join(search, self.system.tokenizers, candidates) for candidates in zip(*parts, strict=False)]
         return replace(best, alternatives=tuple(others)) if others else best
+
+
+def _lines(lines: Iterable[str] | None) -> Iterable[str]:
+    _refuse_string("lines", lines)
+    if lines is None:
+        raise InputError("expected lines of text, or features for a model that reads them")
+    return lines
 
 
 def _refuse_string(name: str, lines: object) -> None:

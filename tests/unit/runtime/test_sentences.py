@@ -62,5 +62,5 @@ def test_a_translation_with_fewer_sentences_says_so(
     assert main(["translate", str(bundle_dir), "--max-length", "1", "--input", str(tmp_path / "in")]) == 0
     assert capsys.readouterr().err == (
         "softsearch: 2 translations have fewer sentences than their lines, the first in line 2; "
-        "put one sentence on each line\n"
+        "put one sentence on each line, or give --paragraphs\n"
     )

@@ -11,6 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from softsearch.errors import ConfigError
 from softsearch.runtime.facts import ModelFacts
+from softsearch.runtime.paragraphs import Paragraph
 from softsearch.runtime.server.answers import shown
 from softsearch.runtime.server.command import Settings
 from softsearch.runtime.server.dispatcher import Dispatcher
@@ -102,6 +103,16 @@ class Service:
         request.state.facts.update(model=name, sentences=len(texts))
         self.metrics.on_text(name, sum(map(len, texts)))
         return models[name]
+
+    def paragraphs(self, request: Request, model: str, texts: Sequence[str]) -> list[Paragraph]:
+        """The sentences of each text, which are counted for the log.
+
+        Raises:
+            SoftsearchError: the model reads several sources.
+        """
+        paragraphs = self.dispatcher.model(model).paragraphs(texts)
+        request.state.facts.update(sentences=sum(len(paragraph.sentences) for paragraph in paragraphs))
+        return paragraphs
 
     def model_of_pair(self, source: str, target: str) -> str:
         """The name of the first model of a language pair.

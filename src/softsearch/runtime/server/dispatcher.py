@@ -140,7 +140,7 @@ class Dispatcher:
             RequestError: too many lines wait, the deadline passed, a line cannot be translated, the request killed two
                 workers, a worker raised an unexpected exception, or the dispatcher has not started, or stops.
         """
-        group = self._model(model).translation_group(options, prefixes=prefixes is not None)
+        group = self.model(model).translation_group(options, prefixes=prefixes is not None)
         return await self._run(group, lines, prefixes)
 
     async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
@@ -149,9 +149,10 @@ class Dispatcher:
         Raises:
             SoftsearchError: as :meth:`translate`.
         """
-        return await self._run(self._model(model).score_group(), src, tgt)
+        return await self._run(self.model(model).score_group(), src, tgt)
 
-    def _model(self, name: str) -> Model:
+    def model(self, name: str) -> Model:
+        """The model of this name; RequestError while the server starts or stops."""
         if not self._open:
             raise RequestError(503, "the server starts or stops; try again later", _RETRY_AFTER)
         return self._pool.models[name]

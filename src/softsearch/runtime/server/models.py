@@ -1,6 +1,6 @@
 """Models as the main process knows them: they encode lines and check options, but have no graphs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from softsearch.runtime.facts import model_facts
 from softsearch.runtime.line_encoder import LineEncoder, open_tokenizers
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import Strategy, check_options, default_batch_tokens, make_search, needs_alignments
+from softsearch.runtime.paragraphs import Paragraph
 
 _SCORE_TOKENS = 1024  # of a batch of pairs, as System.score has
 
@@ -59,6 +60,14 @@ class Model:
     def score_group(self) -> "Group":
         """The group of pairs to score."""
         return Group(self, None, _SCORE_TOKENS, True)
+
+    def paragraphs(self, texts: Sequence[str]) -> list[Paragraph]:
+        """The sentences of each text.
+
+        Raises:
+            ConfigError: the model reads several sources.
+        """
+        return self._encoder.paragraphs(texts)
 
     def encode(self, group: "Group", text: str, other: str | None, number: int) -> tuple[Any, Any, int]:
         """The source and the target of a line as workers take them, and the tokens of the longer one, EOS included.

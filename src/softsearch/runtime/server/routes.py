@@ -13,6 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 import softsearch
 from softsearch.errors import SoftsearchError, printable
 from softsearch.runtime.facts import ModelFacts
+from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
 from softsearch.runtime.server import schema
 from softsearch.runtime.server.access import Admitted, Bearer, Served, Service
 from softsearch.runtime.translation import Translation
@@ -64,33 +65,32 @@ async def translate(
     service.admit(request, key)
     texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
     facts = service.model(request, body.model, texts)
+    paragraphs: list[Paragraph] = []
+    if body.paragraphs:
+        refuse_beside_paragraphs(prefix=prefixes, alignments=body.alignments)
+        paragraphs = service.paragraphs(request, facts.name, texts)
+        texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(text=texts, prefix=prefixes)
     options = service.check_options(body, texts)
     work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
     translations = await _unless_gone(request, work)
+    if body.paragraphs:
+        translations = join_paragraphs(paragraphs, translations)
     return JSONResponse({"model": facts.name, "translations": [schema.result(each) for each in translations]})
 
 
 async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
-    # Its clients send paragraphs, whose lines are translated each and joined again.
-    paragraphs = [text.split("\n") for text in _list(body.q)]
-    lines = [line for paragraph in paragraphs for line in paragraph]
-    facts = service.model(request, service.model_of_pair(body.source, body.target), lines)
+    # Its clients send paragraphs, which LibreTranslate splits, too.
+    facts = service.model(request, service.model_of_pair(body.source, body.target), _list(body.q))
+    paragraphs = service.paragraphs(request, facts.name, _list(body.q))
+    lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
     service.check_texts(q=lines)
     n_best = 1 + (body.alternatives or 0)
     asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
     options = service.check_options(schema.Options.model_validate(asked), lines)
     work = service.dispatcher.translate(facts.name, lines, **options)
-    translated = iter(await _unless_gone(request, work))
-    found = [[next(translated).n_best for _ in paragraph] for paragraph in paragraphs]
-    # A blank line has no alternatives: it stays blank in all.
-    texts = [
-        [
-            "\n".join(n_best[min(i, len(n_best) - 1)].text for n_best in paragraph)
-            for i in range(max(map(len, paragraph)))
-        ]
-        for paragraph in found
-    ]
+    found = join_paragraphs(paragraphs, await _unless_gone(request, work))
+    texts = [[each.text for each in translation.n_best] for translation in found]
     answer: dict[str, Any] = {"translatedText": [each[0] for each in texts]}
     if body.alternatives:
         answer["alternatives"] = [each[1:] for each in texts]

@@ -68,7 +68,7 @@ class Options(_SearchFields):  # type: ignore[valid-type,misc]  # made from the 
 
     def search_options(self) -> dict[str, Any]:
         """Those that are given, as keywords of :meth:`~softsearch.Translator.translate`."""
-        return self.model_dump(exclude={"model", "text", "prefix"}, exclude_none=True)
+        return self.model_dump(exclude={"model", "text", "prefix", "paragraphs"}, exclude_none=True)
 
 
 class TranslateRequest(Options):
@@ -76,6 +76,9 @@ class TranslateRequest(Options):
 
     text: TextOrTexts = Field(description="one sentence, or a list with one sentence in each")
     prefix: TextOrTexts | None = Field(None, description="with which each translation must begin; as many as of text")
+    paragraphs: bool = Field(
+        False, description="split each text into its lines and sentences, and join them as they stood"
+    )
 
 
 class StreamRequest(Options):
@@ -88,7 +91,7 @@ class StreamRequest(Options):
 class LibreRequest(_Request):
     """LibreTranslate's request."""
 
-    q: TextOrTexts = Field(description="one sentence on each line, or a list of such texts")
+    q: TextOrTexts = Field(description="a text, or a list of texts, of any number of sentences and lines")
     source: Text = Field(description='a code of GET /languages, or "auto" where there is one')
     target: Text
     format: Literal["text"] | None = None

@@ -116,6 +116,24 @@ def test_libretranslate_takes_one_text(client: httpx.Client) -> None:
     assert found == {"translatedText": texts[0], "alternatives": texts[1:]}
 
 
+def test_paragraphs_are_their_sentences(client: httpx.Client, translator: Translator) -> None:
+    text = " Four cats. Nine dogs!\r\n\r\nten"
+    (wanted,) = translator.translate([text], paragraphs=True, n_best=2)
+    found = _translate(client, text=[text, "ten"], paragraphs=True, n_best=2)
+    assert [each["text"] for each in found[0]["n_best"]] == [each.text for each in wanted.n_best]
+    assert found[0]["n_best"][0]["log_prob"] == pytest.approx(wanted.log_prob, abs=1e-5)
+    assert found[1]["n_best"][0]["text"] == wanted.text.rpartition("\n")[2]
+    (blank,) = _translate(client, text=" \n", paragraphs=True)
+    assert blank["n_best"][0]["text"] == " \n"
+    asked = {"q": text, "source": "en", "target": "de"}
+    assert client.post("/translate", json=asked).json() == {"translatedText": wanted.text}
+    for beside in ({"prefix": "neun"}, {"alignments": True}):
+        answer = client.post("/translate", json={"text": text, "paragraphs": True, **beside})
+        assert (answer.status_code, "do not go together" in answer.json()["error"]) == (422, True)
+    many = client.post("/translate", json={"text": "A man slept. " * 200, "paragraphs": True})
+    assert (many.status_code, "200 sentences, expected at most 128" in many.json()["error"]) == (422, True)
+
+
 def test_libretranslate_takes_lists_and_forms(client: httpx.Client) -> None:
     body = {"q": ["four", "nine"], "source": "auto", "target": "de"}
     found = client.post("/translate", json=body).json()

@@ -1,0 +1,132 @@
+"""Text of several sentences: split into them by rules, and put together again from their translations."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from typing import NamedTuple
+
+from softsearch.errors import ConfigError
+from softsearch.runtime.translation import Translation
+from softsearch.text.corpus import is_blank
+
+_CODE = re.compile(r"([a-z]{2,3})(?:[-_]\w+)*", re.ASCII)
+_UNSPACED = {"zh", "ja", "th", "lo", "km", "my", "yue"}  # languages that write no space between sentences
+# A space stands for each: sentencex 1.0.32 fails on some white space of several bytes, and on lone surrogates.
+_WHITE_SPACE = re.compile(r"[\s\ud800-\udfff]")
+_log = logging.getLogger(__name__)
+
+
+class Paragraph(NamedTuple):
+    """The sentences of a text, and what stands between them.
+
+    Attributes:
+        sentences: without white space around them.
+        gaps: the text before each of them and after the last: white space, line ends and control characters.
+    """
+
+    sentences: tuple[str, ...]
+    gaps: tuple[str, ...]
+
+    def join(self, translations: Sequence[Translation]) -> Translation:
+        """One translation of the text from those of its sentences.
+
+        Its n-th best is made of their n-th best, or of the last one of a sentence that has fewer. Scores and log
+        probabilities are sums.
+        """
+        ranks = max((len(each.n_best) for each in translations), default=1)
+        best, *others = [
+            self._join([each.n_best[min(rank, len(each.n_best) - 1)] for each in translations]) for rank in range(ranks)
+        ]
+        return replace(best, alternatives=tuple(others))
+
+    def _join(self, parts: Sequence[Translation]) -> Translation:
+        text = "".join(gap + part.text for gap, part in zip(self.gaps, parts, strict=False))
+        return Translation(
+            text=text + self.gaps[-1],
+            score=sum((part.score for part in parts), 0.0),
+            log_prob=sum((part.log_prob for part in parts), 0.0),
+            truncated=any(part.truncated for part in parts),
+            src_pieces=tuple(piece for part in parts for piece in part.src_pieces),
+            tgt_pieces=tuple(piece for part in parts for piece in part.tgt_pieces),
+            alignments=None,
+            fewer_sentences=any(part.fewer_sentences for part in parts),
+            optimal=all(part.optimal for part in parts) if any(part.optimal is not None for part in parts) else None,
+        )
+
+
+class Splitter:
+    """Splits text into sentences by the rules of sentencex (Wikimedia) for its language.
+
+    Args:
+        src_lang: the code of the language, as ``de`` or ``de-AT``; any other has the rules of English.
+        tgt_lang: that of the translations.
+
+    Raises:
+        ConfigError: sentencex is not installed.
+    """
+
+    def __init__(self, src_lang: str, tgt_lang: str) -> None:
+        try:
+            from sentencex import segment
+        except ModuleNotFoundError as error:
+            raise ConfigError("paragraphs need sentencex; run: pip install 'softsearch[paragraphs]'") from error
+        self._segment: Callable[[str, str], list[str]] = segment
+        self._language = _rules(src_lang)
+        code = _CODE.fullmatch(tgt_lang)
+        self._least_gap = " " if self._language in _UNSPACED and not (code and code[1] in _UNSPACED) else ""
+
+    def split(self, text: str, tag: Callable[[str], str] = lambda _: "") -> Paragraph:
+        """Splits a text of any number of lines, each of which ends a sentence.
+
+        Args:
+            text: the text.
+            tag: finds the tag at the start of a line, which all sentences get that follow until the next tag.
+        """
+        sentences: list[str] = []
+        gaps = [""]
+        current = ""
+        for line in text.splitlines(keepends=True):
+            own = tag(line)
+            current, line = own or current, line.removeprefix(own)
+            for part in self._segment(self._language, _WHITE_SPACE.sub(" ", line)):
+                part, line = line[: len(part)], line[len(part) :]
+                sentence = part.strip()
+                if is_blank(sentence):
+                    gaps[-1] += part
+                    continue
+                before, after = part.split(sentence)
+                gaps[-1] = gaps[-1] + before or (self._least_gap if sentences else "")
+                gaps.append(after)
+                sentences.append(current + sentence)
+        return Paragraph(tuple(sentences), tuple(gaps))
+
+
+@cache
+def _rules(src_lang: str) -> str:
+    """The code of the language for the rules; says once where it is not known."""
+    if code := _CODE.fullmatch(src_lang):
+        return code[1]
+    _log.warning("the source language is %r, no code as en; sentences are split by the rules of English", src_lang)
+    return "en"
+
+
+def join_paragraphs(paragraphs: Iterable[Paragraph], translations: Iterable[Translation]) -> list[Translation]:
+    """The translations of paragraphs, from those of all their sentences in order."""
+    each = iter(translations)
+    return [paragraph.join([*islice(each, len(paragraph.sentences))]) for paragraph in paragraphs]
+
+
+def refuse_beside_paragraphs(**given: object) -> None:
+    """Refuses what belongs to single sentences, by name.
+
+    Raises:
+        ConfigError: one of these is given.
+    """
+    for name, value in given.items():
+        if value:
+            raise ConfigError(
+                f"paragraphs and {name} do not go together, because {name} are of sentences; leave one out"
+            )
