@@ -46,6 +46,13 @@ OWN_PARTS = [  # of rnnsearch
     "~decoder.attention.dim",
     "~decoder.readout.dim",
 ]
+POSITIONS = {  # besides norms
+    "transformer_tiny": [
+        ["encoder.positions=rotary", "decoder.positions=rotary", "encoder.activation=gelu", "decoder.activation=swish"],
+        ["encoder.positions=learned", "decoder.positions=learned", "+decoder.scale_embeddings=false"],
+    ],
+    "decoder_only": [["decoder.positions=rotary", "decoder.activation=gelu"]],
+}
 RANK = ["decoder.output_rank=3", "embeddings.tie=none"]  # of rnnencdec
 
 
@@ -161,7 +168,7 @@ def every_model() -> list[Any]:
             "feed_forward_lm": [[], DIRECT],
             "multi_source": [[], BESIDE],
         }
-        for options in variants.get(path.stem) or _norms(model):
+        for options in variants.get(path.stem) or [*_norms(model), *POSITIONS.get(path.stem, [])]:
             variant = varied(model, options)
             shrink(variant)
             if OmegaConf.to_yaml(variant) not in seen:

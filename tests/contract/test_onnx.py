@@ -35,7 +35,7 @@ from softsearch.search.shortlist import Shortlisted
 from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
-from tests.contract.models import as_sources, every_model
+from tests.contract.models import POSITIONS, as_sources, every_model
 from tests.torchlib import traced_once
 
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5
@@ -100,17 +100,18 @@ class Exported:
         return self.in_precision("int8")
 
 
+ROTARY = "-".join(["transformer_tiny", *POSITIONS["transformer_tiny"][0]])
 FAST = ("rnnsearch", "lstm", "ngram")
 EVERY_PUSH = {  # in all forms and precisions; the other models, at night
     *FAST, "luong2015", "nematus_deep", "pointer_generator", "multi_source", "lee2017", "chung2016", "show_attend_tell",
     "rnnlm", "decoder_only-decoder.pre_norm=true", "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true",
     "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true", "transformer_tiny-class_factored",
-    "rnn-cell._target_=tests.contract.models.OwnCell",
+    "rnn-cell._target_=tests.contract.models.OwnCell", ROTARY,
 }  # fmt: skip
 
 VARIANTS = (  # of models whose other form is exported at every push
     "pre_norm=false", "luong2015-", "-class_factored", "-hierarchical_softmax", "output_rank", "LSTMCell",
-    "feature_dim",
+    "feature_dim", "positions=",
 )  # fmt: skip
 
 

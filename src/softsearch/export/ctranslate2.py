@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from softsearch.errors import BundleError, ConfigError
 from softsearch.export.parity import LENGTHS, TOLERANCE
 from softsearch.files import new_folder
-from softsearch.models.embeddings import sinusoids
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.multi_head import SelfAttention
 from softsearch.models.output_layers import linear_layer
@@ -21,6 +20,7 @@ from softsearch.search.interface import StepFunction
 from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SPECIALS
 
+_ACTIVATIONS: dict[type, str] = {nn.ReLU: "RELU", nn.GELU: "GELU", nn.SiLU: "SWISH"}
 _POSITIONS = 2048  # that sentences may have, as in models of CTranslate2's own converters
 
 
@@ -74,8 +74,11 @@ def _spec(model: Seq2Seq) -> Any:
     norms = {layer.self_attention_residual.pre_norm for layer in (*encoder_layers, *decoder_layers)}
     if len(heads) > 1 or len(norms) > 1:
         raise ConfigError("CTranslate2 needs the same num_heads and pre_norm in both stacks; use format=bundle")
+    if "rotary" in (encoder.positions.kind, decoder.positions.kind):
+        raise ConfigError("CTranslate2 adds positions to embeddings, expected others than rotary; use format=bundle")
     try:
         from ctranslate2.specs import TransformerSpec
+        from ctranslate2.specs.common_spec import Activation
     except ImportError as error:
         raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
     pre_norm = norms.pop()
@@ -87,8 +90,11 @@ def _spec(model: Seq2Seq) -> Any:
         alignment_heads=0,  # the mean of all
     )
     for side, stack in ((spec.encoder, encoder), (spec.decoder, decoder)):
-        encodings = sinusoids(torch.arange(_POSITIONS), stack.embedding.embedding_dim)
-        side.position_encodings.encodings = encodings.numpy()
+        positions = torch.arange(stack.positions.max_len or _POSITIONS)
+        side.position_encodings.encodings = _array(stack.positions.encodings(positions, stack.embedding.embedding_dim))
+        side.scale_embeddings = stack.positions.scale != 1
+        activation = cast(Any, stack.layers[0]).feed_forward.activation
+        side.activation = np.int8(Activation[_ACTIVATIONS[type(activation)]])
         if pre_norm:
             _norm(side.layer_norm, cast(nn.LayerNorm, stack.final_norm))
     spec.encoder.embeddings[0].weight = _array(encoder.embedding.weight)

@@ -25,8 +25,10 @@ from softsearch.models.interface import (
     Tensors,
 )
 from softsearch.models.multi_head import SelfAttention, fuse_self_attention, mask_bias, with_own_slots
+from softsearch.models.positions import Kind as PositionKind
+from softsearch.models.positions import Positions
 from softsearch.models.recurrent import RecurrentDecoder
-from softsearch.models.transformer import Residual, check_heads, embed, feed_forward, with_positions
+from softsearch.models.transformer import Activation, LayerOptions
 from softsearch.ranges import Depth, Rate, Size
 
 
@@ -50,35 +52,34 @@ class DecoderOnlyLayer(nn.Module):
     2017, section 3.2, with one softmax over both parts).
     """
 
-    def __init__(self, d_model: int, d_ff: int, num_heads: int, dropout: float, *, pre_norm: bool) -> None:
+    def __init__(self, options: LayerOptions) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(d_model, num_heads)
-        self.feed_forward = feed_forward(d_model, d_ff)
-        self.self_attention_residual = Residual(d_model, dropout, pre_norm=pre_norm)
-        self.feed_forward_residual = Residual(d_model, dropout, pre_norm=pre_norm)
+        self.self_attention = SelfAttention(options.d_model, options.num_heads)
+        self.feed_forward = options.feed_forward()
+        self.self_attention_residual, self.feed_forward_residual = options.residual(), options.residual()
 
-    def forward(self, x: Tensor, past: Tensors, mask: Tensor) -> tuple[Tensor, Tensors]:
+    def forward(self, x: Tensor, past: Tensors, mask: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors]:
         """The positions ``x`` ``[batch * len, d_model]`` that follow those with the keys and values ``past``, if any.
 
         ``mask`` ``[batch, 1, len, all positions]`` is True where one is visible. Returns the same as ``x``, and the
         keys and values of all positions.
         """
         y = self.self_attention_residual.before(x)
-        queries, keys, values = self.self_attention.extend(y, past, mask.shape[0])
+        queries, keys, values = self.self_attention.extend(y, past, mask.shape[0], angles)
         x = self.self_attention_residual.after(x, self.self_attention.attend(queries, keys, values, mask))
         return self.feed_forward_residual(x, self.feed_forward), (keys, values)
 
-    def step(self, x: Tensor, past: Tensors, bias: Tensor) -> tuple[Tensor, Tensors, Tensor]:
+    def step(self, x: Tensor, past: Tensors, bias: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors, Tensor]:
         """One position of the target: the same with the slots and their bias, and the weights of all slots."""
         y = self.self_attention_residual.before(x)
-        queries, keys, values = self.self_attention.extend(y, past, bias.shape[0])
+        queries, keys, values = self.self_attention.extend(y, past, bias.shape[0], angles)
         y, weights = self.self_attention.with_weights(queries, keys, values, bias)
         x = self.self_attention_residual.after(x, y)
         return self.feed_forward_residual(x, self.feed_forward), (keys, values), weights
 
 
 class DecoderOnlyTransformer(Decoder):
-    """A stack of :class:`DecoderOnlyLayer` over source and target, with the sinusoids of Vaswani et al. 2017.
+    """A stack of :class:`DecoderOnlyLayer` over source and target.
 
     The memory holds the features of the source, which predict each next source token. The first slots are the source's,
     which all rows see except for padding. Alignments are the weights of the last layer on the source, averaged over its
@@ -99,14 +100,17 @@ class DecoderOnlyTransformer(Decoder):
         num_heads: Size,
         dropout: Rate = 0.0,
         pre_norm: bool = True,
+        activation: Activation = "relu",
+        positions: PositionKind = "sinusoidal",
+        max_positions: Size = 1024,
+        scale_embeddings: bool = True,
     ) -> None:
         super().__init__(embeddings, dropout)
         _check(embeddings, encoder)
         d_model = embeddings.dim
-        check_heads(d_model, num_heads)
-        self.layers = nn.ModuleList(
-            DecoderOnlyLayer(d_model, d_ff, num_heads, dropout, pre_norm=pre_norm) for _ in range(num_layers)
-        )
+        self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
+        options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation)
+        self.layers = nn.ModuleList(DecoderOnlyLayer(options) for _ in range(num_layers))
         self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.output_projection = embeddings.make_output(d_model)
 
@@ -122,11 +126,13 @@ class DecoderOnlyTransformer(Decoder):
         """Reads the source."""
         batch, length = encoded.mask.shape
         positions = torch.arange(length, device=encoded.mask.device)
-        x = self.dropout(with_positions(encoded.states, positions)).flatten(0, 1)
+        self.positions.check_length(length, "source sentence")
+        angles = self.positions.angles(positions)
+        x = self.dropout(self.positions(encoded.states, positions)).flatten(0, 1)
         causal = _causal(positions, batch)  # padding is on the right, where no real token looks
         slots: list[Tensor] = []
         for layer in self.layers:
-            x, keys_values = layer(x, (), causal)
+            x, keys_values = layer(x, (), causal, angles)
             slots += keys_values
         read = encoded._replace(states=self.final_norm(x).view(encoded.states.shape))
         return DecoderState.initial(read, (mask_bias(encoded.mask),), slots=tuple(slots))
@@ -137,22 +143,25 @@ class DecoderOnlyTransformer(Decoder):
         positions = torch.arange(length, device=tgt_tokens.device)
         on_source = state.memory.mask[:, None, None].expand(-1, -1, length, -1)
         mask = torch.cat((on_source, _causal(positions, batch)), dim=-1)
-        read = embed(self.embedding, tgt_tokens, state.memory.mask.sum(1, keepdim=True) + positions)
+        self.positions.check_length(state.memory.mask.shape[1] + length, "sentence and its translation")
+        position = state.memory.mask.sum(1, keepdim=True) + positions  # [batch, tgt_len]
+        read, angles = self.positions(self.embedding(tgt_tokens), position), self.positions.angles(position[:, None])
         x = self.dropout(read).flatten(0, 1)
         for layer, source in zip(self.layers, _pairs(state.slots), strict=True):
-            x, _ = layer(x, source, mask)
+            x, _ = layer(x, source, mask, angles)
         return self.final_norm(x).view(read.shape)
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
         mask = state.memory.mask
-        position = (mask.sum(1, keepdim=True) + state.position.view(mask.shape[0], -1)).flatten()
-        x = self.dropout(embed(self.embedding, tokens, position))  # [rows, d_model]
+        position = mask.sum(1, keepdim=True) + state.position.view(mask.shape[0], -1)  # [sentences, beams]
+        x = self.dropout(self.positions(self.embedding(tokens), position.flatten()))  # [rows, d_model]
+        angles = self.positions.angles(position[:, None])
         bias = with_own_slots(state.cache[0], mask.shape[0])
         slots: list[Tensor] = []
         weights = x
         for layer, past in zip(cast(list[DecoderOnlyLayer], self.layers), _pairs(state.slots), strict=True):
-            x, present, weights = layer.step(x, past, bias)
+            x, present, weights = layer.step(x, past, bias, angles)
             slots.extend(present)
         # A backend may drop slots that no row sees: fewer than src_len are left where long sentences have ended.
         on_source = functional.pad(weights.mean(1), (0, mask.shape[1]))[:, :, : mask.shape[1]]

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from softsearch.errors import ConfigError
 from softsearch.models.output_layers import OutputLayer
@@ -76,13 +75,3 @@ def _embedding(vocab_size: int, dim: int, *, sparse: bool) -> nn.Embedding:
     embedding = nn.Embedding(vocab_size, dim, sparse=sparse)
     nn.init.normal_(embedding.weight, std=dim**-0.5)
     return embedding
-
-
-def sinusoids(position: Tensor, dim: int) -> Tensor:
-    """Position encodings (Vaswani et al. 2017, section 3.5): ``[...]`` int -> ``[..., dim]``, computed for any length.
-
-    PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i+1) = cos(the same).
-    """
-    frequency = 10000.0 ** (-torch.arange(0, dim, 2, device=position.device, dtype=torch.float32) / dim)
-    angle = position[..., None].float() * frequency  # [..., dim / 2]
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)

@@ -7,6 +7,7 @@ from torch.nn import functional
 from softsearch.models.attention import masked_softmax
 from softsearch.models.interface import Tensors
 from softsearch.models.layers import xavier
+from softsearch.models.positions import rotate
 
 
 def mask_bias(mask: Tensor) -> Tensor:
@@ -82,6 +83,29 @@ class MultiHeadAttention(nn.Module):
             weights = masked_softmax(energies, mask)
         return self._join(weights @ values), weights
 
+    def of_itself(
+        self, x: Tensor, mask: Tensor | None = None, angles: Tensor | None = None, *, causal: bool = False
+    ) -> Tensor:
+        """Attends from ``x`` ``[batch, len, d_model]`` to itself; returns the same shape. ``angles`` as in extend."""
+        return self.attend(*self.extend(x, (), x.shape[0], angles), mask, causal=causal).view(x.shape)
+
+    def extend(
+        self, x: Tensor, past: Tensors, batch: int, angles: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The queries of ``x`` ``[batch * len, d_model]``, and the keys and values of ``past``, if any, and ``x``.
+
+        With ``angles`` of :class:`~softsearch.models.positions.Positions` queries and keys are rotated, those in
+        ``past`` were before.
+        """
+        queries, keys, values = self.project(x, batch)
+        queries, own = rotate(queries, angles), (rotate(keys, angles), values)
+        keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
+        return queries, keys, values
+
+    def project(self, x: Tensor, batch: int) -> Tensors:
+        """The queries, keys and values of ``x``."""
+        return (self.queries(x, batch), *self.keys_values(x, batch))
+
     def by_head(self, x: Tensor, batch: int, heads: int) -> Tensor:
         """``[batch, len, dim]`` or ``[batch * len, dim]`` -> ``[batch, heads, len, dim / heads]``."""
         return x.view(batch, -1, heads, x.shape[-1] // heads).transpose(1, 2)
@@ -99,27 +123,19 @@ class SelfAttention(MultiHeadAttention):
         sentences, _, d_model = states.shape
         return (states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads),) * 2
 
-    def sequence(self, x: Tensor) -> Tensor:
+    def sequence(self, x: Tensor, angles: Tensor | None) -> Tensor:
         """All positions: ``[batch, len, d_model]`` -> the same."""
-        return self(x, *self.keys_values(x, x.shape[0]), causal=True)
+        return self.of_itself(x, angles=angles, causal=True)
 
-    def step(self, x: Tensor, past: Tensors, bias: Tensor | None) -> tuple[Tensor, Tensors]:
+    def step(
+        self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
+    ) -> tuple[Tensor, Tensors]:
         """The position that follows ``past``: ``[rows, d_model]`` -> the same, and the slots with those of the rows.
 
         ``bias`` is that of all slots, ``[sentences, 1, beams, slots]``.
         """
-        queries, keys, values = self.extend(x, past, past[0].shape[0])
+        queries, keys, values = self.extend(x, past, past[0].shape[0], angles)
         return self.attend(queries, keys, values, bias), (keys, values)
-
-    def extend(self, x: Tensor, past: Tensors, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries of ``x`` ``[batch * len, d_model]``, and the keys and values of ``past``, if any, and ``x``."""
-        queries, *own = self.project(x, batch)
-        keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
-        return queries, keys, values
-
-    def project(self, x: Tensor, batch: int) -> Tensors:
-        """The queries, keys and values of ``x``."""
-        return (self.queries(x, batch), *self.keys_values(x, batch))
 
 
 class _FusedSelfAttention(SelfAttention):

@@ -21,12 +21,12 @@ def transformer(w: Weights, options: Options, source: Encoded, ids: Sequence[int
 
 def transformer_sequence(w: Weights, options: Options, source: Encoded, ids: Sequence[int]) -> list[Array]:
     """Logits after each token of the sequence."""
-    x = positioned([*source.annotations, *(w["embedding.weight"][token] for token in ids)])
+    x = positioned(w, options, [*source.annotations, *(w["embedding.weight"][token] for token in ids)])
     x = [dropped(options, row) for row in x]
     for layer in range(options["num_layers"]):
         own = w.at(f"layers.{layer}")
         x = residual(own, "self_attention", options, x, partial(look_back, own.at("self_attention"), options))
-        x = residual(own, "feed_forward", options, x, partial(feed_forward, own))
+        x = residual(own, "feed_forward", options, x, partial(feed_forward, own, options))
     if options["pre_norm"]:
         x = [normed(w.at("final_norm"), row) for row in x]
     return [w.affine("output_projection", row) for row in x]

@@ -18,7 +18,7 @@ def encode(w: Weights, options: Options, ids: Sequence[int]) -> Encoded:
         if widths := options.get("convolution_widths"):
             x = convolved(own.at("convolutions"), widths, x)
         x = residual(own, "self_attention", options, x, partial(look_around, own.at("self_attention"), options))
-        x = residual(own, "feed_forward", options, x, partial(feed_forward, own))
+        x = residual(own, "feed_forward", options, x, partial(feed_forward, own, options))
     return Encoded([normed(w.at("final_norm"), row) if options["pre_norm"] else row for row in x], [])
 
 
@@ -32,7 +32,7 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
         x = residual(
             own, "cross_attention", options, x, partial(attend, own.at("cross_attention"), options, encoded.annotations)
         )
-        x = residual(own, "feed_forward", options, x, partial(feed_forward, own))
+        x = residual(own, "feed_forward", options, x, partial(feed_forward, own, options))
     if options["pre_norm"]:
         x = [normed(w.at("final_norm"), row) for row in x]
     return [w.affine("output_projection", row) for row in x]
@@ -40,20 +40,37 @@ def decode(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]) -
 
 def embedded(w: Weights, options: Options, ids: Sequence[int]) -> list[Array]:
     """Sections 3.4 and 3.5: sqrt(d_model) E, and PE; dropout of the sum (section 5.4)."""
-    return [dropped(options, x) for x in positioned([w["embedding.weight"][token] for token in ids])]
+    return [dropped(options, x) for x in positioned(w, options, [w["embedding.weight"][token] for token in ids])]
 
 
-def positioned(embeddings: Sequence[Array]) -> list[Array]:
+def positioned(w: Weights, options: Options, embeddings: Sequence[Array]) -> list[Array]:
     """The same of the embeddings of a sequence from its first position on."""
-    d_model = len(embeddings[0])
-    rows = []
-    for position, row in enumerate(embeddings):
-        encoding = np.zeros(d_model)
-        for i in range(d_model // 2):
-            encoding[2 * i] = math.sin(position / 10000 ** (2 * i / d_model))
-            encoding[2 * i + 1] = math.cos(position / 10000 ** (2 * i / d_model))
-        rows.append(math.sqrt(d_model) * row + encoding)
-    return rows
+    factor = math.sqrt(len(embeddings[0])) if options.get("scale_embeddings", True) else 1
+    return [factor * row + encoding(w, options, position, len(row)) for position, row in enumerate(embeddings)]
+
+
+def encoding(w: Weights, options: Options, position: int, d_model: int) -> Array:
+    """PE(pos) of section 3.5, in the layouts that programs have, or a row of a table (Gehring et al. 2017)."""
+    kind, half, result = options.get("positions", "sinusoidal"), d_model // 2, np.zeros(d_model)
+    if kind == "learned":
+        return w["positions.table.weight"][position]
+    for i in range(half if kind != "rotary" else 0):
+        exponent = i / (half - 1) if kind == "sinusoidal_tensor2tensor" else 2 * i / d_model
+        sine, cosine = (2 * i, 2 * i + 1) if kind == "sinusoidal" else (i, half + i)
+        result[sine] = math.sin(position / 10000**exponent)
+        result[cosine] = math.cos(position / 10000**exponent)
+    return result
+
+
+def rotated(options: Options, x: Array, position: int) -> Array:
+    """Su et al. 2021, equations 14 and 15: R x, of 2 x 2 blocks on the diagonal, theta_i = 10000^(-2(i-1)/d)."""
+    if options.get("positions") != "rotary":
+        return x
+    R, d = np.zeros((len(x), len(x))), len(x)
+    for i in range(1, d // 2 + 1):
+        angle, j = position * 10000 ** (-2 * (i - 1) / d), 2 * (i - 1)
+        R[j : j + 2, j : j + 2] = [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+    return R @ x
 
 
 def residual(
@@ -98,37 +115,41 @@ def normed(w: Weights, x: Array) -> Array:
 
 def look_around(w: Weights, options: Options, x: list[Array]) -> list[Array]:
     """Each position attends to all."""
-    return attend(w, options, x, x)
+    return attend(w, options, x, x, first=0)
 
 
 def look_back(w: Weights, options: Options, x: list[Array]) -> list[Array]:
     """Each position attends to itself and those before."""
-    return [attend(w, options, x[: t + 1], [x[t]])[0] for t in range(len(x))]
+    return [attend(w, options, x[: t + 1], [x[t]], first=t)[0] for t in range(len(x))]
 
 
-def attend(w: Weights, options: Options, memory: list[Array], x: list[Array]) -> list[Array]:
-    """MultiHead(x, memory, memory) (section 3.2.2)."""
+def attend(w: Weights, options: Options, memory: list[Array], x: list[Array], first: int | None = None) -> list[Array]:
+    """MultiHead(x, memory, memory) (section 3.2.2); ``first`` is the position of x in self-attention."""
     keys_values = [w.affine("key_value_projection", row) for row in memory]
     d_model = len(x[0])
     d_k = d_model // options["num_heads"]
     outputs = []
-    for row in x:
+    turned = (lambda head, _: head) if first is None else partial(rotated, options)
+    for index, row in enumerate(x):
         query, heads = w.affine("query_projection", row), []
         for begin in range(0, d_model, d_k):
-            Q = query[begin : begin + d_k]
-            K = np.array([both[begin : begin + d_k] for both in keys_values])
+            Q = turned(query[begin : begin + d_k], (first or 0) + index)
+            K = np.array([turned(both[begin : begin + d_k], j) for j, both in enumerate(keys_values)])
             V = np.array([both[d_model + begin : d_model + begin + d_k] for both in keys_values])
             heads.append(softmax(K @ Q / math.sqrt(d_k)) @ V)  # equation 1
         outputs.append(w.affine("output_projection", np.concatenate(heads)))
     return outputs
 
 
-def feed_forward(w: Weights, x: list[Array]) -> list[Array]:
-    """Equation 2."""
-    return [
-        w.affine("feed_forward.output_projection", np.maximum(0, w.affine("feed_forward.hidden_projection", row)))
-        for row in x
-    ]
+def feed_forward(w: Weights, options: Options, x: list[Array]) -> list[Array]:
+    """Equation 2, or with the functions of Hendrycks & Gimpel 2016 and Ramachandran et al. 2017."""
+    f = {
+        "relu": lambda z: max(0, z),
+        "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
+        "swish": lambda z: z / (1 + math.exp(-z)),
+    }[options.get("activation", "relu")]
+    hidden = [np.array([f(z) for z in w.affine("feed_forward.hidden_projection", row)]) for row in x]
+    return [w.affine("feed_forward.output_projection", row) for row in hidden]
 
 
 def ssru(w: Weights, options: Options, x: list[Array]) -> list[Array]:

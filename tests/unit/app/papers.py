@@ -314,6 +314,8 @@ _VASWANI_BASE: Table = {
             "num_heads": (8, "table 3"),
             "dropout": (0.1, "table 3"),
             "pre_norm": (False, "3.1"),
+            "activation": ("relu", "3.3"),
+            "positions": ("sinusoidal", "3.5"),
         }
     ),
     "loss.per": ("token", "ours"),
@@ -348,6 +350,7 @@ _KIM: Table = {
     "batching.tokens": (25_000, "ours"),
     "model.embeddings.dim": (256, "code"),
     **_both({"d_ff": (1536, "code"), "num_heads": (8, "code"), "dropout": (0.0, "code"), "pre_norm": (False, "code")}),
+    **_both({"activation": ("relu", "ours"), "positions": ("sinusoidal", "ours")}),
     "model.encoder.num_layers": (6, "code"),
     "model.decoder.num_layers": (2, "code"),
     "model.decoder.self_attention": ("ssru", "paper"),
@@ -377,6 +380,8 @@ _WU: Table = {
             "num_heads": (4, "paper"),
             "dropout": (0.3, "code"),
             "pre_norm": (False, "code"),
+            "activation": ("relu", "code"),
+            "positions": ("sinusoidal", "ours"),
         }
     ),
     "loss.per": ("token", "code"),

@@ -46,13 +46,20 @@ def export(model: Seq2Seq, tokenizers: Tokenizers, path: Path, reference: Seq2Se
 
 
 @pytest.mark.parametrize("tie", ["none", "output", "all"])
-@pytest.mark.parametrize("pre_norm", ["true", "false"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["pre_norm=true"],
+        ["pre_norm=false", "activation=swish", "positions=learned"],
+        ["activation=gelu", "positions=sinusoidal_halves", "scale_embeddings=false"],
+    ],
+)
 def test_every_transformer_writes_the_same_tokens(
-    tie: str, pre_norm: str, joint: Tokenizers, separate: Tokenizers, tmp_path: Path
+    tie: str, options: list[str], joint: Tokenizers, separate: Tokenizers, tmp_path: Path
 ) -> None:
     tokenizers = joint if tie == "all" else separate
-    norms = [f"model.{side}.pre_norm={pre_norm}" for side in ("encoder", "decoder")]
-    model = make_model(tokenizers, f"model.embeddings.tie={tie}", *norms)
+    both = [f"++model.{side}.{option}" for side in ("encoder", "decoder") for option in options]
+    model = make_model(tokenizers, f"model.embeddings.tie={tie}", *both)
     assert export(model, tokenizers, tmp_path / "ct2") < 1e-4
     rng = np.random.default_rng(1)
     src = [rng.integers(len(SPECIALS), tokenizers[0].vocab_size, size).tolist() for size in (1, 3, 9, 20)]
@@ -80,6 +87,8 @@ def test_the_folder_holds_what_users_of_ctranslate2_need(
 def test_what_ctranslate2_lacks_is_refused(name: str, joint: Tokenizers, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="format=bundle"):
         export(make_model(joint, name=name), joint, tmp_path / "ct2")
+    with pytest.raises(ConfigError, match="expected others than rotary"):
+        export(make_model(joint, "model.decoder.positions=rotary"), joint, tmp_path / "ct2")
 
 
 def test_another_output_layer_is_refused(joint: Tokenizers, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from softsearch.models.decoder_only import (
 )
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription
-from softsearch.models.transformer import embed
+from softsearch.models.positions import Positions
 from softsearch.testing.models import small_model
 
 DIM = 8
@@ -68,16 +68,17 @@ def test_the_source_is_kept_once_for_all_beams() -> None:
 def test_positions_run_on_behind_the_real_source(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def spy(embedding: Any, tokens: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+    def spy(positions: Positions, x: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         seen.append(position.tolist())
-        return embed(embedding, tokens, position)
+        return embed(positions, x, position)
 
-    model = small_model("decoder_only")
-    monkeypatch.setattr("softsearch.models.decoder_only.embed", spy)
+    model, embed = small_model("decoder_only"), Positions.forward
+    monkeypatch.setattr(Positions, "forward", spy)
     model(SRC, torch.full((2, 4), 5))
     state = model.encode(SRC).select(torch.tensor([0, 0, 1, 1]))
     model.decoder.step(torch.full((4,), 5), model.decoder.step(torch.full((4,), 5), state).state)
-    assert seen == [[[3, 4, 5, 6], [2, 3, 4, 5]], [3, 3, 2, 2], [4, 4, 3, 3]]
+    of_target = [position for position in seen if position != [0, 1, 2]]
+    assert of_target == [[[3, 4, 5, 6], [2, 3, 4, 5]], [3, 3, 2, 2], [4, 4, 3, 3]]
 
 
 def test_alignments_of_no_attention_to_the_source_are_numbers() -> None:

@@ -1,12 +1,10 @@
-"""Embeddings, their ties to the output layer, and position encodings."""
-
-import math
+"""Embeddings and their ties to the output layer."""
 
 import pytest
 import torch
 
 from softsearch.errors import ConfigError
-from softsearch.models.embeddings import Embeddings, Tie, sinusoids
+from softsearch.models.embeddings import Embeddings, Tie
 
 
 @pytest.mark.parametrize(("tie", "same_src", "same_output"), [("none", 0, 0), ("output", 0, 1), ("all", 1, 1)])
@@ -36,18 +34,3 @@ def test_tied_output_needs_features_of_the_same_width() -> None:
         ConfigError, match=r"tie=output needs features as wide as the embeddings, found model.embeddings.dim=4 and the"
     ):
         parts.make_output(6)
-
-
-def test_sinusoids_equal_the_paper() -> None:
-    dim, positions = 6, [0, 1, 2, 77, 511]
-    found = sinusoids(torch.tensor(positions), dim)
-    for row, pos in zip(found, positions, strict=True):
-        for i in range(dim // 2):
-            angle = pos / 10000 ** (2 * i / dim)
-            assert float(row[2 * i]) == pytest.approx(math.sin(angle), abs=1e-4)
-            assert float(row[2 * i + 1]) == pytest.approx(math.cos(angle), abs=1e-4)
-
-
-def test_sinusoids_of_any_shape() -> None:
-    grid = torch.arange(6).reshape(2, 3)
-    assert torch.equal(sinusoids(grid, 4)[1, 2], sinusoids(torch.tensor(5), 4))

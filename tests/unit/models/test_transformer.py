@@ -8,9 +8,11 @@ import torch
 from torch import nn
 
 from softsearch.errors import ConfigError
-from softsearch.models.embeddings import Embeddings, sinusoids
+from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription, EncoderOutput
-from softsearch.models.transformer import SSRU, TransformerDecoder, TransformerEncoder
+from softsearch.models.positions import sinusoids
+from softsearch.models.ssru import SSRU
+from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
 from tests.unit.models.test_attention import D_MODEL, HEADS
 
 SIZES: dict[str, Any] = {"d_ff": 12, "num_heads": HEADS}
