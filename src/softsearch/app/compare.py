@@ -87,12 +87,14 @@ def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
         ConfigError: no run has scores, or those of ``rank_by``.
     """
     facts = {name: fact for run in runs for name, fact in run.facts.items()}
-    if not facts:
+    ranking = [name for name, fact in facts.items() if fact.higher_is_better is not None]
+    if not ranking:
         reasons = "; ".join(f"{run.folder}: {run.missing}" for run in runs)
         raise ConfigError(f"runs: no run has scores ({reasons}); name folders of finished runs")
-    if rank_by is not None and rank_by not in facts:
-        raise ConfigError(f"rank_by is {rank_by!r}, which no run has; {nearest(rank_by, facts)}")
-    metric = rank_by or max(facts, key=lambda name: sum(name in run.scores for run in runs))
+    if rank_by is not None and rank_by not in ranking:
+        problem = "of which neither more nor less is better" if rank_by in facts else "which no run has"
+        raise ConfigError(f"rank_by is {rank_by!r}, {problem}; {nearest(rank_by, ranking)}")
+    metric = rank_by or max(ranking, key=lambda name: sum(name in run.scores for run in runs))
     sign = -1 if facts[metric].higher_is_better else 1
     runs = sorted(runs, key=lambda run: (not run.scores, sign * run.scores.get(metric, sign * math.inf)))
     runs = [replace(run, number=number) for number, run in enumerate(runs, 1)]

@@ -45,6 +45,9 @@ def build_metrics(nodes: Parts) -> dict[str, Metric]:
             raise ConfigError(f"metric.{name} is a {type(metric).__name__}, expected a subclass of {kind}")
         if name in _TAKEN or not name.isidentifier():
             raise ConfigError(f"metric.{name}: expected another name, of letters and not one of {', '.join(_TAKEN)}")
+    for name, metric in list(metrics.items())[:1]:
+        if metric.higher_is_better is None:
+            raise ConfigError(f"metric.{name} cannot be the first, which decides; write metric='[bleu,{name}]'")
     if not metrics:
         raise ConfigError("metric has no metrics, expected at least one, as in metric=bleu")
     return metrics

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from softsearch.evaluation.bootstrap import interval, resample
-from softsearch.evaluation.metrics import Metric, Table
+from softsearch.evaluation.metrics import LengthRatio, Metric, Table
 from softsearch.evaluation.schema import LengthRange
 
 _UPPER_BOUNDS = (5, 10, 15, 20, 30, 40, 50)  # words; longer sources are in a last range
@@ -23,22 +23,19 @@ def length_ranges(sources: Sequence[str]) -> dict[str, list[int]]:
     return {_NAMES[number]: indices[number] for number in sorted(indices)}
 
 
-def score_by_length(sources: Sequence[str], metric: Metric, table: Table, words: Table) -> list[LengthRange]:
+def score_by_length(
+    sources: Sequence[str], metric: Metric, table: Table, ratio: LengthRatio, words: Table
+) -> list[LengthRange]:
     """Scores with intervals, and length ratios, by range.
 
     Args:
         sources: the sentences.
         metric: scores them.
         table: its statistics of them.
-        words: numbers of words of their translations and references, ``[sentences, 2]``.
+        ratio: of lengths.
+        words: its statistics of them.
     """
     return [
-        LengthRange(name, len(own), interval(metric, resample(metric, table[own])), length_ratio(words[own]))
+        LengthRange(name, len(own), interval(metric, resample(metric, table[own])), ratio.score(words[own].sum(axis=0)))
         for name, own in length_ranges(sources).items()
     ]
-
-
-def length_ratio(words: Table) -> float:
-    """Words of the translations per word of the references; 0 without references."""
-    translated, expected = words.sum(axis=0)
-    return float(translated / expected) if expected else 0.0

@@ -145,7 +145,8 @@ def evaluate(
     hypotheses = translate_sources(model, tokenizers[1], search, src)
     with evaluating(model):
         loss = mean_nll(score_pairs(TorchStepFunction(model), src, tgt, batch_tokens=BATCH_TOKENS))
-    scores = corpus_scores(for_text(metrics, text.text_form, text.tgt_lang), hypotheses, text.references)
+    bound = for_text(metrics, text.text_form, text.tgt_lang)
+    scores = corpus_scores(bound, hypotheses, text.references, text.sources)
     return hypotheses, with_languages(scores, hypotheses, text, loss, metrics)
 
 

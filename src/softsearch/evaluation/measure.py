@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from softsearch.evaluation.bootstrap import Resampled, interval, resample
-from softsearch.evaluation.by_length import length_ratio, score_by_length
+from softsearch.evaluation.by_length import score_by_length
 from softsearch.evaluation.inference import BATCH_TOKENS, mean_nll
-from softsearch.evaluation.metrics import Metric, facts, word_counts
+from softsearch.evaluation.metrics import LengthRatio, Metric, facts
 from softsearch.evaluation.schema import MetricFacts, SystemReport
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System, translation_texts
@@ -110,14 +110,15 @@ class Evaluator:
     def score(self, texts: list[str]) -> Scored:
         """Scores translations of the test set."""
         sources, references = self.text.lines
-        tables = {name: metric.table(texts, references) for name, metric in self.metrics.items()}
+        tables = {name: metric.table(texts, references, sources) for name, metric in self.metrics.items()}
         resampled = {name: resample(self.metrics[name], table) for name, table in tables.items()}
-        words = word_counts(texts, references, self.text.text_form, self.text.tgt_lang)
+        ratio = LengthRatio().for_text(self.text.text_form, self.text.tgt_lang)
+        words = ratio.table(texts, references)
         first, for_sentences = next(iter(tables)), self.sentence_metric
         values = {
             "scores": {name: interval(self.metrics[name], found) for name, found in resampled.items()},
-            "length_ratio": length_ratio(words),
-            "by_length": score_by_length(sources, self.metrics[first], tables[first], words),
+            "length_ratio": ratio.score(words.sum(axis=0)),
+            "by_length": score_by_length(sources, self.metrics[first], tables[first], ratio, words),
             "hypotheses": texts,
             "sentence_scores": [self.metrics[for_sentences].sentence_score(row) for row in tables[for_sentences]],
         }
@@ -140,8 +141,8 @@ class Evaluator:
 
     def _translate_without_unk(
         self, system: System, strategy: SearchStrategy, hypotheses: Sequence[Hypothesis]
-    ) -> tuple[list[str], list[str]] | None:
-        """Translations and references of the sentences without unknown words; None if these are all or none.
+    ) -> tuple[list[str], list[str], list[str]] | None:
+        """Translations, references and sources of the sentences without unknown words; None if these are all or none.
 
         Bahdanau et al. 2015 (arXiv:1409.0473, table 1, note) did not let their models write UNK when they scored these
         sentences, so all of them are translated again with UNK banned: a beam with UNK has less room for other words
@@ -156,8 +157,8 @@ class Evaluator:
         tgt_tokenizer = system.tokenizers[1]
         if tgt_tokenizer.has_words or any(UNK in hypothesis.tokens for hypothesis in hypotheses):
             banned = replace(system, step_fn=Banned(system.step_fn, [UNK]))
-            return replace(self, text=text, dictionary=None).translate(banned, strategy).texts, text.references
-        return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], text.references
+            return replace(self, text=text, dictionary=None).translate(banned, strategy).texts, *text.lines[::-1]
+        return [tgt_tokenizer.decode(hypotheses[index].tokens) for index in indices], *text.lines[::-1]
 
     def _nll(self, system: System) -> tuple[float | None, str]:
         """The mean -log p of a reference token, in nats, and ""; or None and the reason.

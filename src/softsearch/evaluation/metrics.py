@@ -8,12 +8,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import sacrebleu.metrics
 from numpy.typing import ArrayLike, NDArray
 from sacrebleu.metrics.base import Metric as SacreBLEUMetric
+from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+from sacrebleu.utils import SACREBLEU_DIR
 
 from softsearch.data.corpora.base import TextForm
 from softsearch.errors import ConfigError
@@ -29,6 +32,7 @@ _TOKENIZE = dict.fromkeys(("zh", "cmn", "yue", "zho"), "zh") | dict.fromkeys(
     ("ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod"), "char"
 )
 _UNSPACED = re.compile("[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # their scripts
+_TAG = re.compile(rf"^{LANGUAGE_TAG.pattern}\s*")
 Table = NDArray[np.float64]
 
 
@@ -37,18 +41,21 @@ class Metric(ABC):
 
     Attributes:
         title: name in tables and figures.
-        higher_is_better: direction, for early stopping, the best checkpoint, order and tests.
+        higher_is_better: direction, for early stopping, the best checkpoint, order and tests; None: neither is, so that
+            the metric is only shown.
         limits: lowest and highest score.
         percent: whether a score is a share, from 0 to 1, and shown in per cent.
         for_sentences: whether the score of a single sentence says something; the report's page sorts by the first such.
+        needs_sources: whether ``statistics`` takes the source sentences as its third argument.
         signature: how the score is computed, in one line; scores with different signatures are not comparable.
     """
 
     title: str = ""
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
     limits: tuple[float, float] = (-inf, inf)
     percent: bool = False
     for_sentences: bool = True
+    needs_sources: bool = False
     signature: str = ""
 
     @abstractmethod
@@ -67,19 +74,20 @@ class Metric(ABC):
         """This metric for a form of text and a language, such as with another tokenizer; None if it does not apply."""
         return self
 
-    def corpus_score(self, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    def corpus_score(self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()) -> float:
         """The score of all sentences together."""
-        return self.score(self.table(hypotheses, references).sum(axis=0))
+        return self.score(self.table(hypotheses, references, sources).sum(axis=0))
 
-    def table(self, hypotheses: Sequence[str], references: Sequence[str]) -> Table:
-        """The statistics, checked.
+    def table(self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()) -> Table:
+        """The statistics, checked; sources lose the tag of the language to translate into.
 
         Raises:
             ConfigError: a class of somebody's own returns something else than a row of finite numbers per sentence.
         """
         if len(hypotheses) != len(references):
             raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references, expected equal numbers")
-        rows = np.asarray(self.statistics(list(hypotheses), list(references)), dtype=np.float64)
+        extra = [[_TAG.sub("", source) for source in sources]] if self.needs_sources else []
+        rows = np.asarray(self.statistics(list(hypotheses), list(references), *extra), dtype=np.float64)
         if rows.ndim != 2 or len(rows) != len(references) or not np.isfinite(rows).all():
             raise ConfigError(
                 f"metric {type(self).__name__}: statistics() returned shape {list(rows.shape)} for {len(references)} "
@@ -111,7 +119,11 @@ class BLEU(_SacreBLEU):
 
     Args:
         tokenize: sacreBLEU's name of a tokenizer; None chooses by the text: ``none`` for ``lc_tok``, else by language.
+            ``flores200`` is spBLEU (Goyal et al. 2022, arXiv:2106.03193; NLLB Team 2022, arXiv:2207.04672).
         lowercase: older papers score lower-cased text; left out for text that is lower-cased anyway.
+
+    Raises:
+        ConfigError: there is no such tokenizer, or it is not installed, or cannot be downloaded.
     """
 
     for_sentences = False  # chrF says more
@@ -121,25 +133,38 @@ class BLEU(_SacreBLEU):
         if tokenize is not None and tokenize not in names:
             raise ConfigError(f"tokenize of BLEU is {tokenize!r}, expected null or one of {', '.join(names)}")
         self.tokenize, self.lowercase = tokenize, lowercase
-        title = "BLEU" + ", lower-cased, tokenised" * lowercase + f", {tokenize}" * (tokenize is not None)
+        name = "spBLEU" if tokenize == "flores200" else "BLEU" + f", {tokenize}" * (tokenize is not None)
         corpus, self.sentence = (
-            sacrebleu.metrics.BLEU(lowercase, force=True, tokenize=tokenize or "13a", effective_order=sentence)
+            _own_bleu(lowercase=lowercase, tokenize=tokenize or "13a", effective_order=sentence)
             for sentence in (False, True)
         )
+        title = name + ", lower-cased, tokenised" * lowercase
         super().__init__(title, corpus)
 
     def for_text(self, text_form: TextForm, tgt_lang: str) -> Metric | None:
         """BLEU with the tokenizer of the text."""
         if self.lowercase and text_form == "lc_tok":
             return None
-        by_text = "none" if text_form == "lc_tok" else _TOKENIZE.get(_primary(tgt_lang), "13a")
-        bound = BLEU(tokenize=self.tokenize or by_text, lowercase=self.lowercase)
+        bound = BLEU(tokenize=self.tokenize or _tokenizer(text_form, tgt_lang), lowercase=self.lowercase)
         bound.title = self.title
         return bound
 
     def sentence_score(self, statistics: NDArray[np.float64]) -> float:
         """Smoothed BLEU, as ``sacrebleu.sentence_bleu`` computes it."""
         return sentence_scores.score(self.sentence, statistics)
+
+
+def _own_bleu(**options: Any) -> sacrebleu.metrics.BLEU:
+    """BLEU of sacreBLEU's, which imports or downloads what a tokenizer needs when it is named."""
+    try:
+        return sacrebleu.metrics.BLEU(force=True, **options)
+    except Exception as error:
+        name, why = options["tokenize"], " ".join(str(error).split())
+        lacks = f"needs MeCab and a dictionary; pip install 'sacrebleu[{name.partition('-')[0]}]'"
+        if model := SPM_MODELS.get(name):
+            path = Path(SACREBLEU_DIR, "models", Path(model["url"]).name)
+            lacks = f"needs {path} ({why}); download {model['url']} and name it so"
+        raise ConfigError(f"sacreBLEU's tokenizer {name} {lacks}") from error
 
 
 class ChrF(_SacreBLEU):
@@ -182,6 +207,28 @@ class ExactMatch(Metric):
         return float(sums[0] / sums[1])
 
 
+class LengthRatio(Metric):
+    """Words of the translations per word of the references, as BLEU counts them; 1 is best, so it decides nothing."""
+
+    title, higher_is_better, percent, limits, for_sentences = "length ratio", None, True, (0.0, inf), False
+
+    def __init__(self, *, tokenize: str | None = None) -> None:
+        self.bleu = BLEU(tokenize=tokenize)
+        self.signature = "|".join(self.bleu.signature.split("|")[3::2])  # tokenizer and version
+
+    def for_text(self, text_form: TextForm, tgt_lang: str) -> "LengthRatio":
+        """The ratio of the words of the text's tokenizer."""
+        return LengthRatio(tokenize=self.bleu.tokenize or _tokenizer(text_form, tgt_lang))
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> ArrayLike:
+        """Words of both sides."""
+        return self.bleu.table(hypotheses, references)[:, :2]
+
+    def score(self, sums: NDArray[np.float64]) -> float:
+        """The ratio; 0 without references."""
+        return float(sums[0] / sums[1]) if sums[1] else 0.0
+
+
 class SentenceScore:
     """A metric of one sentence, such as BLEU, which ``sacrebleu.sentence_bleu`` smooths; 0 to 100 become 0 to 1."""
 
@@ -215,6 +262,11 @@ def unsegmented(references: Sequence[str], *, text_form: TextForm, tgt_lang: str
     if is_known or len(text) < 5 * words or 2 * len(_UNSPACED.findall(text)) <= len(text):
         return None
     return f"the target language is {tgt_lang!r} and its text has no spaces, so that BLEU takes a sentence for a word"
+
+
+def _tokenizer(text_form: TextForm, tgt_lang: str) -> str:
+    """BLEU's tokenizer of a text."""
+    return "none" if text_form == "lc_tok" else _TOKENIZE.get(_primary(tgt_lang), "13a")
 
 
 def _primary(lang: str) -> str:
@@ -255,14 +307,11 @@ def bleu_for(text_form: TextForm, tgt_lang: str) -> Metric:
     return bleu
 
 
-def word_counts(hypotheses: Sequence[str], references: Sequence[str], text_form: TextForm, tgt_lang: str) -> Table:
-    """The numbers of words of both sides as BLEU tokenises them, ``[sentences, 2]``."""
-    return bleu_for(text_form, tgt_lang).table(hypotheses, references)[:, :2]
-
-
-def corpus_scores(metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
+def corpus_scores(
+    metrics: Mapping[str, Metric], hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()
+) -> Scores:
     """Scores detokenised translations, with one reference per sentence, by metrics made for their text."""
-    values = {name: metric.corpus_score(hypotheses, references) for name, metric in metrics.items()}
+    values = {name: metric.corpus_score(hypotheses, references, sources) for name, metric in metrics.items()}
     signatures = {name: metric.signature for name, metric in metrics.items() if metric.signature}
     return Scores(values, signatures, facts(metrics))
 
@@ -280,8 +329,8 @@ def with_languages(
             by_language.setdefault(tag[1], []).append(index)
     values, signatures = dict(scores.values), dict(scores.signatures)
     for lang, indices in by_language.items() if len(by_language) > 1 else ():
-        own, references = ([side[i] for i in indices] for side in (hypotheses, text.references))
-        part = corpus_scores(for_text(metrics, text.text_form, lang), own, references).prefixed(lang)
+        own = ([side[i] for i in indices] for side in (hypotheses, text.references, text.sources))
+        part = corpus_scores(for_text(metrics, text.text_form, lang), *own).prefixed(lang)
         values |= part.values
         signatures |= part.signatures
     return Scores(values if loss is None else values | {"loss": loss}, signatures, scores.facts)

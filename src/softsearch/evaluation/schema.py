@@ -29,7 +29,7 @@ class MetricFacts:
     """What tables and figures show of a metric."""
 
     title: str
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True  # None: neither
     percent: bool = False  # a share, 0 to 1
     limits: list[float | None] = field(default_factory=lambda: [None, None])  # lowest and highest
 

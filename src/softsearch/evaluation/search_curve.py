@@ -29,7 +29,7 @@ def search_curve(
         points.append(
             SearchPoint(
                 name=name,
-                quality=metric.corpus_score(texts, evaluator.text.references),
+                quality=metric.corpus_score(texts, evaluator.text.references, evaluator.text.sources),
                 mean_log_prob=float(np.mean([h.log_prob for h in hypotheses])),
                 mean_score=float(np.mean(scores)),
                 seconds=seconds,

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,9 @@ def test_any_metric_ranks() -> None:
     assert "edits a word, speed while training or parameters are missing: c" in comparison.warnings[-1]
     with pytest.raises(ConfigError, match="rank_by is 'edit', which no run has; did you mean 'edits'"):
         compare_runs(runs, "edit")
+    ratio = {"edits": MetricFacts("edits", higher_is_better=None)}
+    with pytest.raises(ConfigError, match="rank_by is 'edits', of which neither more nor less is better; there are: "):
+        compare_runs([replace(run, facts=run.facts | ratio) for run in runs], "edits")
     with pytest.raises(ConfigError, match=r"no run has scores \(runs/d: no test set\)"):
         compare_runs(runs[-1:])
 

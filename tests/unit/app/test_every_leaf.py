@@ -28,9 +28,16 @@ NEEDED = {  # what a choice leaves to the user
         *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),
         *(f"data.sources.text.{split}=[{split}.en,{split}.de]" for split in ("train", "val")),
     ),
+    "metric=length_ratio": ("monitor=val/loss",),
     "search=rerank": ("search.models=[a.ckpt]",),
 }
-NOT_HERE = ("trainer=gpu", "trainer=fsdp", *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")))
+NOT_HERE = (
+    "trainer=gpu",
+    "trainer=fsdp",
+    "metric=length_ratio",
+    "metric=spbleu",
+    *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")),
+)
 GROUPS = (
     "data", "tokenizer", "batching", "model", "loss", "method", "optimizer", "scheduler", "search", "trainer",
     "callbacks", "logger", "metric",

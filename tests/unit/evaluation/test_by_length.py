@@ -2,8 +2,8 @@
 
 import pytest
 
-from softsearch.evaluation.by_length import length_ranges, length_ratio, score_by_length
-from softsearch.evaluation.metrics import BLEU, word_counts
+from softsearch.evaluation.by_length import length_ranges, score_by_length
+from softsearch.evaluation.metrics import BLEU, LengthRatio
 
 
 def words(count: int) -> str:
@@ -36,13 +36,8 @@ def test_each_range_is_scored_by_itself() -> None:
     hypotheses = ["a b c d", "e f x", "i j k l"]
     bleu = BLEU(tokenize="none")
     table = bleu.table(hypotheses, references)
-    short, longer = score_by_length(sources, bleu, table, table[:, :2])
+    short, longer = score_by_length(sources, bleu, table, LengthRatio(), table[:, :2])
     assert (short.name, short.sentences, short.score.value) == ("01-05", 2, pytest.approx(100))
     assert (short.score.low, short.score.high, short.length_ratio) == pytest.approx((100, 100, 1))
     assert (longer.name, longer.sentences, longer.length_ratio) == ("06-10", 1, 0.75)
     assert longer.score.value == pytest.approx(bleu.corpus_score(hypotheses[1:2], references[1:2]))
-
-
-def test_length_ratios_by_hand() -> None:
-    assert length_ratio(word_counts(["a b c", "d"], ["a b", "c d e f g h"], "lc_tok", "en")) == 4 / 8
-    assert length_ratio(word_counts(["a"], [""], "lc_tok", "en")) == 0

@@ -1,13 +1,31 @@
 """Scores are sacreBLEU's, and the signatures say how they came about."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import sacrebleu
+from numpy.typing import ArrayLike
+from omegaconf import DictConfig, OmegaConf
+from sacrebleu.tokenizers import tokenizer_spm
 
+from softsearch.app.config.command import mode_of
+from softsearch.app.results import build_metrics
 from softsearch.data.corpora.base import TextForm
 from softsearch.errors import ConfigError
-from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, Metric, facts, for_text, unsegmented
+from softsearch.evaluation import metrics
+from softsearch.evaluation.metrics import (
+    BLEU,
+    TER,
+    ChrF,
+    ExactMatch,
+    LengthRatio,
+    Metric,
+    facts,
+    for_text,
+    unsegmented,
+)
+from softsearch.text.tokenizer import train_tokenizer
 from tests.unit.evaluation.default_metrics import corpus_scores
 
 HYPOTHESES = ["A dog runs, quickly!", "two cats sit on the red mat .", "the house"]
@@ -93,6 +111,76 @@ def test_options_are_sacrebleus_and_in_signature_and_title() -> None:
     assert list(for_text(metrics, "lc_tok", "de")) == ["a", "c"]  # such text is lower-cased already
     with pytest.raises(ConfigError, match="tokenize of BLEU is 'word', expected null or one of none"):
         BLEU(tokenize="word")
+
+
+def test_spbleu_reads_the_file_of_sacrebleu_or_says_where_it_belongs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "SACREBLEU_DIR", str(tmp_path))
+    monkeypatch.setattr(tokenizer_spm, "SACREBLEU_DIR", str(tmp_path))
+    address = "file:///nowhere/pieces"
+    monkeypatch.setitem(tokenizer_spm.SPM_MODELS["flores200"], "url", address)
+    file = tmp_path / "models" / "pieces"
+    for content, problem in ((None, "urlopen error"), (b"<html>", "could not parse")):
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(ConfigError, match=rf"tokenizer flores200 needs {file} \(.*{problem}.*download {address} "):
+            BLEU(tokenize="flores200")
+    file.write_bytes(train_tokenizer(REFERENCES * 9, kind="char", vocab_size=40).model)
+    found = for_text({"spbleu": BLEU(tokenize="flores200")}, "plain", "zh")["spbleu"]
+    assert found.corpus_score(HYPOTHESES, REFERENCES) == pytest.approx(
+        sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="flores200").score
+    )
+    assert [found.title, found.signature.split("|")[3]] == ["spBLEU", "tok:flores200"]
+
+
+@pytest.mark.parametrize("language", ["ja", "ko"])
+def test_without_mecab_it_says_what_to_install(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"sacrebleu.tokenizers.tokenizer_{language}_mecab.MeCab", None)
+    with pytest.raises(ConfigError, match=rf"{language}-mecab needs MeCab .* pip install 'sacrebleu\[{language}\]'$"):
+        BLEU(tokenize=f"{language}-mecab")
+
+
+@pytest.mark.parametrize(
+    ("form", "language", "expected", "tokenizer"),
+    [("plain", "en", 6 / 8, "13a"), ("lc_tok", "en", 4 / 6, "none"), ("plain", "zh", 14 / 23, "zh")],
+)
+def test_lengths_are_counted_as_bleu_does(form: TextForm, language: str, expected: float, tokenizer: str) -> None:
+    hypotheses, references = ["a b, c", "我有"], ["a b, c!", "c d e 我有一"]
+    ratio = LengthRatio().for_text(form, language)
+    own = BLEU().for_text(form, language)
+    assert own is not None
+    translated, written = own.table(hypotheses, references).sum(axis=0)[:2]
+    assert ratio.corpus_score(hypotheses, references) == translated / written
+    assert ratio.signature == f"tok:{tokenizer}|version:{sacrebleu.__version__}"
+    assert ratio.corpus_score(["a"], [""]) == 0
+
+
+def test_what_has_no_direction_decides_nothing() -> None:
+    def group(*names: str) -> DictConfig:
+        targets = {"length": "LengthRatio", "bleu": "BLEU"}
+        nodes = {name: {"_target_": f"softsearch.evaluation.metrics.{targets[name]}"} for name in names}
+        return OmegaConf.create(nodes)
+
+    assert list(build_metrics(group("bleu", "length"))) == ["bleu", "length"]
+    with pytest.raises(ConfigError, match=r"metric\.length cannot be the first, .* write metric='\[bleu,length\]'"):
+        build_metrics(group("length", "bleu"))
+    config = OmegaConf.create({"metric": group("bleu", "length")})
+    assert mode_of("val/bleu", _root_=config) == "max"
+    with pytest.raises(ConfigError, match="length cannot be monitored"):
+        mode_of("val/length", _root_=config)
+
+
+def test_a_metric_may_need_the_sources() -> None:
+    class Copied(ExactMatch):
+        needs_sources = True
+
+        def statistics(
+            self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = ()
+        ) -> ArrayLike:
+            return super().statistics(hypotheses, sources)
+
+    assert Copied().corpus_score(["a", "b"], ["x", "y"], ["<2de> a", "c"]) == 0.5
 
 
 @pytest.mark.parametrize("metric", [BLEU(), ChrF(), TER(), ExactMatch()])

@@ -126,14 +126,21 @@ def first_metric(metric: Any) -> str:
 
 
 def mode_of(monitor: str, *, _root_: DictConfig) -> str:
-    """Returns ``max`` for a metric where higher is better, else ``min``, as for losses."""
+    """Returns ``max`` for a metric where higher is better, else ``min``, as for losses.
+
+    Raises:
+        ConfigError: neither is.
+    """
     name, metrics = str(monitor).removeprefix("val/"), _root_.get("metric")
     node = metrics.get(name) if isinstance(metrics, DictConfig) else None
     if node is None:
         return "min"
+    higher_is_better = True
     with suppress(Exception):  # which is reported where the metric is built
-        return "max" if build(node).higher_is_better else "min"
-    return "max"
+        higher_is_better = build(node).higher_is_better
+    if higher_is_better is None:
+        raise ConfigError(f"{name} cannot be monitored: neither higher nor lower is better; choose another metric")
+    return "max" if higher_is_better else "min"
 
 
 def precision(accelerator: str) -> str:

@@ -41,7 +41,7 @@ def guard(options: Evaluate, systems: Sequence[System]) -> list[str]:
     evaluator = Evaluator(text=text, progress=progress)
     say(f"guard: translating {len(text.sources)} sentences of {text.name} with both")
     new, old = (
-        resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references))
+        resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references, text.sources))
         for system in systems
         for strategy in [build_search(options.search, system.tokenizers)]
     )

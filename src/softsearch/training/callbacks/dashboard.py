@@ -107,8 +107,8 @@ def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dic
     lines = validation.translated
     by_range, counts = {}, {}
     for name, indices in length_ranges([line[0] for line in lines]).items():
-        references, hypotheses = ([lines[i][side] for i in indices] for side in (1, 2))
-        by_range[name], counts[name] = metric.corpus_score(hypotheses, references), len(indices)
+        sources, references, hypotheses = ([lines[i][side] for i in indices] for side in range(3))
+        by_range[name], counts[name] = metric.corpus_score(hypotheses, references, sources), len(indices)
     return by_range, counts
 
 

@@ -56,7 +56,7 @@ class TranslateValidation(Callback):
         with whole_weights(trainer):
             hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, self.src)
         metrics = for_text(self.metrics, data.source.text_form, data.source.tgt_lang)
-        scores = corpus_scores(metrics, hypotheses, references).values
+        scores = corpus_scores(metrics, hypotheses, references, sources).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)
         self.translated = list(zip(sources, references, hypotheses, strict=True))
 
