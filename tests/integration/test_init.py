@@ -7,8 +7,10 @@ import pytest
 import torch
 
 from softsearch.app.config.composition import composed
+from softsearch.app.config.validation import plain
 from softsearch.app.train.train import train
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.training.checkpoints.checkpoint_contents import read_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL
 
@@ -42,6 +44,17 @@ def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(tmp_path: 
         assert torch.equal(tensor, whole["state_dict"][name]), name
     with pytest.raises(CheckpointError, match=r"last\.ckpt does not exist"):
         start(tmp_path / "again", *risk)
+
+
+def test_the_model_is_that_of_the_run_unless_one_is_typed(trained: Path) -> None:
+    config = composed("train", f"init={trained}", "model.encoder.dropout=0.25")
+    there = read_contents(trained / "checkpoints" / "best.ckpt").config
+    assert config.name == there["name"] == "nematus"
+    assert plain(config.model) == there["model"] | {"encoder": there["model"]["encoder"] | {"dropout": 0.25}}
+    assert composed("train", f"init={trained}", "name=mine").name == "mine"
+    assert composed("train", f"init={trained}", "model=gru").model != config.model
+    with pytest.raises(CheckpointError, match="does not exist"):
+        composed("train", "init=nowhere.ckpt")
 
 
 def test_other_data_and_other_models_are_refused(trained: Path, tmp_path: Path) -> None:

@@ -206,6 +206,19 @@ def test_a_hostile_config_is_refused_by_every_command_and_nothing_runs(name: str
     assert {path for path in home.folder.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("name", [name for name in REFUSED if not name.startswith("data")])
+def test_init_takes_over_no_hostile_model(name: str, home: Home, canary: Path) -> None:
+    home.save(lambda checkpoint: change(checkpoint[ORIGIN]["config"], REFUSED[name], canary))
+    with pytest.raises(CheckpointError, match=r"step-1\.ckpt: model.* of its config "):
+        composed("train", f"init={home.other}")
+
+
+def test_init_takes_over_no_interpolation(home: Home, canary: Path) -> None:
+    home.save(lambda checkpoint: change(checkpoint[ORIGIN]["config"], {"model.embeddings.init": "${canary:}"}, canary))
+    with pytest.raises(CheckpointError, match="an interpolation, which no file may have"):
+        composed("train", f"init={home.other}")
+
+
 @pytest.mark.parametrize(
     "command",
     ["evaluate", "average", "rerank", "score", "tune", "dictionary", pytest.param("export", marks=pytest.mark.slow)],

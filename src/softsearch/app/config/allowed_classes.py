@@ -12,7 +12,7 @@ What people type or write in YAML goes through :func:`softsearch.app.config.vali
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import EntryPoint, entry_points
@@ -94,25 +94,37 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
         UntrustedClassError: the node names a class that needs ``trust``.
         CheckpointError: the node names something else that no file may name, or does not fit this version's classes.
     """
+    admit(path, key, node, given)
+    with _built_from(path, key):
+        built = construct(_without_paths(node, _belongs_to_run(path)), key, **given)
+    if not isinstance(built, kind):
+        raise CheckpointError(f"{path}: {key} of its config is a {type(built).__name__}, expected a {kind.__name__}")
+    return built
+
+
+def admit(path: Path, key: Literal["model", "data"], node: dict[str, Any], given: Collection[str]) -> None:
+    """Checks a node without building it; raises as :func:`build_from_file`."""
     names = dict(_names_in(path, key, node))
     admitted = (*_OWN[key], *_TRUSTED.get())
     if not all(_admits(admitted, name) for name in names):
         admitted += tuple(installed_classes())
     _refuse_names(path, names, admitted)
     homes = [name if name in _OWN[key] else name.partition(".")[0] for name in admitted]
-    try:
+    with _built_from(path, key):
         for name in names:
             _check_home(name, homes)
         check(node, key, given=given)
-        built = construct(_without_paths(node, _belongs_to_run(path)), key, **given)
+
+
+@contextmanager
+def _built_from(path: Path, key: str) -> Iterator[None]:
+    try:
+        yield
     except Exception as error:  # a constructor may raise anything on values that it was not made for
         raise CheckpointError(
             f"{path}: {key} of its config cannot be built ({in_short(error)}); expected a checkpoint of "
             "src/train.py of this version: take another file, or train again"
         ) from error
-    if not isinstance(built, kind):
-        raise CheckpointError(f"{path}: {key} of its config is a {type(built).__name__}, expected a {kind.__name__}")
-    return built
 
 
 def _names_in(path: Path, key: str, node: Any) -> Iterator[tuple[str, str]]:

@@ -29,6 +29,7 @@ from softsearch.app.config.composition import (
     search_own_configs,
     spelled_out,
 )
+from softsearch.app.config.init_model import with_model_of_init
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
 from softsearch.app.process import end_on_signals, missing_package, raise_on_signals, tune_cpu
@@ -84,7 +85,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     _prepare_process()
     try:
         line.check()
-        sys.argv = [argv[0], *line.words]  # which Hydra reads
+        sys.argv = [argv[0], *with_model_of_init(line.words)]  # which Hydra reads
         hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         _fail(line.explain(error))

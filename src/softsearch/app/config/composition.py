@@ -17,6 +17,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig
 
 import softsearch
+from softsearch.app.config.init_model import with_model_of_init
 
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
@@ -71,7 +72,7 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
         HydraException: there is no such key or choice.
     """
     with config_loader():
-        return compose(command, spelled_out(overrides), return_hydra_config=with_hydra)
+        return compose(command, with_model_of_init(spelled_out(overrides)), return_hydra_config=with_hydra)
 
 
 def spelled_out(words: Iterable[str]) -> list[str]:
