@@ -25,16 +25,22 @@ def test_training_finds_what_was_prepared(tmp_path: Path) -> None:
 
 def test_the_report_counts_what_was_dropped_and_mistakes_are_answered(tmp_path: Path) -> None:
     train, val = write_pair(tmp_path, "train", 30), write_pair(tmp_path, "val", 4)
-    for path in train:
-        path.write_bytes(path.read_bytes() + b"same\nsame\n")
+    for path, odd in zip(train, (b"a b\nwho?\na\n", "а б\nwer.\n".encode() + b"a b c d" * 50 + b"\n"), strict=True):
+        path.write_bytes(path.read_bytes() + b"same\nsame\n" + odd)
     files = [f"data.{name}=[{pair[0]},{pair[1]}]" for name, pair in (("train", train), ("val", val))]
     options = ["data=parallel", *files, "tokenizer=char", f"cache_dir={tmp_path}", f"hydra.run.dir={tmp_path / 'log'}"]
-    done = run("prepare.py", *options, "processes=1", "data.filters.identical=true", COLUMNS="200")
+    languages = ("data.src_lang=en", "data.tgt_lang=de")
+    filters = [
+        f"data.filters.{name}"
+        for name in ("identical=true", "min_script=0.5", "end_punctuation=true", "max_length_z=4")
+    ]
+    done = run("prepare.py", *options, "processes=1", *languages, *filters, COLUMNS="200")
     assert done.returncode == 0, done.stderr
     assert "2 dropped for the same text on both sides" in done.stdout
     report = json.loads(next((tmp_path / "prepared").glob("*/report.json")).read_text())
     (corpus,) = report["corpora"]["train"]
-    assert (corpus["lines"], corpus["kept"], corpus["untranslated"]) == (32, 30, 2)
+    assert (corpus["lines"], corpus["kept"], corpus["untranslated"]) == (35, 30, 2)
+    assert (corpus["script"], corpus["punctuation"], corpus["unusual"]) == (1, 1, 1)
     wrong = run("prepare.py", *options, "proceses=1")
     assert wrong.returncode == 2
     assert "there is no config key 'proceses'; did you mean 'processes'?" in wrong.stderr

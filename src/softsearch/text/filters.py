@@ -4,13 +4,14 @@ import logging
 import re
 from codecs import BOM_UTF8
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from softsearch.errors import CorpusError
-from softsearch.ranges import Range, Share
+from softsearch.ranges import Positive, Range, Share
 from softsearch.text.corpus import LineError, RawPairs, decode_line, is_blank, read_raw
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
@@ -18,7 +19,20 @@ _MAX_CHARS = 10_000  # of a line of training text
 _REPEATED = re.compile(r"(\S.{2,99})(?: *\1){2,}")  # three times one after another, as in OpusFilter's RepetitionFilter
 _BRACKETS = str.maketrans("（）［］｛｝", "()[]{}")
 _NON_ZERO = re.compile("[^1-9]+")
+_END = re.compile(r"""([.…。｡।։۔]|[?？؟;\u037e]|[!！]|[:：])[\s"'“”«»‘’)\]）」』]*$""")  # ; is Greek's question mark
+_KINDS_OF_ENDS = {char: kind for kind in (".…。｡।։۔", "?？؟;\u037e", "!！", ":：") for char in kind}
 _log = logging.getLogger(__name__)
+
+
+class Letters(Protocol):
+    """A compiled pattern of one letter, of ``re`` or ``regex``."""
+
+    @property
+    def pattern(self) -> str:
+        """The pattern as text."""
+
+    def findall(self, string: str, /) -> list[str]:
+        """Returns all such letters of a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +48,11 @@ class Filters:
             (NonZeroNumeralsFilter of OpusFilter, Aulamo et al. 2020, 2020.acl-demos.20); 1 asks for the same digits.
         brackets: drop pairs that have different numbers of (, ), [, ], { or } on their sides, full-width ones included.
         repeats: drop pairs with a side that says the same three or more characters three times, one after another.
+        min_script: drop pairs with a side of whose letters less than this share is of its language's script.
+        end_punctuation: drop pairs that end differently: with a full stop, a question mark, an exclamation mark, a
+            colon, or with none of them.
+        max_length_z: drop pairs whose numbers of characters differ by more than this many standard deviations from what
+            is usual in their corpus (:func:`~softsearch.data.preparation.clean.mark_unusual`).
     """
 
     on_error: Literal["raise", "skip"] = "raise"
@@ -43,19 +62,26 @@ class Filters:
     min_numbers: Share | None = None
     brackets: bool = False
     repeats: bool = False
+    min_script: Share | None = None
+    end_punctuation: bool = False
+    max_length_z: Positive | None = None
 
-    def reason(self, src: str, tgt: str) -> str:
-        """Returns why a pair with text on both sides is dropped; "" if it is kept."""
-        if self.identical and src == tgt:
-            return "untranslated"
+    def reason(self, src: str, tgt: str, letters: Sequence[Letters] = ()) -> str:
+        """Returns why a pair with text on both sides is dropped, by itself; "" if it is kept.
+
+        ``letters`` are patterns of the letters of both languages, for ``min_script``.
+        """
         shorter, longer = sorted((len(src), len(tgt)))
-        if self.max_ratio is not None and longer > shorter * self.max_ratio:
-            return "unequal"
-        if self.min_numbers is not None and _digits_agree(src, tgt) < self.min_numbers:
-            return "numbers"
-        if self.brackets and _brackets(src) != _brackets(tgt):
-            return "brackets"
-        return "repeats" if self.repeats and (_REPEATED.search(src) or _REPEATED.search(tgt)) else ""
+        reasons = {
+            "untranslated": self.identical and src == tgt,
+            "unequal": self.max_ratio is not None and longer > shorter * self.max_ratio,
+            "numbers": self.min_numbers is not None and _digits_agree(src, tgt) < self.min_numbers,
+            "brackets": self.brackets and _brackets(src) != _brackets(tgt),
+            "repeats": self.repeats and (_REPEATED.search(src) or _REPEATED.search(tgt)),
+            "script": self.min_script is not None and _least_share(letters, (src, tgt)) < self.min_script,
+            "punctuation": self.end_punctuation and _end(src) != _end(tgt),
+        }
+        return next((name for name, applies in reasons.items() if applies), "")
 
 
 def _digits_agree(src: str, tgt: str) -> float:
@@ -65,6 +91,16 @@ def _digits_agree(src: str, tgt: str) -> float:
 
 def _brackets(text: str) -> list[int]:
     return list(map(text.translate(_BRACKETS).count, "()[]{}"))
+
+
+def _least_share(letters: Iterable[Letters], texts: Iterable[str]) -> float:
+    """Returns the share of letters that are of the language's script, of the side where it is less; 1 without any."""
+    sides = ((len(own.findall(text)), sum(map(str.isalpha, text))) for own, text in zip(letters, texts, strict=True))
+    return min(own / every if every else 1.0 for own, every in sides)
+
+
+def _end(text: str) -> str:
+    return _KINDS_OF_ENDS[end[1]] if (end := _END.search(text)) else ""
 
 
 NO_FILTERS = Filters()
@@ -87,6 +123,9 @@ class CorpusReport:
     numbers: int = 0  # dropped by Filters.min_numbers
     brackets: int = 0  # dropped by Filters.brackets
     repeats: int = 0  # dropped by Filters.repeats
+    script: int = 0  # dropped by Filters.min_script
+    punctuation: int = 0  # dropped by Filters.end_punctuation
+    unusual: int = 0  # dropped by Filters.max_length_z
     cleaned: int = 0  # a byte order mark or the carriage return of a line's end was removed
     lone_cr: int = 0  # kept: a carriage return inside became a space
     control: int = 0  # kept as they are: control characters or line separators inside
@@ -104,6 +143,9 @@ class CorpusReport:
             "dropped for numbers that do not match": self.numbers,
             "dropped for unequal brackets": self.brackets,
             "dropped for repetitions inside": self.repeats,
+            "dropped for letters of another script": self.script,
+            "dropped for different punctuation at the end": self.punctuation,
+            "dropped for unusual lengths": self.unusual,
             "with a byte order mark or carriage returns removed": self.cleaned,
             "with a carriage return inside, now a space": self.lone_cr,
             "with control characters": self.control,
@@ -153,6 +195,7 @@ class Cleaner:
     tgt: Path
     keep_empty: bool = False  # keep every line, as a test set must: nothing is dropped, unreadable lines are errors
     filters: Filters = NO_FILTERS
+    letters: Sequence[Letters] = ()  # of both languages, see Filters.reason
 
     def __call__(self, raw: RawPairs) -> CleanPairs:
         """Returns the text of the kept pairs.
@@ -185,7 +228,7 @@ class Cleaner:
             return "empty"
         if max(len(src.text), len(tgt.text)) > _MAX_CHARS:
             return "over_long"
-        return "" if self.keep_empty else self.filters.reason(src.text, tgt.text)
+        return "" if self.keep_empty else self.filters.reason(src.text, tgt.text, self.letters)
 
 
 class ParallelCorpus(NamedTuple):

@@ -1,5 +1,6 @@
 """Options of the filters, and where their limits lie."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.validation import check
+from softsearch.data.scripts import letters_of
 from softsearch.errors import ConfigError
 from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner, CorpusReport, Filters
@@ -71,6 +73,50 @@ def test_brackets_are_counted_by_kind(src: str, tgt: str, reason: str) -> None:
 )
 def test_what_is_said_three_times_is_a_repetition(text: str, reason: str) -> None:
     assert Filters(repeats=True).reason(text, "x") == Filters(repeats=True).reason("x", text) == reason
+
+
+@pytest.mark.parametrize(
+    ("lang", "text", "reason"),
+    [
+        ("de", "ein Mann 12", ""),
+        ("de", "7:0", ""),
+        ("de", "мужчина", "script"),
+        ("ru", "мне IBM", ""),  # half
+        ("ru", "на IBM", "script"),
+        ("sr-Latn", "čovek", ""),
+        ("sr", "čovek", "script"),
+        ("ja", "スーパーの人", ""),
+        ("zh_TW", "スーパー", "script"),
+        ("pt_BR", "não", ""),
+    ],
+)
+def test_letters_are_of_the_script_of_a_language(lang: str, text: str, reason: str) -> None:
+    letters = letters_of("en", "data.src_lang"), letters_of(lang, "data.tgt_lang")
+    assert Filters(min_script=0.5).reason("a", text, letters) == reason
+    assert Filters(min_script=0.5).reason(text, "a", letters[::-1]) == reason
+
+
+@pytest.mark.parametrize("lang", ["", "xx", "en-Abcd", "de+fr"])
+def test_languages_without_a_script(lang: str) -> None:
+    with pytest.raises(ConfigError, match=f"data.src_lang is {re.escape(repr(lang))}, whose script is not known"):
+        letters_of(lang, "data.src_lang")
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "reason"),
+    [
+        ("He went.", "他走了。", ""),
+        ('He said "no!"', "Er sagte „nein!“ ", ""),
+        ("Who?", "Ποιος;", ""),
+        ("Wait...", "Warte…", ""),
+        ("A title", "Ein Titel", ""),
+        ("He went.", "Ging er?", "punctuation"),
+        ("He went.", "Er ging", "punctuation"),
+        ("3.5", "3,5", ""),
+    ],
+)
+def test_sentences_end_alike(src: str, tgt: str, reason: str) -> None:
+    assert Filters(end_punctuation=True).reason(src, tgt) == Filters(end_punctuation=True).reason(tgt, src) == reason
 
 
 def test_new_reasons_are_counts_of_the_report(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cleaning: pairs to keep, without repeated ones, written to files so that memory does not grow with the corpus.
+"""Cleaning: pairs to keep, written to files so that memory does not grow with the corpus, and those among them to drop.
 
 Repeated pairs are found by hashes of 64 bits: among n different pairs, about n^2 / 2^65 are mistaken for others, which
 is 3 in a million corpora of 10 million pairs, and 3 in a hundred of a billion.
@@ -22,11 +22,15 @@ from softsearch.text.filters import Cleaner
 
 _CHUNK_PAIRS = 4096
 AT_ONCE = 1 << 21  # hashes in memory at a time
+_FILES = ("src", "tgt", "numbers", "hashes", "lengths")
+_ROUNDING = 1e-9  # of deviations, where all pairs have one ratio
+_MAX_LENGTH = 65_535  # training text has at most 10,000 characters
 _log = logging.getLogger(__name__)
 
 Corpus = tuple[str, int]  # the split, and the number among its corpora
 Words = tuple[set[bytes], set[bytes]]  # distinct ones of the source and of the target
 Hashes = NDArray[np.uint64]
+Lengths = NDArray[np.uint16]
 
 
 class CleanChunk(NamedTuple):
@@ -37,6 +41,7 @@ class CleanChunk(NamedTuple):
     tgt: bytes
     numbers: NDArray[np.int64]  # [pairs] line in the corpus, from 1
     hashes: Hashes  # [pairs] of both sides together
+    lengths: Lengths  # [pairs, 2] characters of source and target, at most 65,535
     counts: Counter[str]
 
 
@@ -52,7 +57,8 @@ def clean_pairs(cleaners: Mapping[Corpus, Cleaner], item: tuple[Corpus, RawPairs
     digests = (hashlib.blake2b(s + t, digest_size=8).digest() for s, t in zip(src, tgt, strict=True))
     hashes = np.frombuffer(b"".join(digests), dtype=np.uint64)
     numbers = np.asarray(clean.numbers, dtype=np.int64)
-    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, clean.counts)
+    lengths = np.array([list(map(len, clean.src)), list(map(len, clean.tgt))]).clip(max=_MAX_LENGTH).astype(np.uint16).T
+    return CleanChunk(corpus, b"".join(src), b"".join(tgt), numbers, hashes, lengths, clean.counts)
 
 
 class CleanedCorpus:
@@ -69,7 +75,7 @@ class CleanedCorpus:
     def __init__(self, folder: Path, corpora: int, stack: ExitStack) -> None:
         folder.mkdir()
         self._folder = folder
-        self._files = [stack.enter_context((folder / name).open("wb")) for name in ("src", "tgt", "numbers", "hashes")]
+        self._files = [stack.enter_context((folder / name).open("wb")) for name in _FILES]
         self.written = [0] * corpora
         self.counts: list[Counter[str]] = [Counter() for _ in range(corpora)]
         self.words: list[Words] = []
@@ -77,7 +83,7 @@ class CleanedCorpus:
 
     def append(self, chunk: CleanChunk) -> None:
         """Writes the next pairs."""
-        contents = chunk.src, chunk.tgt, chunk.numbers.tobytes(), chunk.hashes.tobytes()
+        contents = chunk.src, chunk.tgt, chunk.numbers.tobytes(), chunk.hashes.tobytes(), chunk.lengths.tobytes()
         for file, content in zip(self._files, contents, strict=True):
             file.write(content)
         number = chunk.corpus[1]
@@ -87,11 +93,18 @@ class CleanedCorpus:
             self.words.append((set(chunk.src.split()), set(chunk.tgt.split())))
 
     def drop_repeated(self) -> None:
-        """Leaves out pairs that have come before."""
-        hashes = self._hashes()
-        if len(hashes):
-            self._dropped = np.memmap(self._folder / "dropped", np.bool_, "w+", shape=hashes.shape)  # all false
-            mark_repeated(hashes, self._dropped)
+        """Leaves out pairs that have come before, and counts them."""
+        before = self.sizes()
+        mark_repeated(self._hashes(), self._marks())
+        self._count("repeated", before)
+
+    def drop_unusual(self, most: float) -> None:
+        """Leaves out pairs of unusual lengths (:func:`mark_unusual`), and counts them."""
+        before, dropped = self.sizes(), self._marks()
+        lengths = read_array(self._folder / "lengths", np.uint16).reshape(-1, 2)
+        for begin, end in pairwise(np.cumsum([0, *self.written])):
+            mark_unusual(lengths[begin:end], dropped[begin:end], most)
+        self._count("unusual", before)
 
     def count_training_pairs(self, split: str, training: "CleanedCorpus") -> int:
         """Returns the number of pairs that are training pairs too, repeated ones included, and warns of them."""
@@ -127,6 +140,19 @@ class CleanedCorpus:
             if total <= most or index * most // total < (index + 1) * most // total:
                 yield line.rstrip(b"\n").decode()
 
+    def _marks(self) -> NDArray[np.bool_]:
+        """Returns for each pair whether it is left out; what is set in it stays."""
+        if self._dropped is None:
+            pairs = sum(self.written)
+            self._dropped = (
+                np.memmap(self._folder / "dropped", np.bool_, "w+", shape=pairs) if pairs else np.zeros(0, np.bool_)
+            )
+        return self._dropped
+
+    def _count(self, name: str, before: list[int]) -> None:
+        for counts, had, has in zip(self.counts, before, self.sizes(), strict=True):
+            counts[name] = had - has
+
     def _hashes(self) -> Hashes:
         return read_array(self._folder / "hashes", np.uint64)
 
@@ -161,6 +187,30 @@ def mark_repeated(hashes: Hashes, dropped: NDArray[np.bool_]) -> None:
         order = np.argsort(values, kind="stable")  # equal ones stay in the order of the corpus
         ordered = values[order]
         dropped[indices[order[1:][ordered[1:] == ordered[:-1]]]] = True
+
+
+def mark_unusual(lengths: Lengths, dropped: NDArray[np.bool_], most: float) -> None:
+    """Sets ``dropped`` for every pair of a corpus with unusual ``lengths``; both arrays may be files.
+
+    A target of t characters for a source of s has the deviation d = (t - c s) / sqrt(v s) (Gale & Church 1993, "A
+    program for aligning sentences in bilingual corpora", section 3), and pairs with abs(d) > ``most`` are dropped. Of
+    the pairs not dropped before, c is the number of target characters for each of the source, and v the mean of
+    (t - c s)^2 / s, which makes the mean of d^2 one. Reads the lengths three times.
+    """
+    if np.all(dropped):
+        return
+    parts = [slice(begin, begin + AT_ONCE) for begin in range(0, len(lengths), AT_ONCE)]
+    sums = [lengths[part][~dropped[part]].sum(axis=0, dtype=np.int64) for part in parts]
+    src_sum, tgt_sum = np.sum(sums, axis=0)
+
+    def squares(chunk: Lengths) -> NDArray[np.float64]:
+        src, tgt = chunk.T.astype(np.float64)
+        return (tgt - tgt_sum / src_sum * src) ** 2 / src
+
+    total = sum(squares(lengths[part][~dropped[part]]).sum() for part in parts)
+    variance = total / np.count_nonzero(~dropped)
+    for part in parts:
+        dropped[part] |= squares(lengths[part]) > most**2 * variance + _ROUNDING
 
 
 def count_shared(hashes: Hashes, others: Hashes) -> int:

@@ -24,7 +24,7 @@ from softsearch.data.preparation.prepared import REPORT, PreparedData
 from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
-from softsearch.text.filters import Cleaner, CorpusReport
+from softsearch.text.filters import Cleaner, CorpusReport, Letters
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 FORMAT = 3
@@ -78,12 +78,22 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
 
 def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerMaker, features: Mapping[str, Path]) -> str:
     corpora = {split: len(pairs) for split, pairs in files.items()}
-    what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, asdict(source.filters)]
+    filters = asdict(source.filters), [letters.pattern for letters in _letters(source)]
+    what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, filters]
     digest = hashlib.sha256(json.dumps(what).encode())
     texts = [path for pairs in files.values() for pair in pairs for path in pair]
     for path in (*texts, *features.values()):
         digest.update(bytes.fromhex(text_sha256(path)))
     return digest.hexdigest()[:16]
+
+
+def _letters(source: ParallelSource) -> list[Letters]:
+    """Returns patterns of the letters of both languages where the source's filters need them."""
+    if source.filters.min_script is None:
+        return []
+    from softsearch.data.scripts import letters_of  # whose libraries take a tenth of a second
+
+    return [letters_of(source.src_lang, "data.src_lang"), letters_of(source.tgt_lang, "data.tgt_lang")]
 
 
 @dataclass(frozen=True)
@@ -101,8 +111,11 @@ class _Preparation:
         corpus_folder.mkdir()
         cleaned = self._clean(corpus_folder)
         training = cleaned["train"]
-        if self.source.filters.duplicates:
+        filters = self.source.filters
+        if filters.duplicates:
             training.drop_repeated()
+        if filters.max_length_z is not None:
+            training.drop_unusual(filters.max_length_z)
         report: dict[str, object] = {
             "corpora": {split: self._reports(split, corpus) for split, corpus in cleaned.items()},
             "also_in_training": {
@@ -123,8 +136,9 @@ class _Preparation:
 
     def _clean(self, folder: Path) -> dict[str, CleanedCorpus]:
         """Reads and cleans all corpora."""
+        filters, letters = self.source.filters, _letters(self.source)
         cleaners = {
-            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=self.source.filters)
+            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=filters, letters=letters)
             for split, pairs in self.files.items()
             for number, (src, tgt) in enumerate(pairs)
         }
@@ -142,9 +156,8 @@ class _Preparation:
     def _reports(self, split: str, cleaned: CleanedCorpus) -> list[dict[str, object]]:
         """Returns the findings in the corpora of a split; raises CorpusError where no pair is left."""
         reports = []
-        corpora = zip(self.files[split], cleaned.sizes(), cleaned.written, cleaned.counts, strict=True)
-        for (src, tgt), kept, written, counts in corpora:
-            report = CorpusReport(src=src, tgt=tgt, kept=kept, repeated=written - kept, **counts)
+        for (src, tgt), kept, counts in zip(self.files[split], cleaned.sizes(), cleaned.counts, strict=True):
+            report = CorpusReport(src=src, tgt=tgt, kept=kept, **counts)
             log.info("%s: %s", split, report.summary())
             report.check()
             reports.append({**asdict(report), "findings": report.findings()})

@@ -1,0 +1,33 @@
+"""Scripts of languages, by CLDR's likely subtags, and their letters, by Unicode's Script_Extensions."""
+
+import re
+
+import regex
+from babel.core import get_global
+
+from softsearch.errors import ConfigError
+
+# Writing systems that join or vary Unicode's scripts, by their codes in ISO 15924.
+_PARTS = {"Hans": ("Hani",), "Hant": ("Hani",), "Jpan": ("Hani", "Hira", "Kana"), "Kore": ("Hang", "Hani")}
+
+
+def letters_of(language: str, key: str) -> regex.Pattern[str]:
+    """Returns a pattern of the letters of a language's usual script (Cyrillic for ``sr``), or of its own (``sr-Latn``).
+
+    ``key`` is the option that the language comes from, for messages.
+
+    Raises:
+        ConfigError: the language is not in CLDR, or Unicode has no such script.
+    """
+    parts = re.split("[-_]", language)
+    likely = get_global("likely_subtags")
+    known = likely.get("_".join(parts)) or likely.get(parts[0]) or ""
+    script = next((part for part in (*parts, *known.split("_")) if len(part) == 4), "none")
+    extensions = "".join(rf"\p{{scx={part}}}" for part in _PARTS.get(script, (script,)))
+    try:
+        return regex.compile(rf"[\p{{L}}&&[{extensions}]]", regex.V1)
+    except regex.error as error:
+        raise ConfigError(
+            f"{key} is {language!r}, whose script is not known, and data.filters.min_script needs it; set {key} to a "
+            "code such as sr or sr-Latn, or data.filters.min_script=null"
+        ) from error
