@@ -11,7 +11,7 @@ MAX_ADR_LINES = 40
 
 # What each torch-free or torch-only layer may import besides the standard library and softsearch itself.
 ALLOWED_IMPORTS = {
-    "text": {"numpy", "sentencepiece"},
+    "text": {"numpy", "pyarrow", "sentencepiece"},  # pyarrow reads .zst, where it is installed
     "search": {"numpy"},
     "runtime": {"numpy", "onnxruntime", "sentencex"},
     "runtime/server": {"fastapi", "h11", "prometheus_client", "pydantic", "numpy", "starlette", "uvicorn"},

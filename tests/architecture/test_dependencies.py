@@ -17,7 +17,7 @@ OPTIONAL = {
     "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
-    "table": ("data/corpora/rows",),
+    "table": ("data/corpora/rows", "text/corpus"),
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(
         f"runtime/server/{name}"

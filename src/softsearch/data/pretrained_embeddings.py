@@ -24,7 +24,7 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
     Args:
         matrix: ``[vocab, dim]``, changed in place.
         pieces: the name of each row, the special ones first.
-        path: a UTF-8 file, plain, gzip or xz.
+        path: a UTF-8 file, plain or compressed.
 
     Returns:
         One line that says how many pieces have a vector.

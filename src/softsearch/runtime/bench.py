@@ -25,7 +25,7 @@ def bench(
 
     Args:
         bundle: its folder.
-        src: sentences, one a line (plain, gzip or xz).
+        src: sentences, one a line (plain or compressed).
         options: of the search, see :meth:`Translator.translate`.
         threads: batches translated in parallel; by default one for each core.
         provider: of ONNX Runtime, see :class:`Translator`.

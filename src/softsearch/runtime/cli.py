@@ -233,7 +233,7 @@ def _parser() -> tuple[Parser, Iterable[str]]:
         description="For each line of TGT, write log p(TGT, end | SRC), natural log, and its tokens, the end counted.",
     )
     score.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
-    score.add_argument("src", type=Path, metavar="SRC", help="source sentences, one a line (plain, gzip or xz)")
+    score.add_argument("src", type=Path, metavar="SRC", help="source sentences, one a line (plain or compressed)")
     score.add_argument("tgt", type=Path, metavar="TGT", help="their translations")
     score.add_argument("--output", type=Path, metavar="FILE", help="write this file (default: standard output)")
     score.add_argument("--tokens", action="store_true", help="write the log probability of each token too")
@@ -252,7 +252,7 @@ def _parser() -> tuple[Parser, Iterable[str]]:
         description="Translate up to 1,000 lines of SRC in batches and 200 one by one, and print how fast it was.",
     )
     bench.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder of an exported bundle")
-    bench.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain, gzip or xz)")
+    bench.add_argument("src", type=Path, metavar="SRC", help="sentences, one a line (plain or compressed)")
     add_options(bench, "--search", "--beam", "--threads", "--provider")
     bench.set_defaults(run=_bench)
 

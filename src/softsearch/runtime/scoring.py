@@ -52,7 +52,7 @@ class ScoreWriter:
 def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | None, tokens: bool) -> str:
     """Scores the lines of ``tgt`` as translations of those of ``src``, in chunks, and returns the summary.
 
-    The files may be gzip or xz. ``output`` is written atomically; None is standard output.
+    The files may be compressed. ``output`` is written atomically; None is standard output.
 
     Raises:
         CorpusError: a file cannot be read, or the line counts differ.

@@ -4,23 +4,25 @@ Lines end at ``b"\n"`` and nowhere else: U+2028, U+0085, vertical tab and form f
 Lines are capped, so that memory stays bounded.
 """
 
+import bz2
 import gzip
+import io
 import lzma
+import re
 import unicodedata
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # whichever comes first
-_GZIP_MAGIC = b"\x1f\x8b"
-_XZ_MAGIC = b"\xfd7zXZ\x00"
+PACKED = (".gz", ".xz", ".bz2", ".zst")  # usual endings of names; the first bytes decide
 
 
 class LineError(CorpusError):
@@ -49,7 +51,7 @@ def is_blank(text: str) -> bool:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file (plain, gzip or xz, whatever its name) without their ends.
+    """Yields the lines of a UTF-8 file (plain, gzip, xz, bzip2 or Zstandard, whatever its name) without their ends.
 
     A byte order mark at the start and the CR of a CRLF are removed; a lone CR becomes a space.
 
@@ -103,32 +105,50 @@ def _read(path: Path) -> Iterator[bytes]:
         yield from lines
 
 
+def _open_zstandard(file: IO[bytes]) -> IO[bytes]:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ConfigError(
+            f"{file.name} is compressed by Zstandard, which needs pyarrow; run: pip install 'softsearch[table]', or "
+            "decompress it"
+        ) from error
+    return io.BufferedReader(pa.CompressedInputStream(file, "zstd"))
+
+
+_OPENERS: Mapping[bytes, Callable[[Any], Any]] = {  # by the first bytes
+    rb"\x1f\x8b": gzip.open,
+    rb"\xfd7zXZ\x00": lzma.open,
+    rb"BZh[1-9]1AY&SY": bz2.open,
+    rb"\x28\xb5\x2f\xfd": _open_zstandard,
+}
+
+
 @contextmanager
-def open_text(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Opens a file, plain, gzip or xz, whatever its name.
+def open_text(path: Path) -> Iterator[IO[bytes]]:
+    """Opens a file, plain, gzip, xz, bzip2 or Zstandard, whatever its name.
 
     Raises:
+        ConfigError: it is Zstandard, and pyarrow is not installed.
         CorpusError: it cannot be read, or reading it meets an error of the system or of the decompressor.
     """
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("rb"))
-            magic = file.peek(len(_XZ_MAGIC))
-            stream: IO[bytes] | gzip.GzipFile = file
-            if magic.startswith(_GZIP_MAGIC):
-                stream = stack.enter_context(gzip.open(file))
-            elif magic.startswith(_XZ_MAGIC):
-                stream = stack.enter_context(lzma.open(file))
-            yield stream
+            first = file.peek(16)
+            opener = next((opener for magic, opener in _OPENERS.items() if re.match(magic, first)), None)
+            yield stack.enter_context(opener(file)) if opener else file
     except FileNotFoundError as error:
         raise CorpusError(f"{path} does not exist; expected a text file, check the path") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-        raise CorpusError(f"{path} is truncated or damaged ({error}); compress or download it again") from error
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read ({error.strerror}); expected a readable text file") from error
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if not isinstance(error, OSError) or error.errno is None:  # of a decompressor
+            message = f"{path} is truncated or damaged ({error}); compress or download it again"
+        else:
+            message = f"{path} cannot be read ({error.strerror}); expected a readable text file"
+        raise CorpusError(message) from error
 
 
-def _raw_lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+def _raw_lines(stream: IO[bytes]) -> Iterator[bytes]:
     """Yields lines without the newline; one over the cap is cut just above it."""
     while raw := stream.readline(MAX_LINE_BYTES + len(BOM_UTF8 + b"\r\n")):
         rest = raw

@@ -1,5 +1,6 @@
 """The reader against the bad corpora that other toolkits mishandle silently."""
 
+import bz2
 import gzip
 import lzma
 import pickle
@@ -10,13 +11,18 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softsearch.errors import CorpusError
+from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import MAX_LINE_BYTES, is_blank, read_lines, read_raw
 from softsearch.text.filters import Cleaner, CorpusReport, Filters, read_parallel
+
+
+def zstandard(content: bytes) -> bytes:
+    return pa.compress(content, codec="zstd", asbytes=True)
 
 
 def write(folder: Path, name: str, content: bytes) -> Path:
@@ -43,11 +49,21 @@ LINES = [
 
 
 @pytest.mark.parametrize(("content", "expected"), LINES)
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress], ids=["plain", "gz", "xz"])
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, lzma.compress, bz2.compress, zstandard], ids=["plain", "gz", "xz", "bz2", "zst"]
+)
 def test_lines(tmp_path: Path, pack: Callable[[bytes], bytes], content: bytes, expected: list[str]) -> None:
     # The name says nothing: magic bytes decide.
     path = write(tmp_path, "corpus.txt", pack(content))
     assert list(read_lines(path)) == expected
+
+
+def test_zstandard_without_pyarrow_and_of_several_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, "a", zstandard(b"a\nb") + zstandard(b"c\n"))
+    assert list(read_lines(path)) == ["a", "bc"]
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"a is compressed by Zstandard, .* pip install 'softsearch\[table\]'"):
+        list(read_lines(path))
 
 
 def test_plain_text_named_gz_and_concatenated_gz(tmp_path: Path) -> None:
@@ -80,6 +96,9 @@ DAMAGED = [
     pytest.param(gzip.compress(b"a\n") + b"rubbish", r"corpus is truncated or damaged", id="gz-tail"),
     pytest.param(gzip.compress(b"hello\n")[:10] + b"\xff" * 9, r"corpus is truncated or damaged", id="gz-body"),
     pytest.param(lzma.compress(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-xz"),
+    pytest.param(bz2.compress(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-bz2"),
+    pytest.param(zstandard(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-zst"),
+    pytest.param(zstandard(b"hello\n") + b"rubbish", r"corpus is truncated or damaged", id="zst-tail"),
     pytest.param(b"a\n" + b"x" * (MAX_LINE_BYTES + 1), r"corpus:2 is longer than 1048576 bytes", id="over-long"),
 ]
 

@@ -109,7 +109,7 @@ def test_languages_without_a_script(lang: str) -> None:
         ('He said "no!"', "Er sagte „nein!“ ", ""),
         ("Who?", "Ποιος;", ""),
         ("Wait...", "Warte…", ""),
-        ("A title", "Ein Titel", ""),
+        ("A dog", "Ein Hund", ""),
         ("He went.", "Ging er?", "punctuation"),
         ("He went.", "Er ging", "punctuation"),
         ("3.5", "3,5", ""),

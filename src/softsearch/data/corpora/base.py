@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.ranges import Positive, Range
+from softsearch.text.corpus import PACKED
 from softsearch.text.features import Features, read_features
 from softsearch.text.filters import NO_FILTERS, Filters
 
@@ -186,7 +187,7 @@ def refuse_unread(key: str, path: str | Path) -> None:
 
 def language_of(path: str | Path) -> str:
     """The language at the end of a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.txt``, or ""."""
-    suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".txt")]
+    suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (*PACKED, ".txt")]
     is_language = bool(suffixes) and _LANGUAGE.fullmatch(suffixes[-1]) and suffixes[-1] not in _NO_LANGUAGES
     return suffixes[-1] if is_language else ""
 

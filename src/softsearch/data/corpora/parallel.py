@@ -1,5 +1,6 @@
 """Parallel text in the user's own files."""
 
+import glob
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,15 +9,20 @@ from typing import Annotated
 
 from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.corpus import PACKED
 from softsearch.text.filters import NO_FILTERS, Filters
 
 _Pair = Sequence[str | Path]
+_Files = str | Path | _Pair  # a prefix, or two files
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parallel(WeightedSource):
-    """Existing files: plain, gzip or xz, one sentence per line.
+    """Existing files: plain, gzip, xz, bzip2 or Zstandard, one sentence per line.
+
+    A split is two files, or what both names have before ``.`` and the language, as in Moses: with ``src_lang`` and
+    ``tgt_lang``, ``corpus/train`` is ``corpus/train.en`` and ``corpus/train.de``, or ``corpus/train.en.gz`` and so on.
 
     Args:
         train: the source and the target training file, or a list of such pairs for several corpora.
@@ -28,25 +34,30 @@ class Parallel(WeightedSource):
         ConfigError: a value does not name two files, or the weights do not fit.
     """
 
-    train: Annotated[_Pair | Sequence[_Pair], "two files, as in '[train.en,train.de]', or a list of such pairs"]
-    val: Annotated[_Pair, "two files, as in '[val.en,val.de]'"]
-    test: Annotated[_Pair | None, "two files, as in '[test.en,test.de]', or null"] = None
+    train: Annotated[
+        _Files | Sequence[_Pair], "two files, as in '[train.en,train.de]', a list of such pairs, or a prefix"
+    ]
+    val: Annotated[_Files, "two files, as in '[val.en,val.de]', or a prefix"]
+    test: Annotated[_Files | None, "two files, as in '[test.en,test.de]', a prefix, or null"] = None
     text_form: TextForm = "plain"
     filters: Filters = NO_FILTERS
 
     def __post_init__(self) -> None:
         """Checks the options and fills in the languages."""
-        for split, pair in self._named():
-            if not is_pair(pair):
+        for split, files in self._named():
+            if not (self.src_lang and self.tgt_lang if isinstance(files, str | Path) else is_pair(files)):
                 raise ConfigError(
-                    f"data.{split} is {pair!r}, expected two file names; write data.{split}='[text.en,text.de]'"
+                    f"data.{split} is {files!r}, expected two file names, or a prefix of both with data.src_lang and "
+                    f"data.tgt_lang; write data.{split}='[text.en,text.de]'"
                 )
-        src, tgt = map(language_of, self.corpora()[0])
+        first = self.corpora()[0]
+        src, tgt = ("", "") if isinstance(first, str | Path) else map(language_of, first)
         self._fill_in_languages([src], [tgt])
         for split, pair in self._named():
-            found = [language_of(path) for path in pair]
-            if found == [self.tgt_lang, self.src_lang] and self.src_lang != self.tgt_lang:
-                _log.warning("data.%s is %s for %s to %s; swapped?", split, list(pair), self.src_lang, self.tgt_lang)
+            found = [] if isinstance(pair, str | Path) else list(pair)
+            swapped = [language_of(path) for path in found] == [self.tgt_lang, self.src_lang]
+            if swapped and self.src_lang != self.tgt_lang:
+                _log.warning("data.%s is %s for %s to %s; swapped?", split, found, self.src_lang, self.tgt_lang)
         self._check_weights("data.train", len(self.corpora()))
 
     def train_files(self, cache_dir: Path) -> list[FilePair]:
@@ -55,7 +66,7 @@ class Parallel(WeightedSource):
         Raises:
             CorpusError: a file does not exist.
         """
-        return [existing("train", pair) for pair in self.corpora()]
+        return [self._existing("train", files) for files in self.corpora()]
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the files as given; ``cache_dir`` is not used.
@@ -63,20 +74,34 @@ class Parallel(WeightedSource):
         Raises:
             CorpusError: a file does not exist.
         """
-        pairs = {"train": self.corpora()[0], "val": self.val}
-        if self.test is not None:
-            pairs["test"] = self.test
-        return {split: existing(split, pair) for split, pair in pairs.items()}
+        splits = {"train": self.corpora()[0], "val": self.val} | ({} if self.test is None else {"test": self.test})
+        return {split: self._existing(split, files) for split, files in splits.items()}
 
-    def corpora(self) -> list[Sequence[str | Path]]:
-        """Returns the pairs of training files as given."""
-        several = self.train and all(isinstance(pair, list | tuple) for pair in self.train)
-        return list(self.train) if several else [self.train]  # type: ignore[arg-type, list-item]
+    def corpora(self) -> list[_Files]:
+        """Returns the training files as given."""
+        train = [self.train] if isinstance(self.train, str | Path) else list(self.train)
+        several = train and all(isinstance(pair, list | tuple) for pair in train)
+        return train if several else [self.train]  # type: ignore[return-value, list-item]
 
-    def _named(self) -> list[tuple[str, Sequence[str | Path]]]:
-        """Returns every pair of files with its key."""
+    def _named(self) -> list[tuple[str, _Files]]:
+        """Returns the files of every split and every training corpus with their key."""
         test = [] if self.test is None else [("test", self.test)]
-        return [*(("train", pair) for pair in self.corpora()), ("val", self.val), *test]
+        return [*(("train", files) for files in self.corpora()), ("val", self.val), *test]
+
+    def _existing(self, split: str, files: _Files) -> FilePair:
+        if not isinstance(files, str | Path):
+            return existing(split, files)
+        refuse_unread(split, files)
+        names = [f"{files}.{language}" for language in (self.src_lang, self.tgt_lang)]
+        src, tgt = ([Path(f"{name}{end}") for end in ("", *PACKED) if Path(f"{name}{end}").is_file()] for name in names)
+        if not (src and tgt):
+            prefix = Path(files)
+            there = sorted(path.name for path in prefix.parent.glob(f"{glob.escape(prefix.name)}.*"))
+            raise CorpusError(
+                f"data.{split}={files} needs {' and '.join(names)}, plain or with {', '.join(PACKED)}, found "
+                f"{', '.join(there[:9]) or 'no such name'}; change data.{split}, data.src_lang or data.tgt_lang"
+            )
+        return src[0], tgt[0]
 
 
 def existing(split: str, pair: Sequence[str | Path]) -> FilePair:

@@ -9,14 +9,13 @@ from typing import Any, Literal
 from xml.etree.ElementTree import Element, ParseError
 
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.text.corpus import MAX_LINE_BYTES, open_text, read_lines
+from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, open_text, read_lines
 
 Column = str | int
 Pair = tuple[str, str]
 _XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _CODES = ("bpt", "ept", "it", "ph", "ut")
 _MAX_UNIT_BYTES = 64 << 20
-_PACKED = (".gz", ".xz")
 
 
 def read_rows(path: Path, name: str, columns: tuple[Column, Column]) -> Iterator[Pair]:
@@ -26,12 +25,12 @@ def read_rows(path: Path, name: str, columns: tuple[Column, Column]) -> Iterator
         ConfigError: the kind is none of ours, a column does not exist, or a library is missing.
         CorpusError: the file is damaged; the message names the row or the line.
     """
-    suffixes = [suffix for suffix in Path(name).suffixes if suffix not in _PACKED]
+    suffixes = [suffix for suffix in Path(name).suffixes if suffix not in PACKED]
     kind = suffixes[-1].lower() if suffixes else ""
     if kind not in _READERS:
         raise ConfigError(
             f"{name} is no table by its name, expected one of {', '.join(_READERS)} (all but .parquet also as "
-            f"{' and '.join(_PACKED)}); rename it, or use data=parallel for two files of lines"
+            f"{', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
         )
     if kind not in (".tsv", ".csv") and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has columns by name; give their names")

@@ -1,10 +1,11 @@
 """The user's own files."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from softsearch.data.corpora.base import language_of
+from softsearch.data.corpora.base import Unread, language_of
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.errors import ConfigError, CorpusError
 
@@ -52,8 +53,28 @@ def test_missing_file_names_its_key(tmp_path: Path, split: str) -> None:
         Parallel(**options).files(tmp_path)
 
 
+def test_prefixes_as_in_moses(tmp_path: Path) -> None:
+    touch(tmp_path, "t.en", "t.de", "t.de.gz", "v.1.en.zst", "v.1.de.bz2")
+    source = Parallel(train=f"{tmp_path}/t", val=tmp_path / "v.1", src_lang="en", tgt_lang="de")
+    expected = {"train": ("t.en", "t.de"), "val": ("v.1.en.zst", "v.1.de.bz2")}
+    assert source.files(tmp_path) == {split: (tmp_path / a, tmp_path / b) for split, (a, b) in expected.items()}
+    assert source.train_files(tmp_path) == [source.files(tmp_path)["train"]]
+
+
+def test_half_of_a_pair_by_prefix_names_what_was_found(tmp_path: Path) -> None:
+    touch(tmp_path, "t[1].en", "t[1].fr.gz", "t.de")
+    prefix = f"{tmp_path}/t[1]"
+    message = f"data.train={prefix} needs {prefix}.en and {prefix}.de, plain or with .gz, .xz, .bz2, .zst, found "
+    with pytest.raises(CorpusError, match=re.escape(f"{message}t[1].en, t[1].fr.gz; change")):
+        Parallel(train=prefix, val=PAIR, src_lang="en", tgt_lang="de").files(tmp_path)
+    with pytest.raises(CorpusError, match="found no such name"):
+        Parallel(train=tmp_path / "no" / "t", val=PAIR, src_lang="en", tgt_lang="de").files(tmp_path)
+    with pytest.raises(CorpusError, match="which was not read"):
+        Parallel(train=Unread(prefix), val=PAIR, src_lang="en", tgt_lang="de").files(tmp_path)
+
+
 BAD_OPTIONS = [
-    ({"train": "a.en"}, r"data.train is 'a.en', expected two file names; write data.train='\[text.en,text.de\]'"),
+    ({"train": "a.en"}, "data.train is 'a.en', expected two file names, or a prefix of both with data.src_lang and"),
     ({"train": "ab"}, "data.train is 'ab'"),
     ({"val": ["a.en"]}, "data.val is "),
     ({"test": ["a.en", "a.de", "a.fr"]}, "data.test is "),
