@@ -1,11 +1,11 @@
-"""Adapting a Multi30k model to another domain: BLEU on both domains, beside training from scratch and on both.
+"""Adapting a Multi30k model to another domain and to a language more, beside training from scratch and on both.
 
     python benchmarks/adapt.py --base RUN --root MULTI30K --out FOLDER
 
 The other domain is LibreOffice's help (MPL-2.0) of Debian's packages libreoffice-help-en-us and -de, which
 `apt-get download` fetches: paragraphs of equal files pair up. RUN is a finished `experiment=speedrun data.variant=raw`
-with dropout 0.2, whose model and schedule the new runs have. A run is skipped where its results are there; the table
-goes to FOLDER/table.md.
+with dropout 0.2, whose model and schedule the new runs have. The language more is French, with 5,000 pairs of Multi30k.
+A run is skipped where its results are there; the tables go to FOLDER/table.md and FOLDER/french.md.
 """
 
 import argparse
@@ -31,9 +31,20 @@ WAYS = {  # by name: options beside the data
     "adapted on both": ["init={base}"],
 }
 MODEL = [
-    "experiment=speedrun", "data=parallel", "data.src_lang=en", "data.tgt_lang=de", "logger=csv", "overwrite=true",
-    "model.encoder.dropout=0.2", "model.decoder.dropout=0.2",
+    "experiment=speedrun", "logger=csv", "overwrite=true", "model.encoder.dropout=0.2", "model.decoder.dropout=0.2",
 ]  # fmt: skip
+
+
+FRENCH = 5000  # pairs of the language more
+FRENCH_WAYS = {  # by name: options beside the tests
+    "French beside German": [
+        "init={base}", "init.vocabulary=grow", "data=multilingual", "~data.pairs.de", "~data.pairs.fr",
+        "+data.pairs.de={{_target_: softsearch.data.corpora.parallel.Parallel, train: {de}, val: {de_val}}}",
+        "+data.pairs.fr={{_target_: softsearch.data.corpora.parallel.Parallel, train: {fr}, val: {fr_val}}}",
+        "data.temperature=5", "optimizer.lr=1e-3",
+    ],
+    "French alone, from scratch": ["data=parallel", "data.train={fr}", "data.val={fr_val}", "optimizer.lr=5e-3"],
+}  # fmt: skip
 
 
 class Paragraphs(HTMLParser):
@@ -99,9 +110,9 @@ def fits(text: str, least: int) -> bool:
     return least <= len(text.split()) <= 40
 
 
-def pair(folder: Path, name: str) -> str:
+def pair(folder: Path, name: str, lang: str = "de") -> str:
     """The two files of a text, as options have them."""
-    return f"[{folder}/{name}.en,{folder}/{name}.de]"
+    return f"[{folder}/{name}.en,{folder}/{name}.{lang}]"
 
 
 def lab(command: str, *options: str) -> None:
@@ -123,15 +134,46 @@ def both(arguments: argparse.Namespace, name: str, way: str, size: int, steps: i
     if not (run / "metrics.json").exists():
         train = f"[{pair(out, f'train{size}')},{pair(out, 'm30k')}]" if mixes else pair(out, f"train{size}")
         lab(
-            "train", *MODEL, *(option.format(base=arguments.base) for option in WAYS[way]), f"data.train={train}",
+            "train", *MODEL, "data=parallel",
+            *(option.format(base=arguments.base) for option in WAYS[way]), f"data.train={train}",
             f"data.val={pair(out, 'val')}", f"data.test={pair(out, 'test')}", f"trainer.max_steps={steps}",
             f"hydra.run.dir={run}", f"optimizer.lr={'1e-3' if 'init' in WAYS[way][0] else '5e-3'}",
         )  # fmt: skip
     return bleu(run, pair(out, "test"), run / "new"), bleu(run, pair(out, "m30k_test"), run / "old")
 
 
+def french(arguments: argparse.Namespace) -> None:
+    """Adds a language to the German model, and writes the table."""
+    out: Path = arguments.out
+    for split, source, count in (("m30k_fr", "train", FRENCH), ("m30k_fr_val", "val", None), ("m30k_val", "val", None)):
+        for lang in ("en", "de") if split == "m30k_val" else ("en", "fr"):
+            text = gzip.decompress((arguments.root / f"{source}.{lang}.gz").read_bytes()).splitlines(keepends=True)
+            (out / f"{split}.{lang}").write_bytes(b"".join(text[:count]))
+    test = f"[{out}/m30k_test.en,{out}/m30k_test_fr.fr]"
+    (out / "m30k_test_fr.fr").write_bytes(gzip.decompress((arguments.root / "test_2016_flickr.fr.gz").read_bytes()))
+    files = {name: pair(out, text, lang) for name, text, lang in (
+        ("de", "m30k", "de"), ("de_val", "m30k_val", "de"), ("fr", "m30k_fr", "fr"), ("fr_val", "m30k_fr_val", "fr"),
+    )}  # fmt: skip
+    rows = []
+    for way, options in FRENCH_WAYS.items():
+        run = out / re.sub(r"\W+", "_", way)
+        if not (run / "metrics.json").exists():
+            given = (option.format(base=arguments.base, **files) for option in options)
+            lab("train", *MODEL, *given, f"trainer.max_steps={2 * arguments.steps}", f"hydra.run.dir={run}")
+        german = bleu(run, pair(out, "m30k_test"), run / "old") if "German" in way else None
+        rows.append(f"| {way} | {bleu(run, test, run / 'new'):.1f} | {'' if german is None else f'{german:.1f}'} |")
+    old = pair(out, "m30k_test")
+    lab(
+        "evaluate", f"ckpt=[{out}/French_beside_German,{arguments.base}]", f"test={old}", "heatmaps=0", "overlap=false",
+        f"guard={{old: {old}, max_loss: 0.5}}", f"hydra.run.dir={out}/guard",
+    )  # fmt: skip
+    lines = [describe_machine(), "", "| | French | German |", "|---|---|---|", *rows]
+    (out / "french.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    print((out / "french.md").read_text(encoding="utf-8"))
+
+
 def main() -> None:
-    """Trains what is missing and writes the table."""
+    """Trains what is missing and writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", type=Path, required=True, help="the run to adapt")
     parser.add_argument("--root", type=Path, required=True, help="the folder of Multi30k")
@@ -156,6 +198,7 @@ def main() -> None:
             lines += starmap("| {} | {} | {:.1f} | {:.1f} |".format, rows)
             (out / "table.md").write_text("\n".join([describe_machine(), "", *lines, ""]), encoding="utf-8")
     print((out / "table.md").read_text(encoding="utf-8"))
+    french(arguments)
 
 
 if __name__ == "__main__":
