@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.training.callbacks.exact_resume import ExactResume
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from softsearch.training.faults.preemption import Preemption
@@ -19,10 +20,18 @@ from tests.unit.training.small_run import Terminate, assert_same_bits, small_dat
 EPOCH, BATCHES = 7, 24  # batches of an epoch, and of the whole run
 
 
-def fit(folder: Path, name: str, *, resume: Path | None = None, accumulate: int = 1, kill: int = -1) -> Path:
+def fit(
+    folder: Path,
+    name: str,
+    *,
+    resume: Path | None = None,
+    accumulate: int = 1,
+    kill: int = -1,
+    noise: Noise = NO_NOISE,
+) -> Path:
     """Trains with dropout, sampled subwords and validation, and returns the last checkpoint."""
     last = folder / name / "last.ckpt"
-    data = small_data(folder, sampling=0.3)
+    data = small_data(folder, sampling=0.3, noise=noise)
     module = small_module(data)
     callbacks = [ExactResume(seed=1), Terminate(kill), Preemption(path=last)]
     trainer = small_trainer(BATCHES // accumulate, callbacks, accumulate=accumulate)
@@ -71,6 +80,15 @@ def test_two_interruptions(folder: Path, straight: dict[int, Path]) -> None:
 def test_gradients_in_accumulation_are_not_lost(folder: Path, straight: dict[int, Path], kill: int) -> None:
     saved = fit(folder, f"kill-3-{kill}", accumulate=3, kill=kill)
     assert_same_bits(fit(folder, f"resumed-3-{kill}", resume=saved, accumulate=3), straight[3])
+
+
+def test_noise_is_the_same_after_an_interruption(folder: Path, straight: dict[int, Path]) -> None:
+    noise = Noise(upper=0.2, title=0.2, lower=0.1, merge=0.3, end_punctuation=0.2, typos=0.3)
+    whole = fit(folder, "noisy", noise=noise)
+    saved = fit(folder, "noisy-killed", noise=noise, kill=EPOCH + 2)
+    assert_same_bits(fit(folder, "noisy-resumed", noise=noise, resume=saved), whole)
+    ours, theirs = weights(whole), weights(straight[1])
+    assert any(ours[name].shape != theirs[name].shape or not torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_a_run_without_resuming_differs(folder: Path, straight: dict[int, Path]) -> None:

@@ -20,7 +20,7 @@ def prepare(options: Prepare) -> None:
     Raises:
         SoftsearchError: an option is wrong, or the data cannot be read or written.
     """
-    source, tokenizer = build(options.data), tokenizer_maker(options, None, None)
+    source, tokenizer, noise = build(options.data), tokenizer_maker(options, None, None), build(options.noise)
     processes = options.processes or os.cpu_count() or 1
     console = plain_console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -33,7 +33,9 @@ def prepare(options: Prepare) -> None:
             bars.update(tasks[what], completed=done, total=total)
 
         progress = draw if console.is_terminal else None  # None: it is logged
-        prepared = prepare_data(source, tokenizer, options.cache_dir, processes=processes, progress=progress)
+        prepared = prepare_data(
+            source, tokenizer, options.cache_dir, processes=processes, progress=progress, noise=noise
+        )
     _show(prepared)
 
 

@@ -14,20 +14,27 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.dataset import Batch, ParallelDataset, Resampler
+from softsearch.data.dataset import Batch, ParallelDataset, Redraw, Resampler
 from softsearch.data.given_tokenizers import TokenizerMaker
+from softsearch.data.noisy_text import NoisyText
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
+from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.subword_sampling import SubwordSampler
+from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
 log = logging.getLogger(__name__)
 
 
 class ParallelDataModule(LightningDataModule):
-    """Prepares a parallel corpus in ``cache_dir`` and serves it in batches; ``seed`` determines the training order."""
+    """Prepares a parallel corpus in ``cache_dir`` and serves it in batches; ``seed`` determines the training order.
+
+    Raises:
+        ConfigError: the ``noise`` is for other text.
+    """
 
     def __init__(
         self,
@@ -37,8 +44,11 @@ class ParallelDataModule(LightningDataModule):
         batching: Batching,
         cache_dir: str | Path,
         seed: int,
+        noise: Noise = NO_NOISE,
     ) -> None:
         super().__init__()
+        _check_noise(noise, source)
+        self.noise = noise
         self.source, self.tokenizer_trainer, self.batching = source, tokenizer, batching
         self.cache_dir, self.seed = Path(cache_dir), seed
         self.batches_trained = 0  # by each rank, in the whole run; counted by ExactResume
@@ -52,7 +62,7 @@ class ParallelDataModule(LightningDataModule):
     @cached_property  # hashing a large corpus takes time
     def prepared(self) -> PreparedData:
         """Tokenizers and token ids."""
-        return prepare(self.source, self.tokenizer_trainer, self.cache_dir)
+        return prepare(self.source, self.tokenizer_trainer, self.cache_dir, noise=self.noise)
 
     def lines(self, split: str) -> tuple[list[str], list[str]]:
         """Returns the source and target text of ``split``, line by line as in the files.
@@ -98,7 +108,7 @@ class ParallelDataModule(LightningDataModule):
         Raises:
             ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``.
         """
-        dataset = self.prepared.dataset("train", self._resampler())
+        dataset = self.prepared.dataset("train", self._redraw())
         src_lengths, tgt_lengths = dataset.src.lengths(), dataset.tgt.lengths()
         batches = self._train_batches(src_lengths, tgt_lengths)
         trainer = self.trainer
@@ -204,8 +214,15 @@ class ParallelDataModule(LightningDataModule):
             )
         return chosen
 
+    def _redraw(self) -> Redraw | None:
+        """Returns what draws noise and new segmentations of the training side in every epoch; None without both."""
+        sampler = self._resampler()
+        if not self.noise.is_on:
+            return sampler
+        tokenizers = self.prepared.src_tokenizer, self.prepared.tgt_tokenizer
+        return NoisyText(self.noise, tokenizers, tokens=self.batching.tokens, seed=self.seed, then=sampler)
+
     def _resampler(self) -> Resampler | None:
-        """Returns what draws new segmentations of the training side in every epoch; None without sampling."""
         trainer = self.tokenizer_trainer
         if not trainer.sampling:
             return None
@@ -225,4 +242,14 @@ class ParallelDataModule(LightningDataModule):
             collate_fn=Batch._make,  # it is one already, and stays so
             num_workers=self.batching.num_workers,
             pin_memory=self.trainer is not None and self.trainer.strategy.root_device.type == "cuda",
+        )
+
+
+def _check_noise(noise: Noise, source: ParallelSource) -> None:
+    if noise.is_on and (source.has_features or SOURCE_SEPARATOR in source.tags):
+        raise ConfigError("noise is for data with one text as source, not for features or several; set noise=none")
+    if source.text_form == "lc_tok" and (noise.upper or noise.title):
+        raise ConfigError(
+            f"noise.upper is {noise.upper:g} and noise.title {noise.title:g}, but the data's text is lower-cased "
+            "(lc_tok), as users' text will be; set both to 0, or take cased text"
         )

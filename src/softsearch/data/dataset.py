@@ -1,7 +1,7 @@
 """Sentence pairs as token ids: memory-mapped from disk, resampled in every epoch on request, padded in batches."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD
 ROOM = 2
 
 Ids = NDArray[np.integer]
+Redraw = Callable[[Sequence[int], Sequence[tuple[Ids, Ids]]], list[tuple[Ids, Ids]]]  # draws, pairs of a batch
 
 
 class Batch(NamedTuple):
@@ -136,14 +137,14 @@ class ParallelDataset:
     """Sentence pairs as token ids, read a whole :class:`Batch` at a time by a list of draws.
 
     A draw is a pair at an epoch, ``epoch * len(dataset) + index``: the index itself in epoch 0. A ``resampler`` draws
-    new segmentations in every epoch. ``features`` are those of data that has them.
+    new segmentations, or noise, in every epoch. ``features`` are those of data that has them.
     """
 
     def __init__(
         self,
         src: TokenStore,
         tgt: TokenStore,
-        resampler: Resampler | None = None,
+        resampler: Redraw | None = None,
         features: FeatureStore | None = None,
     ) -> None:
         self.src, self.tgt, self.resampler, self.features = src, tgt, resampler, features

@@ -20,7 +20,8 @@ class Batching:
     """Batches of sentences of similar length within a budget of tokens.
 
     Args:
-        tokens: most tokens on either side of a batch, padding included; sampled segmentations may take twice as many.
+        tokens: most tokens on either side of a batch, padding included; sampled segmentations and noise may take twice
+            as many.
         sentences: most sentences in a batch; no limit by default.
         max_length: most tokens on a side of a training pair, EOS included; longer pairs are left out and counted.
         num_workers: processes that make batches; 0 makes them in the training process, which is enough for most runs.

@@ -21,6 +21,10 @@ LAB: dict[str, Any] = {
     "batching.sentences": None,
     "batching.max_length": None,
     "batching.num_workers": 0,
+    "noise": "Noise",
+    **dict.fromkeys(
+        ("noise.upper", "noise.title", "noise.lower", "noise.merge", "noise.end_punctuation", "noise.typos"), 0
+    ),
     "model": "Seq2Seq",
     "model.embeddings": "Embeddings",
     "model.decoder.output_rank": None,

@@ -39,7 +39,7 @@ NOT_HERE = (
     *(f"logger={path.stem}" for path in (CONFIGS / "logger").glob("*.yaml")),
 )
 GROUPS = (
-    "data", "tokenizer", "batching", "model", "loss", "method", "optimizer", "scheduler", "search", "trainer",
+    "data", "tokenizer", "batching", "noise", "model", "loss", "method", "optimizer", "scheduler", "search", "trainer",
     "callbacks", "logger", "metric",
 )  # fmt: skip
 BUILT = {
@@ -103,7 +103,7 @@ def check_and_build(config: DictConfig, group: str, *, can_build: bool) -> None:
     node = OmegaConf.to_container(config[group], resolve=True)
     options = read_options(config, Train)
     check(node, group, given=GIVEN.get(group, ()))
-    if group in ("data", "tokenizer", "batching"):
+    if group in ("data", "tokenizer", "batching", "noise"):
         build_data(config)
     elif can_build:
         BUILT.get(group, lambda o: build_training(o, describe_model(o)))(options)

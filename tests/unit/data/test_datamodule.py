@@ -11,6 +11,7 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
 from softsearch.data.sampler import Batching
 from softsearch.errors import CheckpointError, CorpusError
+from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.vocabulary import EOS
 from tests.unit.data.pairs import write_corpus, write_pair
@@ -39,6 +40,7 @@ def make(
     rank: int = 0,
     seed: int = 1,
     tokenizer: TokenizerTrainer = CHARS,
+    noise: Noise = NO_NOISE,
     **batching: int,
 ) -> ParallelDataModule:
     data = ParallelDataModule(
@@ -47,6 +49,7 @@ def make(
         batching=Batching(**{"tokens": 120, **batching}),
         cache_dir=folder / "cache",
         seed=seed,
+        noise=noise,
     )
     data.trainer = rank_of(world_size, rank)  # type: ignore[assignment]
     return data

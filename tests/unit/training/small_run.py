@@ -18,6 +18,7 @@ from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
 from softsearch.models.loss import CrossEntropy
 from softsearch.testing.models import model_config
+from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, FinalValidation, LastCheckpoint
 from softsearch.training.callbacks.exact_resume import ExactResume
@@ -41,7 +42,7 @@ class Terminate(Callback):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
-def small_data(folder: Path, *, sampling: float = 0.0) -> ParallelDataModule:
+def small_data(folder: Path, *, sampling: float = 0.0, noise: Noise = NO_NOISE) -> ParallelDataModule:
     """Prepared data of seven batches an epoch."""
     data = ParallelDataModule(
         source=write_corpus(folder, train=70),
@@ -49,6 +50,7 @@ def small_data(folder: Path, *, sampling: float = 0.0) -> ParallelDataModule:
         batching=Batching(tokens=1000, sentences=10),
         cache_dir=folder / "cache",
         seed=1,
+        noise=noise,
     )
     data.prepare_data()
     return data

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def build_data(options: Train, tokenizer: TokenizerMaker | None = None) -> ParallelDataModule:
-    """Builds the datamodule of ``data``, ``batching``, and ``tokenizer`` if no other is given.
+    """Builds the datamodule of ``data``, ``noise``, ``batching``, and ``tokenizer`` if no other is given.
 
     Raises:
         ConfigError: an option is wrong, or a language is neither given nor in the names of the files.
@@ -43,6 +43,7 @@ def build_data(options: Train, tokenizer: TokenizerMaker | None = None) -> Paral
         batching=build(options.batching),
         cache_dir=Path(options.cache_dir),
         seed=options.seed,
+        noise=build(options.noise),
     )
 
 

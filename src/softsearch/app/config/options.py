@@ -45,6 +45,7 @@ class Train:
     data: Part
     tokenizer: Part
     batching: Part
+    noise: Part
     model: Part
     loss: Part
     method: Part

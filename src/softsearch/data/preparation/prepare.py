@@ -25,6 +25,7 @@ from softsearch.data.preparation.processes import ordered_map
 from softsearch.text.corpus import read_raw
 from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport, Letters
+from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
 
 FORMAT = 3
@@ -42,13 +43,15 @@ def prepare(
     *,
     processes: int = 1,
     progress: Progress | None = None,
+    noise: Noise = NO_NOISE,
 ) -> PreparedData:
     """Makes the tokenizers, mostly trained on the training side, and encodes all splits, unless they are in the cache.
 
     Validation and test keep every line, so that outputs stay aligned with the files; training drops pairs with an empty
     side and those that the source's filters drop. Safe to call from several processes: one prepares and the others
     wait. Existing data is checked (see :mod:`softsearch.data.preparation.cache_folder`) and prepared again if damaged.
-    The result does not depend on ``processes``. By default, progress is logged every 10 seconds.
+    The result does not depend on ``processes``. Tokenizers are trained on text with the cases of ``noise``, too. By
+    default, progress is logged every 10 seconds.
 
     Raises:
         CorpusError: a file is missing, damaged or not parallel, or the disk is full.
@@ -56,12 +59,12 @@ def prepare(
     files = {split: [pair] for split, pair in source.files(cache_dir).items()}
     files["train"] = source.train_files(cache_dir)
     features = source.features(cache_dir)
-    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer, features)
+    folder = cache_dir / "prepared" / _fingerprint(source, files, trainer, features, noise)
 
     def write(unfinished: Path) -> None:
         for path in features.values():
             check_finite(read_features(path), str(path))
-        _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer)
+        _Preparation(unfinished, source, files, processes, progress or _LogProgress()).run(trainer, noise)
 
     make_folder(folder, write)
     prepared = PreparedData(folder, *_read_tokenizers(folder, source), features=features)
@@ -76,10 +79,13 @@ def _read_tokenizers(folder: Path, source: ParallelSource) -> Tokenizers:
     return src, src if tgt.fingerprint == src.fingerprint else tgt
 
 
-def _fingerprint(source: ParallelSource, files: Files, trainer: TokenizerMaker, features: Mapping[str, Path]) -> str:
+def _fingerprint(
+    source: ParallelSource, files: Files, trainer: TokenizerMaker, features: Mapping[str, Path], noise: Noise
+) -> str:
     corpora = {split: len(pairs) for split, pairs in files.items()}
     filters = asdict(source.filters), [letters.pattern for letters in _letters(source)]
     what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, filters]
+    what += [noise.cases] if any(noise.cases) else []
     digest = hashlib.sha256(json.dumps(what).encode())
     texts = [path for pairs in files.values() for pair in pairs for path in pair]
     for path in (*texts, *features.values()):
@@ -106,7 +112,7 @@ class _Preparation:
     processes: int
     progress: Progress
 
-    def run(self, trainer: TokenizerMaker) -> None:
+    def run(self, trainer: TokenizerMaker, noise: Noise) -> None:
         corpus_folder = self.folder / "corpus"
         corpus_folder.mkdir()
         cleaned = self._clean(corpus_folder)
@@ -127,7 +133,8 @@ class _Preparation:
         }
         self.progress("training the tokenizer", 0, None)
         most = max(SAMPLE, SAMPLE_PER_ENTRY * trainer.vocab_size)
-        src, tgt = trainer.train(training.sample(0, most), training.sample(1, most), self.source.tags)
+        samples = noise.cased(training.sample(0, most)), noise.cased(training.sample(1, most))
+        src, tgt = trainer.train(*samples, self.source.tags)
         (self.folder / "src.model").write_bytes(src.model)
         (self.folder / "tgt.model").write_bytes(tgt.model)
         report["tokens"] = self._encode(cleaned, _read_tokenizers(self.folder, self.source))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.data.dataset import FeatureStore, ParallelDataset, Resampler, TokenStore
+from softsearch.data.dataset import FeatureStore, ParallelDataset, Redraw, TokenStore
 from softsearch.data.preparation.encode import id_type, read_array
 from softsearch.text.tokenizer import SentencePieceTokenizer
 
@@ -54,8 +54,8 @@ class PreparedData:
         """Returns the number of pairs of every corpus of ``split``."""
         return [corpus["kept"] for corpus in self.report()["corpora"][split]]
 
-    def dataset(self, split: str, resampler: Resampler | None = None) -> ParallelDataset:
-        """Returns the pairs of ``split``, with a ``resampler`` in new segmentations in every epoch."""
+    def dataset(self, split: str, resampler: Redraw | None = None) -> ParallelDataset:
+        """Returns the pairs of ``split``, with a ``resampler`` redrawn in every epoch."""
         rows = self._rows(split)
         src, tgt = (
             TokenStore(self.folder / f"{split}.{side}", id_type(tokenizer.vocab_size), rows)

@@ -1,0 +1,54 @@
+"""Noise on the text of stored pairs, which are decoded for it and encoded again."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from softsearch.data.dataset import ROOM, Ids, Redraw
+from softsearch.text.noise import Noise
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.text.vocabulary import UNK
+
+
+class NoisyText:
+    """Puts noise on the pairs of a batch, as a pure function of the seed and the draws.
+
+    A pair stays as it is stored where its text has parts that the vocabulary lacks, before or after, or where it would
+    take its batch beyond ``ROOM`` times the budget of ``tokens``.
+
+    Args:
+        noise: what is done to text.
+        tokenizers: of the source and the target.
+        tokens: budget of a batch.
+        seed: of the run.
+        then: what is drawn with the noisy pairs, as their segmentation.
+    """
+
+    def __init__(
+        self, noise: Noise, tokenizers: Tokenizers, *, tokens: int, seed: int, then: Redraw | None = None
+    ) -> None:
+        self.noise, self.tokenizers, self.tokens, self.seed, self.then = noise, tokenizers, tokens, seed, then
+
+    def __call__(self, draws: Sequence[int], pairs: Sequence[tuple[Ids, Ids]]) -> list[tuple[Ids, Ids]]:
+        """Returns the pairs of a batch with the noise of their draws."""
+        noisy = list(pairs)
+        if places := [place for place, pair in enumerate(pairs) if not any((ids == UNK).any() for ids in pair)]:
+            src, tgt = self.tokenizers
+            texts = [(src.decode(pairs[i][0].tolist()), tgt.decode(pairs[i][1].tolist())) for i in places]
+            changed = self.noise(texts, [draws[i] for i in places], self.seed)
+            most = ROOM * self.tokens // len(draws) - 1  # the rest is EOS
+            for place, before, after in zip(places, texts, changed, strict=True):
+                if before != after:
+                    noisy[place] = self._encoded(pairs[place], before, after, most)
+        return noisy if self.then is None else self.then(draws, noisy)
+
+    def _encoded(
+        self, pair: tuple[Ids, Ids], before: tuple[str, str], after: tuple[str, str], most: int
+    ) -> tuple[Ids, Ids]:
+        sides = []
+        for tokenizer, ids, old, new in zip(self.tokenizers, pair, before, after, strict=True):
+            encoded = ids if new == old else np.asarray(tokenizer.encode(new), dtype=ids.dtype)
+            if len(encoded) > most or (encoded == UNK).any():
+                return pair
+            sides.append(encoded)
+        return sides[0], sides[1]
