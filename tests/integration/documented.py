@@ -16,7 +16,20 @@ from tests.integration.commands import ROOT, SERVER
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write
 ALSO_TESTED = ("python examples/", "softsearch serve ", "serve run ", "cd my_model ", "softsearch train model=my_model")
-OTHERS = ("make ", "source ", "pip ", "srun ", "npm ", "python -m ", "python benchmarks/", "curl ", "docker ", "#")
+OTHERS = (
+    "make ",
+    "source ",
+    "pip ",
+    "srun ",
+    "npm ",
+    "python -m ",
+    "python -c ",
+    "argos-translate ",
+    "python benchmarks/",
+    "curl ",
+    "docker ",
+    "#",
+)
 NOT_OURS = (*OTHERS, *ALSO_TESTED)
 SHELL = ("split ", "cat ")
 ASSETS = ROOT / "src" / "softsearch" / "runtime" / "web" / "assets"

@@ -1,4 +1,4 @@
-"""Export of a checkpoint as a bundle, as one ONNX graph for other programming languages, or as a CTranslate2 model."""
+"""Export of a checkpoint as a bundle, as one ONNX graph for other programming languages, or for CTranslate2."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -43,7 +43,7 @@ def export(options: Export) -> None:
             is something else or not writable.
     """
     options = replace(options, ckpt=checkpoint_file(options.ckpt))
-    if options.format == "ctranslate2":
+    if options.format in ("ctranslate2", "argos"):
         _export_ctranslate2(options)
         return
     search = recommended_search(options.search)
@@ -112,20 +112,38 @@ def write_bundle(
 
 def _export_ctranslate2(options: Export) -> None:
     if options.shortlist is not None or options.report is not None:
-        raise ConfigError("format=ctranslate2 has no shortlist and no model card; leave out shortlist and report")
+        raise ConfigError(f"format={options.format} has no shortlist and no model card; leave out shortlist and report")
     if options.precision != "float32":
         raise ConfigError(
             f"precision={options.precision} needs format=bundle; leave it out: CTranslate2 converts weights when it "
             "loads them (compute_type)"
         )
+    from softsearch.export.argos import export_argos
     from softsearch.export.ctranslate2 import export_ctranslate2
 
     saved = read_weights(str(options.ckpt), options.average)
     model = rebuild_model(saved)
-    difference = export_ctranslate2(model, TorchStepFunction(model), saved.tokenizers, options.out)
-    sizes = ((path.name, f"{path.stat().st_size:,}") for path in sorted(options.out.iterdir()))
+    step_fn = TorchStepFunction(model)
+    if options.format == "argos":
+        difference = export_argos(model, step_fn, saved.tokenizers, _languages(saved), options.out)
+    else:
+        difference = export_ctranslate2(model, step_fn, saved.tokenizers, options.out)
+    files = sorted(options.out.iterdir()) if options.out.is_dir() else [options.out]
+    sizes = ((path.name, f"{path.stat().st_size:,}") for path in files)
     print_rows(("file", "bytes"), sizes, title=str(options.out))
     say(f"CTranslate2 and PyTorch differ by at most {difference:.1e} in log-probabilities")
+
+
+def _languages(saved: CheckpointContents) -> tuple[str, str]:
+    """The languages of a model that Argos Translate can give text to."""
+    source = rebuild_source(saved)
+    src, tgt = source.src_lang, source.tgt_lang
+    if source.text_form != "plain" or source.tags or not src or not tgt:
+        raise ConfigError(
+            f"format=argos needs a model of plain text without tags, and its languages; found {source.text_form} text "
+            f"with {len(source.tags)} tags from {src!r} to {tgt!r}; train on such data, or use format=ctranslate2"
+        )
+    return src, tgt
 
 
 def recommended_search(node: DictConfig) -> Strategy:

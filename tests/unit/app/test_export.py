@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
@@ -22,6 +23,7 @@ from tests.unit.training.checkpoints.written import save_unchecked
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "checkpoint.ckpt"
 PARALLEL, MULTI_SOURCE = (f"softsearch.data.corpora.{name}" for name in ("parallel", "multi_source"))
+MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
 OWN_DECODERS = """
 from softsearch.models.luong import LuongDecoder
 
@@ -126,6 +128,27 @@ def test_what_a_precision_takes(tmp_path: Path) -> None:
         exported(tmp_path, "precision=int4")
     with pytest.raises(ConfigError, match="precision=int8 needs format=bundle; leave it out"):
         exported(tmp_path, "precision=int8", "format=ctranslate2")
+    with pytest.raises(ConfigError, match="format=argos has no shortlist and no model card"):
+        exported(tmp_path, "shortlist=3", "format=argos")
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"_target_": f"{PARALLEL}.Parallel", "train": ["a", "b"], "val": ["c", "d"]}, "found plain .* 0 .* '' to ''"),
+        ({"_target_": MULTI30K}, "found lc_tok text with 0 tags from 'en' to 'de'"),
+        ({"_target_": MULTI30K, "variant": "raw"}, "CTranslate2 has no model of this architecture"),
+    ],
+)
+def test_argos_translate_needs_plain_text_of_known_languages(
+    tmp_path: Path, data: dict[str, Any], problem: str
+) -> None:
+    checkpoint = load_checkpoint(GOLDEN)
+    checkpoint[ORIGIN]["config"]["data"] = data
+    save_unchecked(checkpoint, tmp_path / "no.ckpt")
+    with pytest.raises(ConfigError, match=problem):
+        exported(tmp_path, "format=argos")
+    assert [path.name for path in tmp_path.iterdir()] == ["no.ckpt"]
 
 
 @pytest.mark.parametrize("out", ["{}/file", "{}/file/b", "{}", "/dev/null/b", "5", "null"])

@@ -1,0 +1,55 @@
+"""Packages of Argos Translate, which LibreTranslate installs, too (https://github.com/argosopentech/argos-translate).
+
+A package is a zip archive of a folder with a CTranslate2 model, one SentencePiece model that encodes the source and
+joins the pieces of the target, and a splitter of sentences; without one, Argos Translate would download it.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from babel import Locale
+
+from softsearch.errors import ConfigError
+from softsearch.export.ctranslate2 import export_ctranslate2
+from softsearch.export.splitter import sentence_splitter
+from softsearch.files import new_file
+from softsearch.models.interface import Seq2Seq
+from softsearch.search.interface import StepFunction
+from softsearch.text.tokenizer import Tokenizers
+
+_VERSION = "1.11"  # the oldest Argos Translate whose splitters are such graphs
+
+
+def export_argos(
+    model: Seq2Seq, reference: StepFunction, tokenizers: Tokenizers, languages: tuple[str, str], path: Path
+) -> float:
+    """Writes the package of a model of plain text; ``languages`` are the codes of source and target.
+
+    Returns:
+        The largest difference in the log probability of a token, between CTranslate2 and the model.
+
+    Raises:
+        ConfigError: CTranslate2 is not installed or has no such model, or ``path`` exists.
+        BundleError: the CTranslate2 model computes something else; nothing was written.
+    """
+    if path.exists():
+        raise ConfigError(f"out={path} exists; choose a new file or remove it")
+    names = (Locale("en").languages.get(code, code) for code in languages)
+    metadata = {"package_version": "1.0", "argos_version": _VERSION, "type": "translate"}
+    metadata |= dict(zip(("from_code", "to_code", "from_name", "to_name"), (*languages, *names), strict=True))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        difference = export_ctranslate2(model, reference, tokenizers, folder / "model")
+        for spare in (folder / "model").glob("*.model"):
+            spare.unlink()
+        (folder / "sentencepiece.model").write_bytes(tokenizers[0].model)
+        (folder / "metadata.json").write_text(json.dumps(metadata, indent=1))
+        (folder / "minisbd").mkdir()
+        (folder / "minisbd" / "rules.onnx").write_bytes(sentence_splitter())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with new_file(path) as file, ZipFile(file, "w", ZIP_DEFLATED) as archive:
+            for each in sorted(folder.rglob("*")):
+                archive.write(each, Path("translate-{}_{}".format(*languages), each.relative_to(folder)))
+    return difference
