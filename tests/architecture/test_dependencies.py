@@ -17,6 +17,7 @@ OPTIONAL = {
     "cpu": ("runtime/session", "runtime/providers"),
     "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
+    "hf": ("data/corpora/huggingface",),
     "table": ("data/corpora/rows", "text/corpus"),
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(

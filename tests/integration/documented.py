@@ -114,6 +114,13 @@ def prepare(folder: Path) -> None:
         table = "\n".join(["en\tde", *map("\t".join, zip(*sides, strict=True)), ""]).encode()
         (folder / f"{name}.tsv").write_bytes(table)
         (folder / f"{name}.tsv.gz").write_bytes(gzip.compress(table))
+    (folder / "DATASET").mkdir()
+    for split, name in (("train", "train"), ("validation", "val"), ("test", "test")):
+        sides = ((folder / f"{name}.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de"))
+        rows = (
+            json.dumps({"translation": dict(zip(("en", "de"), pair, strict=True))}) for pair in zip(*sides, strict=True)
+        )
+        (folder / "DATASET" / f"{split}.jsonl").write_text("\n".join(rows), encoding="utf-8")
     for name in ("in.txt", "x.fr"):
         (folder / name).write_bytes((folder / "x.en").read_bytes())
     for name, size in (("a", 60), ("b", 8)):

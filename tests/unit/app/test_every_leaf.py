@@ -23,6 +23,7 @@ VALUES = [-1, 0, 10**20, "text", ["text"], None, True]
 NEEDED = {  # what a choice leaves to the user
     "data=parallel": ("data.train=[a.en,a.de]", "data.val=[b.en,b.de]"),
     "data=table": ("data.train=a.tsv", "data.val=b.tsv", "data.src=en", "data.tgt=de"),
+    "data=huggingface": ("data.root=a", "data.src=en", "data.tgt=de"),
     "data=features": ("data.train=[a.npy,a.en]", "data.val=[b.npy,b.en]"),
     "data=features_beside_text": (
         *(f"data.sources.features.{split}=[{split}.npy,{split}.de]" for split in ("train", "val")),

@@ -437,6 +437,10 @@ def test_no_address_comes_from_a_file(tmp_path: Path) -> None:
     for path in (tmp_path / "x.ckpt", tmp_path / "checkpoints" / "x.ckpt"):
         found = build_from_file(path, "data", {"_target_": target, "mirror": "http://localhost:1/"}, ParallelSource)
         assert found.mirror == UPSTREAM
+        fetched = {"hub": "a/b", "revision": "0" * 40, "src": "en", "tgt": "de"}
+        hub = {"_target_": "softsearch.data.corpora.huggingface.HuggingFace", **fetched}
+        with pytest.raises(CorpusError, match="was not read"):
+            build_from_file(path, "data", hub, ParallelSource).files(tmp_path)
         inner = {"_target_": "softsearch.data.corpora.multilingual.Multilingual", "src_lang": "en", "tgt_lang": "de"}
         nested = inner | {"pairs": {"de": {"_target_": target, "root": "/proc/1"}}}
         found = build_from_file(path, "data", nested, ParallelSource)

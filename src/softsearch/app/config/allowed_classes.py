@@ -33,6 +33,7 @@ _TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("trusted", default=())  # pac
 _PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\.\*)?")
 _FILES = ("train", "val", "test", "root")  # options of data sources that name files
 _ADDRESSES = ("mirror",)
+_HUB = "hub"  # name of a data set that would be fetched
 _SYSTEM = ("/proc", "/sys", "/dev")
 
 
@@ -186,7 +187,10 @@ def _without_paths(node: Any, of_run: bool, *, names_file: bool = False) -> Any:
         return [_without_paths(value, of_run, names_file=names_file) for value in node]
     if isinstance(node, dict):
         kept = {name: value for name, value in node.items() if name not in _ADDRESSES}
-        return {name: _without_paths(value, of_run, names_file=name in _FILES) for name, value in kept.items()}
+        return {
+            name: _without_paths(value, of_run and name != _HUB, names_file=name in (*_FILES, _HUB))
+            for name, value in kept.items()
+        }
     if not names_file or not isinstance(node, str):
         return node
     local = "://" not in node and not any(map(Path(node).resolve().is_relative_to, _SYSTEM))

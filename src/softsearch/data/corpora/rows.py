@@ -3,7 +3,7 @@
 import csv
 import difflib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 from xml.etree.ElementTree import Element, ParseError
@@ -34,7 +34,22 @@ def read_rows(path: Path, name: str, columns: tuple[Column, Column]) -> Iterator
         )
     if kind not in (".tsv", ".csv") and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has columns by name; give their names")
-    for where, cells in _READERS[kind](path, columns):
+    yield from _checked(_READERS[kind](path, columns))
+
+
+def read_mappings(rows: Iterable[Mapping[str, Any]], name: str, columns: tuple[Column, Column]) -> Iterator[Pair]:
+    """Yields the source and the target cell of every row, given as a mapping; ``name`` is for messages.
+
+    Raises:
+        ConfigError: a column does not exist.
+        CorpusError: a cell is no text, or too long.
+    """
+    places = ((f"{name}, row {number}", row) for number, row in enumerate(rows, start=1))
+    return _checked((where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))) for where, row in places)
+
+
+def _checked(rows: Iterable[tuple[str, Pair]]) -> Iterator[Pair]:
+    for where, cells in rows:
         try:
             longest = max(len(cell.encode()) for cell in cells)
         except UnicodeEncodeError as error:

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import pooch
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
 from softsearch.data.corpora.multilingual import digest_of
-from softsearch.data.corpora.rows import Column, read_rows
+from softsearch.data.corpora.rows import Column, Pair, read_rows
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -79,24 +79,9 @@ class Table(ParallelSource):
         return {split: self._lines(split, path, cache_dir) for split, path in self._tables().items()}
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
-        table = self._local(split, path, cache_dir)
-        identity = repr((_FORMAT, digest_of(table), self.src, self.tgt, Path(path).suffixes))
-        folder = cache_dir / f"table-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-        make_folder(folder, partial(self._write, table, urlparse(str(path)).path))
-        return folder / "src", folder / "tgt"
-
-    def _write(self, table: Path, name: str, folder: Path) -> None:
-        broken = rows = 0
-        with (folder / "src").open("wb") as src, (folder / "tgt").open("wb") as tgt:
-            for cells in read_rows(table, name, (self.src, self.tgt)):
-                lines = [_LINE_BREAK.sub(" ", cell) for cell in cells]
-                broken += tuple(lines) != cells
-                rows += 1
-                src.write(f"{lines[0]}\n".encode())
-                tgt.write(f"{lines[1]}\n".encode())
-        if not rows:
-            raise CorpusError(f"{table} has no rows; expected one for each pair of sentences")
-        _log.info("%s: %d rows; %d with line breaks inside, now spaces", name, rows, broken)
+        table, name = self._local(split, path, cache_dir), urlparse(str(path)).path
+        identity = (_FORMAT, digest_of(table), self.src, self.tgt, Path(path).suffixes)
+        return files_of_rows(partial(read_rows, table, name, (self.src, self.tgt)), str(table), identity, cache_dir)
 
     def _local(self, split: str, path: str | Path, cache_dir: Path) -> Path:
         """Returns the file of a split, checked, and downloaded if it is not in the cache."""
@@ -122,6 +107,37 @@ class Table(ParallelSource):
 
     def _tables(self) -> dict[str, str | Path]:
         return {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
+
+
+def files_of_rows(rows: Callable[[], Iterable[Pair]], name: str, identity: object, cache_dir: Path) -> FilePair:
+    """Returns the files of the lines of ``rows`` in ``cache_dir``, written there if need be.
+
+    Args:
+        rows: begins to read pairs of cells.
+        name: of the table, for messages.
+        identity: plain values that decide what the rows are.
+        cache_dir: folder for the files.
+
+    Raises:
+        CorpusError: there are no rows, or those of ``rows``.
+    """
+    folder = cache_dir / f"table-{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}"
+
+    def write(folder: Path) -> None:
+        broken = count = 0
+        with (folder / "src").open("wb") as src, (folder / "tgt").open("wb") as tgt:
+            for cells in rows():
+                lines = [_LINE_BREAK.sub(" ", cell) for cell in cells]
+                broken += tuple(lines) != cells
+                count += 1
+                src.write(f"{lines[0]}\n".encode())
+                tgt.write(f"{lines[1]}\n".encode())
+        if not count:
+            raise CorpusError(f"{name} has no rows; expected one for each pair of sentences")
+        _log.info("%s: %d rows; %d with line breaks inside, now spaces", name, count, broken)
+
+    make_folder(folder, write)
+    return folder / "src", folder / "tgt"
 
 
 def _is_address(path: str | Path) -> bool:

@@ -1,0 +1,126 @@
+"""Translation data sets of Hugging Face's datasets, from a folder or from the hub at a pinned revision."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
+from softsearch.data.corpora.multilingual import digest_of
+from softsearch.data.corpora.rows import Pair, read_mappings
+from softsearch.data.corpora.table import files_of_rows
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.filters import NO_FILTERS, Filters
+
+_FORMAT = 1
+_COMMIT = re.compile("[0-9a-f]{40}")
+_SAVED = ("dataset_dict.json", "state.json")  # of save_to_disk
+_READERS = ("arrow", "csv", "json", "parquet", "text")  # of datasets; others unpickle, or read no text
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuggingFace(ParallelSource):
+    """A data set, made into files of lines in the cache: row by row, without a copy in the cache of datasets.
+
+    No code of a data set is run: datasets has no such data sets since version 4, and only plain formats are read.
+
+    Args:
+        root: a folder, written by ``save_to_disk`` or with files of Parquet, Arrow, JSON, CSV or text.
+        hub: the data set's name on the hub, as ``Helsinki-NLP/opus-100``, instead of ``root``.
+        revision: the commit of ``hub``, 40 hexadecimal digits.
+        config: the name of the data set's configuration, as ``de-en``.
+        train: name of the split to train on; ``val`` and ``test`` likewise.
+        src: the source's column, ``translation.en`` for one of a column of languages.
+        tgt: the target's, likewise.
+        src_lang: the source language; by default the last part of the column's name.
+        tgt_lang: the target language, likewise.
+        text_form: ``lc_tok`` for text that is lower-cased and tokenised, else ``plain``.
+
+    Raises:
+        ConfigError: not one of ``root`` and ``hub`` is set, or ``hub`` has no commit.
+    """
+
+    root: str | Path | None = None
+    hub: str | None = None
+    revision: str | None = None
+    config: str | None = None
+    train: str = "train"
+    val: str = "validation"
+    test: str | None = "test"
+    src: str
+    tgt: str
+    text_form: TextForm = "plain"
+    filters: Filters = NO_FILTERS
+
+    def __post_init__(self) -> None:
+        """Checks the options and fills in the languages."""
+        if (self.root is None) == (self.hub is None):
+            raise ConfigError(f"data.root and data.hub are {self.root} and {self.hub}, expected one of them; set one")
+        if self.hub is not None and not _COMMIT.fullmatch(self.revision or ""):
+            raise ConfigError(
+                f"data.revision is {self.revision!r:.100}, expected the commit of {self.hub}, 40 hexadecimal digits; "
+                "take it from the data set's page, Files and versions, History"
+            )
+        self._fill_in_languages([self.src.rpartition(".")[2]], [self.tgt.rpartition(".")[2]])
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns the files of lines in ``cache_dir``, written there if need be.
+
+        Raises:
+            ConfigError: datasets is not installed, or there is no such column.
+            CorpusError: the data set or a split does not exist, cannot be fetched, or holds no text.
+        """
+        content = self._content()
+        names = {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
+        found = {}
+        for split, name in names.items():
+            identity = (_FORMAT, content, self.config, name, self.src, self.tgt)
+            where = f"split {name} of {self.root or self.hub}"
+            found[split] = files_of_rows(partial(self._rows, name, where), where, identity, cache_dir)
+        return found
+
+    def _content(self) -> object:
+        """What identifies the data set's content."""
+        if self.root is None:
+            return self.hub, self.revision
+        refuse_unread("root", self.root)
+        root = Path(self.root)
+        files = sorted(path for path in root.rglob("*") if path.is_file())
+        if not files:
+            raise CorpusError(f"data.root={root} is no folder with files; change data.root, or set data.hub=NAME")
+        return [(path.relative_to(root).as_posix(), digest_of(path)) for path in files]
+
+    def _rows(self, split: str, where: str) -> Iterator[Pair]:
+        if self.hub is not None:
+            refuse_unread("hub", self.hub)
+        try:
+            from datasets import load_dataset_builder, load_from_disk
+            from datasets.exceptions import DatasetsError
+        except ImportError as error:
+            raise ConfigError("data=huggingface needs datasets; run: pip install 'softsearch[hf]'") from error
+        try:
+            rows: Any
+            if self.root is not None and any(Path(self.root, name).is_file() for name in _SAVED):
+                saved = load_from_disk(str(self.root))
+                splits = saved if isinstance(saved, dict) else {str(saved.split): saved}
+                if split not in splits:
+                    raise CorpusError(
+                        f"{self.root} has no split {split!r}, found {', '.join(splits)}; set data.train, data.val and "
+                        "data.test to names of splits"
+                    )
+                rows = splits[split]
+            else:
+                builder = load_dataset_builder(str(self.root or self.hub), self.config, revision=self.revision)
+                reader = type(builder).__module__.rpartition(".")[2]
+                if reader not in _READERS:
+                    raise CorpusError(
+                        f"{self.root or self.hub} is data of {reader}, expected one of {', '.join(_READERS)}; take "
+                        "another form of it"
+                    )
+                rows = builder.as_streaming_dataset(split)
+            yield from read_mappings(rows, where, (self.src, self.tgt))
+        except (OSError, ValueError, LookupError, RuntimeError, DatasetsError) as error:
+            why = " ".join(str(error).split())
+            raise CorpusError(f"{where} cannot be read ({why:.300}); check data") from error
