@@ -17,7 +17,7 @@ def main() -> int:
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:3], "--help"]
     command, *arguments = sys.argv[1:] or [""]
-    if command in (*COMMANDS, "demo", "new", "plugins") and (
+    if command in (*COMMANDS, "demo", "import", "new", "plugins") and (
         command != "score" or (arguments and _OPTION.match(arguments[0]))
     ):
         start(command, arguments)

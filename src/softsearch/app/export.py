@@ -16,6 +16,7 @@ from softsearch.app.results import read_metrics
 from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import training_shortlist
 from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
@@ -94,7 +95,10 @@ def write_bundle(
     if options.precision != "float32":
         from softsearch.app.precision import lowering, read_validation_text
 
-        text = read_validation_text(source, options.cache_dir)
+        if (val := options.val) is not None:
+            text_form, src_lang, tgt_lang = source.text_form, source.src_lang, source.tgt_lang
+            given = Parallel(train=val, val=val, text_form=text_form, src_lang=src_lang, tgt_lang=tgt_lang)
+        text = read_validation_text(source if val is None else given, options.cache_dir)
         lower = lowering(options.precision, text, saved.tokenizers, options.max_bleu_loss)
     return export_bundle(
         model,

@@ -6,7 +6,7 @@ It imports the standard library alone: signals are handled from the first moment
 import sys
 from collections.abc import Sequence
 
-from softsearch.app.process import end_on_signals, missing_package
+from softsearch.app.process import end_on_signals, missing_package, tune_cpu
 
 COMMANDS = {  # with configs of the same names, and the functions that do the work
     "train": "softsearch.app.train.train.train",
@@ -26,7 +26,7 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
     """Runs a command.
 
     Args:
-        command: one of COMMANDS, ``demo``, ``new`` or ``plugins``.
+        command: one of COMMANDS, ``demo``, ``import``, ``new`` or ``plugins``.
         options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()
@@ -39,6 +39,11 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
             from softsearch.app.plugins import plugins
 
             return plugins()
+        if command == "import":
+            tune_cpu()
+            from softsearch.app.importing.command import import_model
+
+            return import_model(list(options or ()))
         if command == "new":
             from softsearch.app.new import new
 

@@ -12,6 +12,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 
 _schema: Any = sentencepiece_model_pb2  # whose names protobuf makes when it is imported
 _Type = _schema.ModelProto.SentencePiece.Type
+USER_DEFINED: int = _Type.Value("USER_DEFINED")  # one piece wherever a text has it
 UNUSED: int = _Type.Value("UNUSED")  # decoded as text, never the result of a segmentation
 _KINDS: dict[int, Kind] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}  # SentencePiece's numbers
 _SPECIAL = {"pad": "CONTROL", "unk": "UNKNOWN", "bos": "CONTROL", "eos": "CONTROL"}  # by id

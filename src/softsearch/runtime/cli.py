@@ -31,7 +31,7 @@ from softsearch.runtime.server.command import add_serve_options, serve
 
 _LAB = (
     "train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "demo",
-    "new", "plugins",
+    "import", "new", "plugins",
 )  # fmt: skip
 _ABOUT_LAB = (
     f"The lab's commands (pip install 'softsearch[lab]') take key=value options: {', '.join(_LAB)}. "

@@ -173,6 +173,7 @@ class Export:
     shortlist: AtLeastOne | None = None
     precision: Literal["float32", "fp16", "int8"] = "float32"
     max_bleu_loss: NotNegative = 0.5
+    val: tuple[Path, Path] | None = None
     trust: Trust = ()
     cache_dir: Path
 

@@ -1,0 +1,61 @@
+"""The command ``softsearch import SOURCE --out RUN``."""
+
+import argparse
+import logging
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from softsearch.app.console import say
+from softsearch.app.importing import hugging_face
+from softsearch.app.importing.imported import Imported
+from softsearch.app.process import raise_on_signals
+from softsearch.errors import ConfigError, SoftsearchError
+
+_READERS = (hugging_face.read,)  # each returns None if the source is of another family
+_FAMILIES = "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json)"
+
+
+def import_model(arguments: list[str]) -> None:
+    """Writes the run of a model of another program, and ends the process with an error's code if it cannot."""
+    parser = argparse.ArgumentParser(
+        prog="softsearch import",
+        description="Make a run of a model that another program trained: it evaluates, exports and trains on like any "
+        f"other. SOURCE is {_FAMILIES}. Nothing in it is executed.",
+    )
+    parser.add_argument("source", metavar="SOURCE", type=Path, help="folder or file of the model")
+    parser.add_argument("--out", metavar="RUN", type=Path, required=True, help="new folder of the run")
+    parser.add_argument("--src-lang", metavar="CODE", help="source language, if the source does not say it")
+    parser.add_argument("--tgt-lang", metavar="CODE", help="target language, likewise")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(format="%(message)s")
+    raise_on_signals()
+    try:
+        imported = read(options.source)
+        given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
+        parameters = replace(imported, **given).write(options.out)
+    except SoftsearchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    for note in imported.notes:
+        say(f"note: {note}")
+    say(
+        f"{imported.name} with {parameters:,} parameters: {options.out}\n"
+        f"next: softsearch export ckpt={options.out} out=exports/{options.out.name}"
+    )
+
+
+def read(source: Path) -> Imported:
+    """The model of a folder or a file.
+
+    Raises:
+        ConfigError: it is of no family that can be read.
+        CheckpointError: it is damaged, or its weights are not those of its config.
+    """
+    if not source.exists():
+        raise ConfigError(f"{source} does not exist; expected {_FAMILIES}")
+    for reader in _READERS:
+        if (imported := reader(source)) is not None:
+            return imported
+    found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
+    raise ConfigError(f"{source} has {found or 'no files'}; expected {_FAMILIES}; docs/import.md has the families")

@@ -1,0 +1,97 @@
+"""Options and vocabularies in JSON files of Hugging Face folders."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import CheckpointError, ConfigError
+from softsearch.text.plain_values import read_json
+
+CONFIG = "config.json"
+
+
+class Config:
+    """Values of a ``config.json``, each checked where it is read.
+
+    Raises:
+        CheckpointError: it is no JSON object.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.values = path, read_object(path)
+
+    def __getitem__(self, key: str) -> Any:
+        """The value; None if it is missing."""
+        return self.values.get(key)
+
+    def check(self, expected: Mapping[str, Any], aliases: Mapping[str, str]) -> None:
+        """Refuses options of which the lab has one value only, and two names of one option with different values.
+
+        Raises:
+            ConfigError: there is one.
+        """
+        for key, value in expected.items():
+            if self.values.get(key, value) != value:
+                self.refuse(key, repr(value))
+        for alias, key in aliases.items():
+            if self.values.get(alias, self[key]) != self[key]:
+                self.refuse(alias, f"{key}, which is {self[key]!r:.20}")
+
+    def refuse(self, key: str, expected: str) -> None:
+        """Raises a ConfigError for the value of a key."""
+        found = repr(self[key])[:60] if key in self.values else "missing"
+        raise ConfigError(f"{self.path}: {key} is {found}, expected {expected}; this model cannot be imported")
+
+    def count(self, key: str, least: int = 1) -> int:
+        """A whole number."""
+        value = self[key]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**24:
+            self.refuse(key, f"a whole number of at least {least}")
+        return int(value)
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """True or false."""
+        value = self.values.get(key, default)
+        if not isinstance(value, bool):
+            self.refuse(key, "true or false")
+        return bool(value)
+
+    def rate(self, key: str, default: float) -> float:
+        """A share in [0, 1)."""
+        value = self.values.get(key, default)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+            self.refuse(key, "a number in [0, 1)")
+        return float(value)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        CheckpointError: the file cannot be read, or holds something else.
+    """
+    try:
+        value = read_json(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise CheckpointError(f"{path} cannot be read as JSON ({reason}); take another file") from error
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} holds a {type(value).__name__}, expected an object by name; take another file")
+    return value
+
+
+def read_vocabulary(path: Path, rows: int) -> dict[str, int]:
+    """The ids by word of a ``vocab.json``: the numbers of all ``rows`` of the model's matrices.
+
+    Raises:
+        CheckpointError: the file cannot be read, or has other ids, or a word with a line end.
+    """
+    words = read_object(path)
+    if (odd := next((word for word in words if "\n" in word), None)) is not None:
+        raise CheckpointError(f"{path} has the word {odd!r:.60}, expected words of lines; take another file")
+    if not all(type(token) is int for token in words.values()) or sorted(words.values()) != list(range(rows)):
+        raise CheckpointError(
+            f"{path} has {len(words)} entries, expected each id from 0 to {rows - 1} once, as many as {CONFIG} says; "
+            "take files that go together"
+        )
+    return words

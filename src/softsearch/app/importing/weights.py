@@ -1,0 +1,110 @@
+"""Weights in files of other programs, by name, read without running code."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from zipfile import ZipFile, is_zipfile
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from softsearch.errors import CheckpointError, in_short
+from softsearch.training.checkpoints.checkpoint_contents import is_weight
+
+SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
+
+
+class Weights:
+    """Weights that a model takes one by one; those of another shape, missing or left over are refused by name.
+
+    Args:
+        path: the file, for messages.
+        tensors: its weights.
+
+    Raises:
+        CheckpointError: one has another type than floating point, or a value that is not finite.
+    """
+
+    def __init__(self, path: Path, tensors: Mapping[str, Tensor]) -> None:
+        self.path, self.tensors, self.taken = path, dict[str, Tensor](), set[str]()
+        for name, tensor in tensors.items():
+            if tensor.dtype not in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+                raise CheckpointError(f"{path}: {name} is {tensor.dtype}, expected floating point; take another file")
+            self.tensors[name] = tensor.float()
+            if not bool(self.tensors[name].isfinite().all()):
+                raise CheckpointError(f"{path}: {name} has values that are not finite; take another file")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """The weight of this name.
+
+        Raises:
+            CheckpointError: it is missing or has another shape.
+        """
+        tensor = self.tensors.get(name)
+        if tensor is None or tuple(tensor.shape) != shape:
+            found = "missing" if tensor is None else tuple(tensor.shape)
+            raise CheckpointError(
+                f"{self.path}: {name} is {found}, its config expects {shape}; take a file and a config that go together"
+            )
+        self.taken.add(name)
+        return tensor
+
+    def finish(self) -> None:
+        """Refuses weights that nothing has taken.
+
+        Raises:
+            CheckpointError: there are some.
+        """
+        if left := sorted(self.tensors.keys() - self.taken):
+            names = ", ".join(left[:3])
+            raise CheckpointError(
+                f"{self.path} has {len(left)} weights that its config does not speak of ({names:.200}); it is of "
+                "another model"
+            )
+
+
+def read_weights(folder: Path) -> Weights:
+    """The weights of a Hugging Face folder, of its safetensors if there are both.
+
+    Raises:
+        CheckpointError: there is no file, it is damaged, or it holds anything besides weights.
+    """
+    path = folder / SAFETENSORS if (folder / SAFETENSORS).is_file() else folder / PICKLE
+    if not path.is_file():
+        raise CheckpointError(f"{folder} has neither {SAFETENSORS} nor {PICKLE}; expected one, in one part")
+    return Weights(path, dict(_safetensors(path) if path.name == SAFETENSORS else _pickled(path)))
+
+
+def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
+    try:
+        with safe_open(path, "pt") as file:
+            for name in file.keys():  # noqa: SIM118 - it is no mapping
+                yield name, file.get_tensor(name)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise _unreadable(path, in_short(error)) from error
+
+
+def _pickled(path: Path) -> Iterator[tuple[str, Tensor]]:
+    if not is_zipfile(path):
+        raise _unreadable(path, "it is no archive of PyTorch 1.6 or newer")
+    try:
+        with ZipFile(path) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:  # a few bytes stand for many
+                raise _unreadable(path, "it is compressed")
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except CheckpointError:
+        raise
+    except Exception as error:  # torch.load fails in many ways
+        if type(error).__name__ == "UnpicklingError":  # whose message advises to switch this protection off
+            raise _unreadable(path, "it holds more than weights; nothing of it was run") from error
+        raise _unreadable(path, in_short(error)) from error
+    if not isinstance(loaded, dict) or not all(isinstance(n, str) and is_weight(w) for n, w in loaded.items()):
+        raise _unreadable(path, "it holds other things than weights by name")
+    yield from loaded.items()
+
+
+def _unreadable(path: Path, detail: str) -> CheckpointError:
+    return CheckpointError(f"{path} cannot be read as weights ({detail}); it is damaged or of another kind")
