@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.data.corpora.spellout import Spellout
+from tests.huggingface import marian_folder
 from tests.integration.commands import ROOT, SERVER
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
@@ -143,6 +144,9 @@ def prepare(folder: Path) -> None:
         (folder / f"{name}.ckpt").write_bytes(
             (folder / "logs" / "train" / name / "checkpoints" / "best.ckpt").read_bytes()
         )
+    marian_folder(
+        folder / "opus-mt-en-de", tuple((folder / f"a.{lang}").read_text().splitlines() for lang in ("en", "de"))
+    )
     (folder / "exports").mkdir(exist_ok=True)
     (folder / "exports" / "C").symlink_to(folder / "A")
     (folder / "RUN").symlink_to(folder / "logs" / "train" / "A")
