@@ -74,7 +74,7 @@ class Noise:
         """
         rng = random.Random(f"noise {seed} batch {draws[0]}")
         change, merges = self._case(rng), rng.random() < self.merge
-        if merges:
+        if merges and len(pairs) > 1:
             pairs = [_merged(*both) for both in zip(pairs, [*pairs[1:], pairs[0]], strict=True)]
         return [
             self._pair(pair, change, random.Random(f"noise {seed} {draw}"))
