@@ -1,4 +1,4 @@
-"""A table and a given tokenizer from training to the bundle's translations."""
+"""A table of split text and a list of its tokens, from training to the bundle's translations, which are joined."""
 
 import json
 import random
@@ -12,8 +12,8 @@ from softsearch.app.train.train import train
 from softsearch.runtime.translator import Translator
 from tests.integration.small_runs import SIZES, configure, shrink
 
-WORDS = {"one": "eins", "two": "zwei", "three": "drei", "dogs": "Hunde", "cats": "Katzen", "see": "sehen"}
-STEPS = ("trainer.max_steps=20", "trainer.val_check_interval=4", "trainer.log_every_n_steps=4", "optimizer.lr=0.02")
+WORDS = {"one": "eins", "two": "zwei", "three": "drei", "do@@ gs": "Hun@@ de", "cats": "Katz@@ en", "see": "sehen"}
+STEPS = ("trainer.max_steps=60", "trainer.val_check_interval=8", "trainer.log_every_n_steps=4", "optimizer.lr=0.02")
 
 
 def write_table(path: Path, size: int, rng: random.Random) -> None:
@@ -24,13 +24,13 @@ def write_table(path: Path, size: int, rng: random.Random) -> None:
 
 def test_from_training_to_translations(tmp_path: Path) -> None:
     rng = random.Random(1)
-    for split, size in {"train": 200, "val": 20, "test": 20}.items():
+    for split, size in {"train": 800, "val": 20, "test": 20}.items():
         write_table(tmp_path / f"{split}.jsonl", size, rng)
     files = [f"data.{split}={tmp_path}/{split}.jsonl" for split in ("train", "val", "test")]
     columns = ("data.src=translation.en", "data.tgt=translation.de")
-    alphabet = tmp_path / "alphabet.txt"
-    alphabet.write_text("".join(f"{char}\n" for char in sorted(set("".join([*WORDS, *WORDS.values()])))))
-    tokenizer = ("tokenizer=char", f"tokenizer.vocabulary={alphabet}")
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text("\n".join(sorted({*" ".join([*WORDS, *WORDS.values()]).split()})))
+    tokenizer = ("tokenizer=pretokenised", f"tokenizer.vocabulary={tokens}")
     options = ("experiment=demo", "data=table", *files, *columns, *tokenizer, "trainer=cpu", *STEPS, "name=own")
     config = configure("train", *options, f"run_dir={tmp_path}/run", f"cache_dir={tmp_path}/cache")
     shrink(config.model, SIZES)
@@ -39,9 +39,15 @@ def test_from_training_to_translations(tmp_path: Path) -> None:
     evaluate(configure("evaluate", ckpt, f"run_dir={tmp_path}/report", f"cache_dir={tmp_path}/cache"))
     report = json.loads((tmp_path / "report" / "report.json").read_text())
     assert (report["src_lang"], report["tgt_lang"]) == ("en", "de")
-    assert report["systems"][0]["scores"]["bleu"]["value"] >= 0
+    assert report["systems"][0]["scores"]["bleu"]["value"] > 1
+    (translated,) = (system["hypotheses"] for system in report["systems"])
+    assert "Hunde" in " ".join(report["references"])
+    assert not [line for line in [*report["references"], *translated] if "@@ " in line]
     export(read_options(configure("export", ckpt, f"out={tmp_path}/bundle", f"cache_dir={tmp_path}/cache"), Export))
-    alphabet.unlink()  # a bundle has its own
-    (translation,) = Translator(tmp_path / "bundle").translate(["two dogs"])
-    assert translation.src_pieces[-1] == "</s>"
+    tokens.unlink()  # a bundle has its own
+    (translation,) = Translator(tmp_path / "bundle").translate(["two do@@ gs"])
+    assert translation.src_pieces == ("\u2581two", "\u2581do@@", "\u2581gs", "</s>")
+    split = " ".join(piece.removeprefix("\u2581") for piece in translation.tgt_pieces[:-1])
+    assert "@@ " in split
+    assert translation.text == split.replace("@@ ", "")
     assert str(tmp_path) not in (tmp_path / "bundle" / "manifest.json").read_text()

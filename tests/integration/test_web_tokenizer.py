@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.sentencepiece_file import with_joiner
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.corpus import read_lines
 from softsearch.text.moses import detokenize, tokenize
-from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
+from softsearch.text.tokenizer import JOINER, Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import with_eos
 from tests.integration.commands import ROOT
 
@@ -22,8 +23,9 @@ ODD = (
     " ", "  ", "a", "B", "1", "\u00bd", "hundred", "Stra\u00dfe", "f\u00fcnf", "<2de>", "</s>", "<unk>", "[UNK]",
     "\u2581", "\t", "\u00a0", "\u3000", "e\u0301", "\u00e9", "\nunk", "\neos", "\0", "\x1f", "\u2028", "\u2585",
     "\ufeff", "\u200d", "\u202e", "\u4e2d\u6587", "\u0e33", "\ufb01", "\U0001f469\u200d\U0001f680", "\U0010fffd", "'s",
-    "n't", " .", " ,", "...", "\\", '"', "$&", "$1",
+    "n't", " low@@ er ", " .", " ,", "...", "\\", '"', "$&", "$1",
 )  # fmt: skip
+SPLIT = ["low@@ er new@@ est"] * 300
 MOSES = f"""
 import {{ readFileSync }} from 'node:fs';
 import {{ detokenize, tokenize }} from {json.dumps((WEB / "worker" / "moses.js").as_uri())};
@@ -90,7 +92,8 @@ def test_plain_text_has_the_same_tokens_as_in_the_runtime(lines: list[str]) -> N
 
 @pytest.mark.parametrize("kind", ["word", "char", "bpe", "unigram"])
 def test_ids_pieces_and_texts_are_those_of_sentencepiece(kind: Kind, corpus: list[str], lines: list[str]) -> None:
-    ours = train_tokenizer(corpus, kind=kind, vocab_size=300, tags=["<2de>"])
+    ours = train_tokenizer([*corpus, *SPLIT], kind=kind, vocab_size=300, tags=["<2de>"])
+    ours = SentencePieceTokenizer(with_joiner(ours.model, JOINER)) if kind == "word" else ours
     different = []
     for line, found in zip(lines, in_javascript(ours, lines), strict=True):
         ids = with_eos(ours.encode(line))

@@ -1,10 +1,13 @@
 """SentencePiece models as lists of pieces: read, changed, and written with the special pieces of this lab."""
 
+import io
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
-from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
 from softsearch.errors import ConfigError
 from softsearch.text.tokenizer import Kind
@@ -64,6 +67,28 @@ def with_pieces(model: bytes, pieces: Sequence[Piece], name: str) -> bytes:
     spec.pad_piece, spec.unk_piece, spec.bos_piece, spec.eos_piece = (p.piece for p in proto.pieces[: len(_SPECIAL)])
     spec.unk_surface = " \u2047" if _KINDS.get(spec.model_type) == "word" else "\u2047"  # as training writes it
     spec.vocab_size = len(proto.pieces)
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+def with_joiner(model: bytes, joiner: str) -> bytes:
+    """Returns a model that segments as ``model`` and leaves out ``joiner`` when it decodes."""
+    rule = " ".join(f"{ord(char):X}" for char in joiner)
+    rules = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rule.tsv")
+        path.write_text(f"{rule}\t\n", encoding="utf-8")
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(["a"]),
+            model_writer=rules,
+            model_type="word",
+            vocab_size=9,
+            hard_vocab_limit=False,
+            denormalization_rule_tsv=str(path),
+            minloglevel=2,
+        )
+    proto, compiled = _parse(model, "the model"), _parse(rules.getvalue(), "the rule").denormalizer_spec
+    compiled.ClearField("normalization_rule_tsv")  # the path
+    proto.denormalizer_spec.CopyFrom(compiled)
     return bytes(proto.SerializeToString(deterministic=True))
 
 

@@ -1,17 +1,29 @@
 """Tokenizers from files: SentencePiece models of any origin, and lists of words or characters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker
-from softsearch.data.sentencepiece_file import Piece, read_pieces, with_pieces
+from softsearch.data.sentencepiece_file import Piece, read_pieces, with_joiner, with_pieces
 from softsearch.errors import ConfigError
 from softsearch.text.corpus import read_lines
-from softsearch.text.tokenizer import Kind, TokenizerTrainer, train_tokenizer
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer, train_tokenizer
 from softsearch.text.vocabulary import SPECIALS
 
 _MAX_BYTES = 256 << 20  # of a model; the largest that are published have 10 MB
 _SPACE = "\u2581"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoiningTrainer(TokenizerTrainer):
+    """Trains tokenizers of text that is split already, which write it joined."""
+
+    def train(self, src_lines: Iterable[str], tgt_lines: Iterable[str], tags: Sequence[str] = ()) -> Tokenizers:
+        """See TokenizerTrainer."""
+        trained = super().train(src_lines, tgt_lines, tags)
+        src, tgt = (SentencePieceTokenizer(with_joiner(one.model, self.joiner)) for one in trained)
+        return src, src if tgt.model == src.model else tgt
 
 
 def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
@@ -23,7 +35,7 @@ def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
     """
     key, value = ("model", trainer.model) if trainer.model is not None else ("vocabulary", trainer.vocabulary)
     if value is None:
-        return trainer
+        return JoiningTrainer(**vars(trainer)) if trainer.joiner else trainer
     files = [value, value] if isinstance(value, str | Path) else list(value)
     if len(files) != 2:
         raise ConfigError(f"tokenizer.{key} is {value!r}, expected a file, or two as '[source,target]'")
@@ -31,6 +43,8 @@ def from_files(trainer: TokenizerTrainer) -> TokenizerMaker:
         _read_model(Path(path)) if key == "model" else _read_list(Path(path), kind)
         for path, kind in zip(files, trainer.kinds, strict=True)
     )
+    if trainer.joiner:
+        src, tgt = with_joiner(src, trainer.joiner), with_joiner(tgt, trainer.joiner)
     return GivenTokenizers(models=(src, tgt), origin=f"tokenizer.{key}={value}", sampling=trainer.sampling)
 
 

@@ -14,7 +14,11 @@ Ids = list[Sequence[int]]  # line by line, without BOS and EOS
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """Sources and their references, line by line as in the files; ``features`` are those of sources that have them."""
+    """Sources and their references, line by line as in the files; ``features`` are those of sources that have them.
+
+    Of split text (:attr:`~softsearch.text.tokenizer.SentencePieceTokenizer.joiner`) the references are joined, as
+    translations are; ``split_references`` are as in the file.
+    """
 
     name: str
     sources: list[str]
@@ -24,6 +28,7 @@ class HeldOutText:
     tgt_lang: str
     features: Features | None = None
     draw: Callable[[Features], Picture | None] = lambda _features: None  # the picture that features are of
+    split_references: list[str] | None = None
     _encoded: dict[tuple[str, ...], tuple[Ids, Ids]] = field(init=False, default_factory=dict)
 
     @property
@@ -39,7 +44,8 @@ class HeldOutText:
         """Token ids of both sides, computed once per pair of tokenizers."""
         key = tuple(tokenizer.fingerprint for tokenizer in tokenizers)
         if key not in self._encoded:
-            sides = self.sources_for(tokenizers[0]), self.references
+            split = self.split_references if tokenizers[1].joiner else None
+            sides = self.sources_for(tokenizers[0]), split or self.references
             src, tgt = ([t.encode(line) for line in side] for t, side in zip(tokenizers, sides, strict=True))
             self._encoded[key] = with_features(src, self.features), [*tgt]
         return self._encoded[key]
@@ -60,6 +66,12 @@ class HeldOutText:
             for first, _, rest in [line.partition(" ")]
         ]
 
+    def joined(self, tokenizer: SentencePieceTokenizer) -> "HeldOutText":
+        """The text with references as this tokenizer writes translations."""
+        if not tokenizer.joiner:
+            return self
+        return replace(self, references=[*map(tokenizer.written, self.references)], split_references=self.references)
+
     @cached_property
     def _tags(self) -> set[str]:
         firsts = {line.partition(" ")[0] for line in self.sources}
@@ -69,7 +81,8 @@ class HeldOutText:
         """Some of the sentences, with their cached token ids."""
         sources, references = ([side[index] for index in indices] for side in self.lines)
         features = None if self.features is None else self.features[list(indices)]
-        selected = replace(self, sources=sources, references=references, features=features)
+        split = None if self.split_references is None else [self.split_references[index] for index in indices]
+        selected = replace(self, sources=sources, references=references, features=features, split_references=split)
         for key, (src, tgt) in self._encoded.items():
             selected._encoded[key] = [src[index] for index in indices], [tgt[index] for index in indices]
         return selected

@@ -17,8 +17,9 @@ from softsearch.search.forced_decoding import PairScore, forced_alignments, scor
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.rerank import RescoringModel
 from softsearch.search.shortlist import Shortlist, Shortlisted
+from softsearch.text.id_mapping import check_writes_alike, id_mapping
 from softsearch.text.joint_sources import JointSources
-from softsearch.text.tokenizer import Tokenizers, check_writes_alike, id_mapping
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
 

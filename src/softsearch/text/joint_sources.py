@@ -69,9 +69,9 @@ class JointSources(SentencePieceTokenizer):
         begin = self._begins[place]
         return [token - begin for token in ids if 0 <= token - begin < self.tokenizers[place].vocab_size]
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
         """Returns the line of ids."""
-        return join_sources([t.decode(self.own(ids, place)) for place, t in enumerate(self.tokenizers)])
+        return join_sources([t.decode(self.own(ids, place), joined=joined) for place, t in enumerate(self.tokenizers)])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Returns the names of ids; those of the special tokens are the first member's."""

@@ -13,7 +13,7 @@ import hashlib
 import io
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
@@ -30,6 +30,7 @@ from softsearch.text.vocabulary import BOS, EOS, FIRST_TAG, PAD, SOURCE_SEPARATO
 Kind = Literal["word", "char", "bpe", "unigram"]
 _Pieces = Annotated[int, Range(len(SPECIALS) + 1, 2**24)]
 _Files = Annotated[str | Path | Sequence[str | Path] | None, "a file, two as in '[src.model,tgt.model]', or null"]
+JOINER = "@@ "  # of subword-nmt and its successors
 _SPACE = "\u2581"
 # Training cuts lines at the names of special pieces, so the names hold what no line can: "<s>" in a corpus is text.
 _SPECIAL_PIECES: dict[str, Any] = {f"{name}_piece": f"\n{name}" for name in ("pad", "unk", "bos", "eos")}
@@ -63,14 +64,22 @@ class SentencePieceTokenizer:
             return self._turned(self._processor.piece_to_id([_SPACE + word for word in _words(text)]))
         return self._turned(self._processor.encode(text))
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
         """Returns the text of ids; PAD, BOS and EOS are skipped, UNK is shown as a sign.
+
+        Of a model of split text the words are joined (:attr:`joiner`), or with ``joined`` false split as they were.
 
         Raises:
             InputError: an id is outside the vocabulary.
         """
         plain = [token for token in self._inside(ids) if token not in (PAD, BOS, EOS)]
+        if self.joiner and not joined:
+            return " ".join(self._processor.decode([token]) for token in self._turned(plain)).strip(" ")
         return self._processor.decode(self._turned(plain)).lstrip(" ")
+
+    def written(self, text: str) -> str:
+        """Returns a text as :meth:`decode` writes it: split text is joined, other text stays as it is."""
+        return text.replace(self.joiner, "") if self.joiner else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Returns the names of ids, in the order of the text; U+2581 in them stands for a space.
@@ -90,6 +99,13 @@ class SentencePieceTokenizer:
     def has_words(self) -> bool:
         """Whether the pieces are whole words: each begins with a space."""
         return all(piece.startswith(_SPACE) for piece in self.vocabulary())
+
+    @cached_property
+    def joiner(self) -> str:
+        """What decoding leaves out of text that was split before: "@@ ", or ""."""
+        ends = (token for name, (token, _) in self.vocabulary().items() if name.endswith(JOINER.rstrip()))
+        continued = next(ends, None) if self.has_words else None
+        return JOINER if continued and JOINER not in self._processor.decode([continued, continued]) else ""
 
     @cached_property
     def reads_several_sources(self) -> bool:
@@ -128,7 +144,6 @@ class SentencePieceTokenizer:
 
 
 Tokenizers = tuple[SentencePieceTokenizer, SentencePieceTokenizer]  # of the source and the target
-IdMapping = Callable[[Sequence[int]], list[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +161,7 @@ class TokenizerTrainer:
             Multi30k a third longer, 0.5 a twentieth).
         model: SentencePiece model to take instead of training one, with any special ids, or one for each side.
         vocabulary: file of the words or characters to take, one a line, or one for each side.
+        joiner: "@@ " for text whose words a tool has split, as ``low@@ er``: translations are joined; else "".
 
     Raises:
         ConfigError: the options do not go together, or ``kind`` has one segmentation only.
@@ -159,10 +175,16 @@ class TokenizerTrainer:
     sampling: Share = 0.0
     model: _Files = None
     vocabulary: _Files = None
+    joiner: Literal["", "@@ "] = ""
 
     def __post_init__(self) -> None:
         if self.model is not None and self.vocabulary is not None:
             raise ConfigError("tokenizer.model and tokenizer.vocabulary are both set; set one of them to null")
+        if self.joiner and (set(self.kinds) != {"word"} or self.model is not None):
+            raise ConfigError(
+                f"tokenizer.joiner is {self.joiner!r}, for text that is split already, expected tokenizer.kind=word "
+                "and no tokenizer.model; set tokenizer=pretokenised, or tokenizer.joiner=''"
+            )
         for key in ("src_vocab_size", "src_kind"):
             if (value := getattr(self, key)) is not None and self.joint:
                 raise ConfigError(
@@ -250,43 +272,6 @@ def train_tokenizer(
             tokenizer.vocab_size,
         )
     return tokenizer
-
-
-def same_pieces(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> bool:
-    """Returns whether ids are the same pieces of text in both vocabularies, in either direction of writing."""
-    return one.model == other.model or list(one.vocabulary()) == list(other.vocabulary())  # in the order of ids
-
-
-def id_mapping(one: SentencePieceTokenizer, other: SentencePieceTokenizer) -> IdMapping | None:
-    """Returns a function from ids of ``one`` to ids of ``other``, without BOS and EOS; None where they are the same.
-
-    With the same pieces the ids are at most reversed. Otherwise they are decoded and encoded again: what is unknown to
-    ``one`` is unknown to ``other`` too.
-    """
-    if not same_pieces(one, other):
-        return lambda ids: other.encode(one.decode(ids))
-    return None if one.reverse == other.reverse else lambda ids: list(ids)[::-1]
-
-
-def check_writes_alike(
-    one: SentencePieceTokenizer, other: SentencePieceTokenizer, names: tuple[object, object]
-) -> None:
-    """Checks that models with these target tokenizers can form an ensemble; ``names`` are for messages.
-
-    Raises:
-        ConfigError: their pieces or their directions differ.
-    """
-    both = f"{names[0]} and {names[1]}"
-    if not same_pieces(one, other):
-        raise ConfigError(
-            f"{both} have different target vocabularies ({one.vocab_size} and {other.vocab_size} pieces), expected the "
-            "same pieces; train them on the same data with the same tokenizer, or let one rerank what the other finds"
-        )
-    if one.reverse != other.reverse:
-        raise ConfigError(
-            f"{both} write in different directions, expected the same data.target_direction; use models of one "
-            "direction, or let one rerank what the other finds"
-        )
 
 
 def _words(text: str) -> list[str]:

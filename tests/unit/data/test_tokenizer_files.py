@@ -10,6 +10,7 @@ import sentencepiece
 from softsearch.data.given_tokenizers import identity
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.text.vocabulary import UNK
 
@@ -62,6 +63,33 @@ def test_a_list_of_words_in_its_order(tmp_path: Path) -> None:
     assert src.names()[4:] == ["\u2581zwei", "\u2581low@@", "\u2581er"]
     assert src.encode("low@@ er x y zwei") == [5, 6, UNK, UNK, 4]
     assert src.decode(src.encode("low@@ er x zwei")) == "low@@ er \u2047 zwei"
+
+
+@pytest.mark.parametrize("with_list", [False, True])
+@pytest.mark.parametrize("joint", [False, True])
+def test_split_text_is_joined_as_it_is_decoded(tmp_path: Path, with_list: bool, joint: bool) -> None:
+    (tmp_path / "words").write_text("low@@\ner\nzwei\n@@\n")
+    files = {"vocabulary": tmp_path / "words"} if with_list else {}
+    trainer = TokenizerTrainer(kind="word", joiner="@@ ", joint=joint, **files)
+    src, tgt = from_files(trainer).train(["low@@ er zwei @@"], ["low@@ er zwei @@"])
+    assert from_files(trainer).train(["low@@ er zwei @@"], ["low@@ er zwei @@"])[1].model == tgt.model
+    for text in ("zwei low@@ er", "low@@ low@@ er x @@ zwei", "zwei low@@"):
+        assert tgt.pieces(src.encode(text)) == [f"\u2581{word}".replace("\u2581x", "<unk>") for word in text.split()]
+        joined = text.replace("x", "\u2047").replace("@@ ", "")
+        assert tgt.decode(src.encode(text)) == joined == tgt.written(text).replace("x", "\u2047")
+        assert tgt.decode(src.encode(text), joined=False).split() == text.replace("x", "\u2047").split()
+    (content,) = tokenizer_files((tgt, tgt)).values()  # which is checked there
+    assert b'"@@ "' in content
+
+
+def test_a_joiner_is_for_words() -> None:
+    for options in (
+        {"kind": "bpe"},
+        {"kind": "word", "model": "x"},
+        {"kind": "word", "src_kind": "char", "joint": False},
+    ):
+        with pytest.raises(ConfigError, match=r"tokenizer.joiner is '@@ ', for text that is split already, expected"):
+            TokenizerTrainer(joiner="@@ ", **options)
 
 
 def test_a_list_of_characters(tmp_path: Path) -> None:

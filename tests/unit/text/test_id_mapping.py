@@ -2,7 +2,8 @@
 
 import pytest
 
-from softsearch.text.tokenizer import SentencePieceTokenizer, id_mapping, same_pieces, train_tokenizer
+from softsearch.text.id_mapping import id_mapping, same_pieces
+from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 
 LINES = ["a black dog runs", "two men are running", "a man with a black hat", "dogs and men"] * 5

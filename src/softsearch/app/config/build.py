@@ -18,7 +18,8 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.search.interface import SearchStrategy
 from softsearch.search.options import SearchOptions
-from softsearch.text.tokenizer import Tokenizers, same_pieces
+from softsearch.text.id_mapping import same_pieces
+from softsearch.text.tokenizer import Tokenizers
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, misfit
 
 log = logging.getLogger(__name__)

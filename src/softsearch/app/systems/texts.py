@@ -68,6 +68,7 @@ def read_test_set(options: Systems, files: tuple[Path, ...] | None, systems: Seq
     languages = src_lang, tgt_lang or described.tgt_lang
     name = ", ".join(path.name for path in files)
     text = HeldOutText(name, sources, references, described.text_form, *languages, features)
+    text = text.joined(systems[0].tokenizers[1]) if systems else text
     return text if source is None else replace(text, draw=source.picture)
 
 

@@ -270,7 +270,7 @@ def _test_text(data: ParallelDataModule) -> tuple[str, HeldOutText]:
     features = source.split_features(split, data.cache_dir)
     name = ", ".join(path.name for path in source.files(data.cache_dir)[split])
     text = HeldOutText(name, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
-    return split, text
+    return split, text.joined(data.prepared.tgt_tokenizer)
 
 
 def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:

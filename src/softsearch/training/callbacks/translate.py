@@ -51,6 +51,7 @@ class TranslateValidation(Callback):
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         sources, references = data.lines("val")
+        references = [*map(data.prepared.tgt_tokenizer.written, references)]
         ids = [data.prepared.src_tokenizer.encode(line) for line in sources]
         self.src = with_features(ids, data.source.split_features("val", data.cache_dir))
         with whole_weights(trainer):
