@@ -13,6 +13,7 @@ import numpy as np
 from softsearch.data.corpora.spellout import Spellout
 from tests.huggingface import marian_folder
 from tests.integration.commands import ROOT, SERVER
+from tests.unit.app.importing.marian_equations import write_model
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write
@@ -147,6 +148,7 @@ def prepare(folder: Path) -> None:
     marian_folder(
         folder / "opus-mt-en-de", tuple((folder / f"a.{lang}").read_text().splitlines() for lang in ("en", "de"))
     )
+    write_model(folder / "marian-en-de", {"tied-embeddings-all": True}, joint=True)
     (folder / "exports").mkdir(exist_ok=True)
     (folder / "exports" / "C").symlink_to(folder / "A")
     (folder / "RUN").symlink_to(folder / "logs" / "train" / "A")

@@ -70,6 +70,20 @@ def _read_list(path: Path, kind: Kind) -> bytes:
     units: Sequence[str] = [
         line for line in dict.fromkeys(read_lines(path)) if line and line not in SPECIALS
     ]  # of other tools, too
+    return list_model(units, kind, name)
+
+
+def list_model(units: Sequence[str], kind: Kind, name: str) -> bytes:
+    """Returns a model of words or characters, in their order.
+
+    Args:
+        units: the words or characters; a space is one.
+        kind: which of the two.
+        name: of the list, for messages.
+
+    Raises:
+        ConfigError: there are none, or one is no word or no character.
+    """
     if kind == "char":
         units = list(dict.fromkeys([_SPACE, *(_SPACE if unit == " " else unit for unit in units)]))
     wrong = next((unit for unit in units if (len(unit) > 1 if kind == "char" else " " in unit or _SPACE in unit)), None)

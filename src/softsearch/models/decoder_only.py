@@ -111,7 +111,7 @@ class DecoderOnlyTransformer(Decoder):
         self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
         options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation)
         self.layers = nn.ModuleList(DecoderOnlyLayer(options) for _ in range(num_layers))
-        self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.final_norm = options.final_norm()
         self.output_projection = embeddings.make_output(d_model)
 
     def make_exportable(self) -> None:

@@ -30,19 +30,20 @@ from softsearch.models.multi_head import (
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.ssru import SSRU
-from softsearch.ranges import Depth, Rate, Size
+from softsearch.ranges import Depth, Positive, Rate, Size
 
 Kind = Literal["attention", "ssru"]
 Activation = Literal["relu", "gelu", "swish"]
+_NORM_EPS = 1e-5  # of layer norms, in PyTorch
 _ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
 
 
 class Residual(nn.Module):
     """A sublayer's frame: norm(x + dropout(f(x))) in post-norm, x + dropout(f(norm(x))) in pre-norm."""
 
-    def __init__(self, d_model: int, dropout: float, *, pre_norm: bool) -> None:
+    def __init__(self, d_model: int, dropout: float, *, pre_norm: bool, norm_eps: float) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = nn.LayerNorm(d_model, norm_eps)
         self.dropout = Dropout(dropout)
         self.pre_norm = pre_norm
 
@@ -69,10 +70,15 @@ class LayerOptions(NamedTuple):
     dropout: float
     pre_norm: bool
     activation: Activation
+    norm_eps: float = _NORM_EPS
 
     def residual(self) -> Residual:
         """The frame of a sublayer."""
-        return Residual(self.d_model, self.dropout, pre_norm=self.pre_norm)
+        return Residual(self.d_model, self.dropout, pre_norm=self.pre_norm, norm_eps=self.norm_eps)
+
+    def final_norm(self) -> nn.Module:
+        """What follows all layers."""
+        return nn.LayerNorm(self.d_model, self.norm_eps) if self.pre_norm else nn.Identity()
 
     def feed_forward(self) -> nn.Sequential:
         """f(x W_1 + b_1) W_2 + b_2 (section 3.3).
@@ -169,10 +175,10 @@ class TransformerEncoder(Encoder):
     """A stack of :class:`EncoderLayer`; the width of the embeddings is d_model.
 
     Dropout is on the embeddings and on each sublayer's output (section 5.4). With ``pre_norm`` norms come before each
-    sublayer instead of after, and once more at the end. ``activation`` is that of :func:`feed_forward`; ``positions``,
-    ``max_positions`` and ``scale_embeddings`` are options of :class:`~softsearch.models.positions.Positions`.
-    ``convolution_widths`` are those of a :class:`ConvolutionalBlock` in each layer, for characters; without any there
-    is none.
+    sublayer instead of after, and once more at the end; ``norm_eps`` is what they add to variances. ``activation`` is
+    that of :func:`feed_forward`; ``positions``, ``max_positions`` and ``scale_embeddings`` are options of
+    :class:`~softsearch.models.positions.Positions`. ``convolution_widths`` are those of a :class:`ConvolutionalBlock`
+    in each layer, for characters; without any there is none.
 
     Raises:
         ConfigError: the width does not divide into heads of even width, or a convolution is even.
@@ -187,6 +193,7 @@ class TransformerEncoder(Encoder):
         num_heads: Size,
         dropout: Rate = 0.0,
         pre_norm: bool = True,
+        norm_eps: Positive = _NORM_EPS,
         activation: Activation = "relu",
         positions: PositionKind = "sinusoidal",
         max_positions: Size = 1024,
@@ -203,9 +210,9 @@ class TransformerEncoder(Encoder):
         self.description = EncoderDescription(d_model, max_src_len=self.positions.max_len)
         self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
-        options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation)
+        options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation, norm_eps)
         self.layers = nn.ModuleList(EncoderLayer(options, convolution_widths or ()) for _ in range(num_layers))
-        self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.final_norm = options.final_norm()
 
     def forward(self, src_tokens: Tensor, src_mask: Tensor) -> EncoderOutput:
         """See :class:`Encoder`.
@@ -243,6 +250,7 @@ class TransformerDecoder(Decoder):
         num_heads: Size,
         dropout: Rate = 0.0,
         pre_norm: bool = True,
+        norm_eps: Positive = _NORM_EPS,
         activation: Activation = "relu",
         positions: PositionKind = "sinusoidal",
         max_positions: Size = 1024,
@@ -262,9 +270,9 @@ class TransformerDecoder(Decoder):
                 "none of; set other positions"
             )
         self.positions = Positions(positions, d_model, num_heads, max_positions, scale=scale_embeddings)
-        options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation)
+        options = LayerOptions(d_model, d_ff, num_heads, dropout, pre_norm, activation, norm_eps)
         self.layers = nn.ModuleList(DecoderLayer(options, self_attention) for _ in range(num_layers))
-        self.final_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.final_norm = options.final_norm()
         self.output_projection = embeddings.make_output(d_model)
 
     def make_exportable(self) -> None:

@@ -7,13 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from softsearch.app.console import say
-from softsearch.app.importing import hugging_face
+from softsearch.app.importing import hugging_face, marian
 from softsearch.app.importing.imported import Imported
 from softsearch.app.process import raise_on_signals
 from softsearch.errors import ConfigError, SoftsearchError
 
-_READERS = (hugging_face.read,)  # each returns None if the source is of another family
-_FAMILIES = "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json)"
+_READERS = (hugging_face.read, marian.read)  # each returns None if the source is of another family
+_FAMILIES = (
+    "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json), or a model "
+    "of Marian (model.npz beside its vocabularies)"
+)
 
 
 def import_model(arguments: list[str]) -> None:

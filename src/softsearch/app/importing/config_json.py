@@ -13,12 +13,16 @@ CONFIG = "config.json"
 class Config:
     """Values of a ``config.json``, each checked where it is read.
 
+    Args:
+        path: the file.
+        values: what it holds, if it is no JSON file.
+
     Raises:
         CheckpointError: it is no JSON object.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.values = path, read_object(path)
+    def __init__(self, path: Path, values: dict[str, Any] | None = None) -> None:
+        self.path, self.values = path, read_object(path) if values is None else values
 
     def __getitem__(self, key: str) -> Any:
         """The value; None if it is missing."""
@@ -36,6 +40,13 @@ class Config:
         for alias, key in aliases.items():
             if self.values.get(alias, self[key]) != self[key]:
                 self.refuse(alias, f"{key}, which is {self[key]!r:.20}")
+
+    def choice(self, key: str, *expected: Any) -> Any:
+        """A value that is one of several; the first is that of files without the key."""
+        value = self.values.get(key, expected[0])
+        if value not in expected:
+            self.refuse(key, " or ".join(map(repr, expected)))
+        return value
 
     def refuse(self, key: str, expected: str) -> None:
         """Raises a ConfigError for the value of a key."""
