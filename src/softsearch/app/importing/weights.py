@@ -88,11 +88,11 @@ def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 def _pickled(path: Path) -> Iterator[tuple[str, Tensor]]:
-    if not is_zipfile(path):
-        raise _unreadable(path, "it is no archive of PyTorch 1.6 or newer")
     try:
-        with ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:  # a few bytes stand for many
+        if is_zipfile(path):  # those of PyTorch before 1.6, as many of OPUS-MT, are none
+            with ZipFile(path) as archive:
+                size = sum(entry.file_size for entry in archive.infolist())
+            if size > path.stat().st_size:  # a few bytes would stand for any number
                 raise _unreadable(path, "it is compressed")
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except CheckpointError:

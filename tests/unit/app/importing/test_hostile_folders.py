@@ -3,6 +3,7 @@
 import json
 import shutil
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from softsearch.app.importing.command import import_model
+from softsearch.app.importing.command import import_model, read
 from softsearch.app.importing.weights import PICKLE, SAFETENSORS
+from softsearch.models.positions import sinusoids
 from tests.huggingface import marian_folder
 
 pytest.importorskip("transformers")
@@ -59,6 +61,14 @@ def pickled(value: object, *, new: bool = True) -> Change:
     return write
 
 
+def packed(folder: Path) -> None:
+    pickled({"w": torch.zeros(10**6)})(folder)
+    with zipfile.ZipFile(folder / PICKLE) as old, zipfile.ZipFile(folder / "new", "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    (folder / "new").replace(folder / PICKLE)
+
+
 class Harm:
     def __reduce__(self) -> Any:
         return Path.touch, (Path("harmed"),)
@@ -68,7 +78,8 @@ HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2**40], "data_offsets": [0,
 WEIGHT = "model.encoder.layers.0.fc1.weight"
 CASES: dict[str, tuple[Change, str]] = {
     "pickle": (pickled({"w": Harm()}), "holds more than weights; nothing of it was run"),
-    "old pickle": (pickled({"w": Harm()}, new=False), "no archive of PyTorch"),
+    "old pickle": (pickled({"w": Harm()}, new=False), "holds more than weights; nothing of it was run"),
+    "compressed": (packed, "it is compressed"),
     "not by name": (pickled([torch.ones(2)]), "other things than weights by name"),
     "a view": (pickled({"w": torch.ones(1).expand(2**40)}), "other things than weights by name"),
     "truncated": (cut(SAFETENSORS, 5000), "cannot be read as weights"),
@@ -138,6 +149,26 @@ def test_it_is_refused(
     with pytest.raises(AssertionError, match=message):
         raise AssertionError(said)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_good_pickle_has_the_same_weights_and_its_own_positions(new: bool, good: Path, tmp_path: Path) -> None:
+    """As transformers 4 wrote it: shared matrices several times, and positions."""
+    folder = shutil.copytree(good, tmp_path / "model")
+    tensors, positions = load_file(good / SAFETENSORS), "model.{}.embed_positions.weight"
+    for side in ("encoder", "decoder"):
+        tensors[f"model.{side}.embed_tokens.weight"] = tensors["model.shared.weight"]
+    tensors[positions.format("encoder")] = sinusoids(torch.arange(64), 16, "sinusoidal_halves").half()
+    tensors[positions.format("decoder")] = torch.ones(64, 16)
+    pickled(tensors, new=new)(folder)
+    expected, found = read(good), read(folder)
+    assert torch.equal(found.weights.pop("decoder.positions.table.weight"), torch.ones(64, 16))
+    assert found.model["decoder"].pop("positions") == "learned"
+    assert found.model["decoder"].pop("max_positions") == 64
+    del expected.model["decoder"]["positions"]
+    assert found.model == expected.model
+    assert found.weights.keys() == expected.weights.keys()
+    assert all(torch.equal(weight, expected.weights[name]) for name, weight in found.weights.items())
 
 
 def test_what_is_good_is_written_once(
