@@ -34,7 +34,8 @@ class NoisyText:
         noisy = list(pairs)
         if places := [place for place, pair in enumerate(pairs) if not any((ids == UNK).any() for ids in pair)]:
             src, tgt = self.tokenizers
-            texts = [(src.decode(pairs[i][0].tolist()), tgt.decode(pairs[i][1].tolist())) for i in places]
+            sides = ((pairs[i][0].tolist(), pairs[i][1].tolist()) for i in places)
+            texts = [(src.decode(one, joined=False), tgt.decode(other, joined=False)) for one, other in sides]
             changed = self.noise(texts, [draws[i] for i in places], self.seed)
             most = ROOM * self.tokens // len(draws) - 1  # the rest is EOS
             for place, before, after in zip(places, texts, changed, strict=True):

@@ -92,6 +92,13 @@ def with_joiner(model: bytes, joiner: str) -> bytes:
     return bytes(proto.SerializeToString(deterministic=True))
 
 
+def with_normalizer(model: bytes, charsmap: bytes) -> bytes:
+    """Returns a model that replaces characters by a compiled map of SentencePiece, and nothing where it is empty."""
+    proto = _parse(model, "the model")
+    proto.normalizer_spec.name, proto.normalizer_spec.precompiled_charsmap = "user_defined", charsmap
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
 def kind_of(model: bytes, name: str) -> Kind:
     """Returns the unit of a model's pieces; arguments and errors as in :func:`read_pieces`."""
     return _KINDS[_parse(model, name).trainer_spec.model_type]

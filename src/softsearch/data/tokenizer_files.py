@@ -1,4 +1,4 @@
-"""Tokenizers from files: SentencePiece models of any origin, and lists of words or characters."""
+"""Tokenizers from files: models of SentencePiece or Hugging Face, and lists of words or characters."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -56,6 +56,10 @@ def _read_model(path: Path) -> bytes:
             model = file.read(_MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}); expected a .model or .spm file") from error
+    if model.lstrip().startswith(b"{"):
+        from softsearch.data.hugging_face_tokenizer import from_tokenizer_json
+
+        model = from_tokenizer_json(model, name)
     return with_pieces(model, list(read_pieces(model, name).values()), name)
 
 

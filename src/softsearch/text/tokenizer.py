@@ -159,7 +159,8 @@ class TokenizerTrainer:
         sampling: ``alpha`` of subword sampling (:class:`~softsearch.text.subword_sampling.SubwordSampler`) in training;
             0 turns it off. A larger one varies BPE more (0.1 is usual) and unigram less (0.2 makes the sentences of
             Multi30k a third longer, 0.5 a twentieth).
-        model: SentencePiece model to take instead of training one, with any special ids, or one for each side.
+        model: SentencePiece model to take instead of training one, with any special ids, or ``tokenizer.json`` of
+            Hugging Face; or one for each side.
         vocabulary: file of the words or characters to take, one a line, or one for each side.
         joiner: "@@ " for text whose words a tool has split, as ``low@@ er``: translations are joined; else "".
 

@@ -1,0 +1,111 @@
+"""``tokenizer.json`` files of Hugging Face as SentencePiece models, where both split text alike."""
+
+import base64
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from softsearch.data.sentencepiece_file import Piece, with_normalizer, with_pieces
+from softsearch.errors import ConfigError
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
+from softsearch.text.vocabulary import UNK
+
+_KINDS: dict[str, Kind] = {"BPE": "bpe", "Unigram": "unigram"}
+_OPTIONS = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback", "ignore_merges")
+_CHECKED, _MAX_PIECES = 1000, 30
+_SPACE = "\u2581"
+_ONE_SPACE = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}
+_REMEDY = "take the model's SentencePiece file (.model or .spm), or train a tokenizer"
+
+
+def from_tokenizer_json(content: bytes, name: str) -> bytes:
+    """Returns a SentencePiece model that splits text as the file says, except for surplus spaces.
+
+    A piece of BPE has the rank of its first merge as its score. SentencePiece then merges any two pieces that make a
+    piece, and ``tokenizers`` only those pairs that are in its list; that this makes no difference is checked on random
+    text of all pieces. The names of special tokens, which the file's reader would find in text, are plain text.
+
+    Args:
+        content: of the file.
+        name: of the file, for messages.
+
+    Raises:
+        ConfigError: it is no such file, or splits text in another way; the message has the reason.
+    """
+    try:
+        Tokenizer.from_str(content.decode())
+        described = json.loads(content)
+    except Exception as error:  # tokenizers raises no class of its own
+        why = " ".join(str(error).split())
+        raise ConfigError(f"{name} is no tokenizer.json ({why:.200}); expected one of Hugging Face's") from error
+    model = described["model"]
+    if reason := next(_reasons(described), None):
+        raise ConfigError(f"{name} {reason}, which SentencePiece does not do; {_REMEDY}")
+    special = {token["content"] for token in described["added_tokens"]}
+    if model["type"] == "BPE":
+        ranks: dict[str, int] = {}
+        for rank, merge in enumerate(model["merges"]):
+            ranks.setdefault("".join(merge.split(" ") if isinstance(merge, str) else merge), rank)
+        ordered = sorted(model["vocab"], key=model["vocab"].__getitem__)
+        scored = [(piece, -float(ranks.get(piece, len(ranks)))) for piece in ordered]
+    else:
+        scored = [(piece, score) for index, (piece, score) in enumerate(model["vocab"]) if index != model["unk_id"]]
+    pieces = [Piece(piece, score) for piece, score in scored if piece not in special]
+    kind = _KINDS[model["type"]]
+    base = with_normalizer(train_tokenizer(["a"], kind=kind, vocab_size=8).model, _charsmap(described["normalizer"]))
+    converted = with_pieces(base, pieces, name)
+    _compare(described, SentencePieceTokenizer(converted), name)
+    return converted
+
+
+def _reasons(described: dict[str, Any]) -> Iterator[str]:
+    """Why a file cannot be a SentencePiece model."""
+    model = described["model"]
+    if model["type"] not in _KINDS:
+        yield f"has a model of type {model['type']}"
+    if found := [option for option in _OPTIONS if model.get(option)]:
+        yield f"has {found[0]}={model[found[0]]!r:.40}"
+    if model["type"] == "BPE" and not model.get("fuse_unk"):
+        yield "has fuse_unk=false"
+    if words := [token["content"] for token in described["added_tokens"] if not token["special"]]:
+        yield f"adds {words[0]!r:.40} to its model"
+    steps = _steps(described["pre_tokenizer"], "pretokenizers")
+    if steps and steps[0] == {"type": "WhitespaceSplit"}:
+        steps = steps[1:]
+    spaces = [step for step in steps if step["type"] == "Metaspace" and step["replacement"] == _SPACE]
+    if len(steps) != 1 or not spaces or spaces[0].get("prepend_scheme", "always") != "always":
+        yield f"splits text by {json.dumps(described['pre_tokenizer']):.200}"
+    for step in _steps(described["normalizer"], "normalizers"):
+        if step["type"] != "Precompiled" and step != _ONE_SPACE:
+            yield f"changes text by {json.dumps(step):.200}"
+
+
+def _steps(part: dict[str, Any] | None, key: str) -> list[dict[str, Any]]:
+    if part is None:
+        return []
+    return list(part[key]) if part["type"] == "Sequence" else [part]
+
+
+def _charsmap(normalizer: dict[str, Any] | None) -> bytes:
+    maps = [s["precompiled_charsmap"] for s in _steps(normalizer, "normalizers") if s["type"] == "Precompiled"]
+    return base64.b64decode(maps[0]) if maps else b""
+
+
+def _compare(described: dict[str, Any], ours: SentencePieceTokenizer, name: str) -> None:
+    """Checks random text of all pieces; raises ConfigError at a difference."""
+    plain: dict[str, Any] = {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    theirs = Tokenizer.from_str(json.dumps({**described, **plain}))
+    rng, names = random.Random(0), [piece.replace(_SPACE, " ") for piece in ours.vocabulary()]
+    lines = ["".join(rng.choices(names, k=rng.randint(1, _MAX_PIECES))) for _ in range(_CHECKED)]
+    own = {piece: token for piece, (token, _) in ours.vocabulary().items()}
+    for line in (" ".join(line.split()) for line in [*lines, *names]):
+        ids = ours.encode(line)
+        found = [own.get(str(theirs.id_to_token(token)), UNK) for token in theirs.encode(line).ids]
+        if found != ids and sorted(found) != sorted(ids):  # with equal scores rounding decides the order
+            raise ConfigError(
+                f"{name} splits {line!r:.60} into {len(found)} pieces and SentencePiece into {len(ids)} or others, "
+                f"expected the same; {_REMEDY}"
+            )
