@@ -19,7 +19,12 @@ from softsearch.text.vocabulary import UNK
 SPECIAL = ["<unk>", "<s>", "</s>", "__eng__"]
 
 
-ODD = ["an \ufb01ne \uff21bc", "\u00e9t\u00e9 e\u0301te\u0301 don't well-known", "\u0e01\u0e02 a \u0e01", "\u4e2d\u6587"]
+ODD = [
+    "an \ufb01ne \uff21bc",
+    "\u00e9t\u00e9 e\u0301te\u0301 don't well-known",
+    "\u0e01\u0e02 a \u0e01",
+    "\u4e2d\u6587",
+]
 BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 ADDED = {
     "id": 4,

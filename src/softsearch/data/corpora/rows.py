@@ -175,7 +175,7 @@ def _tmx(path: Path, columns: tuple[Column, Column]) -> Iterator[tuple[str, Pair
                 if None not in cells:
                     rows += 1
                     yield f"{path}, unit {rows}", (cells[0] or "", cells[1] or "")
-    except (ParseError, DefusedXmlException) as error:
+    except (ParseError, DefusedXmlException, RecursionError) as error:  # the last of deep segments
         raise CorpusError(f"{path} is no TMX ({error}); expected XML without entities, export it again") from error
     for column in columns if not rows else ():
         if _of_language(found, str(column)) is None:
