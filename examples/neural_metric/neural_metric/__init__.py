@@ -1,0 +1,1 @@
+"""COMET and MetricX as metrics of softsearch."""
