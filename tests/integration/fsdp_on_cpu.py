@@ -1,6 +1,7 @@
 """Two processes of the CPU train with FSDP: python fsdp_on_cpu.py FOLDER MODEL [key=value], leaving metrics.csv there.
 
-PyTorch can shard over processes of the CPU, but cannot assemble a checkpoint there, so none is saved.
+The embeddings are frozen. PyTorch can shard over processes of the CPU, but cannot assemble a checkpoint there, so none
+is saved.
 """
 
 import sys
@@ -11,6 +12,7 @@ import torch
 import torch.distributed.fsdp
 from lightning.pytorch.strategies import FSDPStrategy
 
+from softsearch.app.train.init import freeze
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.checkpoints import FinalValidation
 from softsearch.training.callbacks.dashboard import Dashboard
@@ -50,7 +52,9 @@ def main(folder: Path, *model: str) -> None:
     ]
     options: dict[str, Any] = {"logger": MetricsFile(path=folder / "metrics.csv"), "log_every_n_steps": 1}
     options |= {"strategy": Sharded(), "devices": 2, "gradient_clip_val": 1.0}
-    small_trainer(STEPS, callbacks, **options).fit(small_module(data, *model), datamodule=data)
+    module = small_module(data, *model)
+    freeze(module.model, ["embeddings"])
+    small_trainer(STEPS, callbacks, **options).fit(module, datamodule=data)
     assert throughput.summary["train/steps"] == STEPS
 
 
