@@ -118,6 +118,7 @@ def _parse(model: bytes, name: str) -> Any:
         proto.ParseFromString(model)
     except DecodeError as error:
         raise ConfigError(f"{name} is no SentencePiece model ({error}); expected a .model or .spm file") from error
-    if not proto.pieces:
-        raise ConfigError(f"{name} is no SentencePiece model (it has no pieces); expected a .model or .spm file")
+    if not proto.pieces or any(isinstance(piece.piece, bytes) for piece in proto.pieces):
+        why = "a piece is not UTF-8" if proto.pieces else "it has no pieces"
+        raise ConfigError(f"{name} is no SentencePiece model ({why}); expected a .model or .spm file")
     return proto
