@@ -28,7 +28,7 @@ WAYS = {  # by name: options beside the data
     "adapted": ["init={base}"],
     "adapted, vocabulary grown": ["init={base}", "init.vocabulary=grow", "tokenizer.vocab_size=4000"],
     "from scratch": ["tokenizer.vocab_size=4000"],
-    "adapted on both": ["init={base}"],
+    "grown, on both": ["init={base}", "init.vocabulary=grow", "tokenizer.vocab_size=4000"],
 }
 MODEL = [
     "experiment=speedrun", "logger=csv", "overwrite=true", "model.encoder.dropout=0.2", "model.decoder.dropout=0.2",
@@ -41,9 +41,9 @@ FRENCH_WAYS = {  # by name: options beside the tests
         "init={base}", "init.vocabulary=grow", "data=multilingual", "~data.pairs.de", "~data.pairs.fr",
         "+data.pairs.de={{_target_: softsearch.data.corpora.parallel.Parallel, train: {de}, val: {de_val}}}",
         "+data.pairs.fr={{_target_: softsearch.data.corpora.parallel.Parallel, train: {fr}, val: {fr_val}}}",
-        "data.temperature=5", "optimizer.lr=1e-3",
+        "data.temperature=5",
     ],
-    "French alone, from scratch": ["data=parallel", "data.train={fr}", "data.val={fr_val}", "optimizer.lr=5e-3"],
+    "French alone, from scratch": ["data=parallel", "data.train={fr}", "data.val={fr_val}"],
 }  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def both(arguments: argparse.Namespace, name: str, way: str, size: int, steps: i
             "train", *MODEL, "data=parallel",
             *(option.format(base=arguments.base) for option in WAYS[way]), f"data.train={train}",
             f"data.val={pair(out, 'val')}", f"data.test={pair(out, 'test')}", f"trainer.max_steps={steps}",
-            f"hydra.run.dir={run}", f"optimizer.lr={'1e-3' if 'init' in WAYS[way][0] else '5e-3'}",
+            f"hydra.run.dir={run}",
         )  # fmt: skip
     return bleu(run, pair(out, "test"), run / "new"), bleu(run, pair(out, "m30k_test"), run / "old")
 
