@@ -34,6 +34,9 @@ def carry_out_recipe(title: str, folder: Path) -> None:
     (folder / "corpus").symlink_to(corpus["train"][0].parent)
     (folder / "src").symlink_to(ROOT / "src")
     (folder / "corpus" / "news.de").write_bytes(corpus["train"][1].read_bytes() * 2)
+    for name, (split, lang) in {"new": ("train", "fr"), "new_val": ("val", "fr")}.items():
+        for ending, of in (("en", 0), ("de", 1), (lang, 1)):
+            (folder / "corpus" / f"{name}.{ending}").write_bytes(corpus[split][of].read_bytes())
     (folder / "in.txt").touch()  # what commands read that name no file
     for line in commands("docs/recipes.md", title):
         if line.startswith("shuf"):
@@ -46,6 +49,7 @@ def carry_out_recipe(title: str, folder: Path) -> None:
     ("title", "written", "run"),
     [
         ("Sequence-level knowledge distillation", ["train.distilled.de"], "student"),
+        ("Another domain, a language more", [], "both"),
         ("Back-translation", ["mono.en", "mono.de"], "forward"),
         ("Data diversification", ["train.translated.en", "train.translated.de"], "diversified"),
     ],
