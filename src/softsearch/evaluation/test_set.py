@@ -55,8 +55,10 @@ class HeldOutText:
 
         Models of several languages have tags (:class:`softsearch.data.corpora.multilingual.Multilingual`): a line
         without one begins with that of the target language, if it is in the vocabulary. A tag that is not is left out,
-        so that a model of one language pair reads the same text.
+        so that a model of one language pair reads the same text. Lines with several sources stay as they are.
         """
+        if tokenizer.reads_several_sources:
+            return self.sources
         known = {tag for tag in self._tags if len(ids := tokenizer.encode(tag)) == 1 and ids[0] != UNK}
         tag = f"{language_tag(self.tgt_lang)} "
         start = tag if tag[:-1] in known else ""

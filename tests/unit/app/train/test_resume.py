@@ -236,7 +236,7 @@ def test_folders_of_other_runs(left: str, options: str, problem: str | None, tmp
     (tmp_path / "run" / left).parent.mkdir(parents=True)
     (tmp_path / "run" / left).touch()
     typed = options.replace("RUN", str(tmp_path / "run")).replace("OTHER", str(tmp_path / "other")).split()
-    config = composed("train", *typed, f"run_dir={tmp_path / 'run'}", "name=x")
+    config = composed("train", "model=gru", *typed, f"run_dir={tmp_path / 'run'}", "name=x")
     if problem is None:
         check_folder(read_options(config, Train))
     else:
