@@ -51,7 +51,7 @@ def test_the_model_is_that_of_the_run_unless_one_is_typed(trained: Path) -> None
     there = read_contents(trained / "checkpoints" / "best.ckpt").config
     assert config.name == there["name"] == "nematus"
     assert plain(config.model) == there["model"] | {"encoder": there["model"]["encoder"] | {"dropout": 0.25}}
-    assert config.optimizer.lr == 5e-4  # of configs/recipe/init.yaml
+    assert config.optimizer.lr == 2e-3  # of configs/recipe/init.yaml
     assert composed("train", f"init={trained}", "name=mine").name == "mine"
     assert composed("train", f"init={trained}", "model=gru").model != config.model
     with pytest.raises(CheckpointError, match="does not exist"):
