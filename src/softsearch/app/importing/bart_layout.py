@@ -1,4 +1,4 @@
-"""Weights of Transformers as ``transformers`` lays them out since BART: MarianMT and M2M-100 among others."""
+"""Weights of a MarianMT as ``transformers`` lays them out."""
 
 from typing import Any
 
@@ -22,6 +22,7 @@ _SRC, _TGT, _BOTH, _OUTPUT = (
     "model.shared.weight",
     "lm_head.weight",
 )
+_POSITIONS: Kind = "sinusoidal_halves"
 _ROUNDING = 0.01  # of sinusoids in half precision
 _SUBLAYERS = {  # their attention, their norm: ours
     "encoder": {"self_attn": "self_attention"},
@@ -63,12 +64,10 @@ def take_embeddings(
     return src, tgt, output
 
 
-def take_stack(
-    weights: Weights, config: Config, side: str, new: dict[str, Tensor], *, pre_norm: bool, positions: Kind
-) -> dict[str, Any]:
+def take_stack(weights: Weights, config: Config, side: str, new: dict[str, Tensor]) -> dict[str, Any]:
     """Adds the weights of the ``encoder`` or the ``decoder`` to ``new``, by our names, and returns its options.
 
-    ``positions`` are the sinusoids of this kind of model; a table in the file that has others becomes a learned one.
+    A table of positions in the file that is not the sinusoids of MarianMT becomes a learned one.
 
     Raises:
         ConfigError: an option is missing, or one that this lab lacks.
@@ -101,17 +100,15 @@ def take_stack(
         "d_ff": width,
         "num_heads": config.count(f"{side}_attention_heads"),
         "dropout": config.rate("dropout", 0.1),
-        "pre_norm": pre_norm,
+        "pre_norm": False,
         "activation": _ACTIVATIONS[activation],
-        "positions": positions,
+        "positions": _POSITIONS,
         "scale_embeddings": config.flag("scale_embedding", default=False),
     }
-    if pre_norm:
-        take(f"model.{side}.layer_norm", f"{side}.final_norm", dim)
     if (name := f"model.{side}.embed_positions.weight") in weights:
         rows = config.count("max_position_embeddings")
         table = weights.take(name, rows, dim)
-        if not torch.allclose(table, sinusoids(torch.arange(rows), dim, positions), rtol=0, atol=_ROUNDING):
+        if not torch.allclose(table, sinusoids(torch.arange(rows), dim, _POSITIONS), rtol=0, atol=_ROUNDING):
             new[f"{side}.positions.table.weight"] = table
             options |= {"positions": "learned", "max_positions": rows}
     return options

@@ -64,10 +64,7 @@ def read(folder: Path, config: Config) -> Imported:
         "decoder.output_projection.bias": bias[tgt_ids],
     }
     new["decoder.output_projection.bias"][BOS] = NEVER  # its row is that of another word
-    encoder, decoder = (
-        take_stack(weights, config, side, new, pre_norm=False, positions="sinusoidal_halves")
-        for side in ("encoder", "decoder")
-    )
+    encoder, decoder = (take_stack(weights, config, side, new) for side in ("encoder", "decoder"))
     weights.finish()
     languages = {f"{side}_lang": texts.get(f"{name}_lang") for side, name in (("src", "source"), ("tgt", "target"))}
     return Imported(

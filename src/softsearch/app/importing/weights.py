@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from zipfile import ZipFile, is_zipfile
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from softsearch.errors import CheckpointError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import is_weight
+from softsearch.training.checkpoints.checkpoint_io import load_plain
 
 SAFETENSORS, PICKLE = "model.safetensors", "pytorch_model.bin"
 
@@ -88,19 +88,7 @@ def _safetensors(path: Path) -> Iterator[tuple[str, Tensor]]:
 
 
 def _pickled(path: Path) -> Iterator[tuple[str, Tensor]]:
-    try:
-        if is_zipfile(path):  # those of PyTorch before 1.6, as many of OPUS-MT, are none
-            with ZipFile(path) as archive:
-                size = sum(entry.file_size for entry in archive.infolist())
-            if size > path.stat().st_size:  # a few bytes would stand for any number
-                raise _unreadable(path, "it is compressed")
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-    except CheckpointError:
-        raise
-    except Exception as error:  # torch.load fails in many ways
-        if type(error).__name__ == "UnpicklingError":  # whose message advises to switch this protection off
-            raise _unreadable(path, "it holds more than weights; nothing of it was run") from error
-        raise _unreadable(path, in_short(error)) from error
+    loaded = load_plain(path, "weights", _unreadable)
     if not isinstance(loaded, dict) or not all(isinstance(n, str) and is_weight(w) for n, w in loaded.items()):
         raise _unreadable(path, "it holds other things than weights by name")
     yield from loaded.items()

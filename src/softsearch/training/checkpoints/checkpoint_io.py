@@ -3,9 +3,10 @@
 import hashlib
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
-from zipfile import ZIP_STORED, ZipFile
+from zipfile import ZIP_STORED, ZipFile, is_zipfile
 
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
@@ -89,21 +90,27 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         CheckpointError: the file is missing or damaged, or holds something else.
     """
     check_hash(path)
+    loaded = load_plain(path, "tensors and plain values", _unreadable)
+    if not isinstance(loaded, dict):
+        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")
+    return loaded
+
+
+def load_plain(path: Path, what: str, unreadable: Callable[[Path, str], CheckpointError]) -> Any:
+    """Reads a file of ``torch.save`` that holds ``what`` alone, in main memory; ``unreadable`` makes the error."""
     try:
-        with ZipFile(path) as archive:
-            packed = [entry.filename for entry in archive.infolist() if entry.compress_type != ZIP_STORED]
-        if packed:  # a few bytes would stand for any number
-            raise _unreadable(path, f"{packed[0][:80]} in it is compressed")
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        if is_zipfile(path):  # those of PyTorch before 1.6, as many of OPUS-MT, are none
+            with ZipFile(path) as archive:
+                packed = [entry.filename for entry in archive.infolist() if entry.compress_type != ZIP_STORED]
+            if packed:  # a few bytes would stand for any number
+                raise unreadable(path, f"{packed[0][:80]} in it is compressed")
+        return torch.load(path, map_location="cpu", weights_only=True)
     except CheckpointError:
         raise
     except Exception as error:  # torch.load fails in many ways
         if type(error).__name__ == "UnpicklingError":  # whose message advises to switch this protection off
-            raise _unreadable(path, "it holds more than tensors and plain values; nothing of it was run") from error
-        raise _unreadable(path, in_short(error)) from error
-    if not isinstance(loaded, dict):
-        raise CheckpointError(f"{path} holds a {type(loaded).__name__}, expected a checkpoint of src/train.py")
-    return loaded
+            raise unreadable(path, f"it holds more than {what}; nothing of it was run") from error
+        raise unreadable(path, in_short(error)) from error
 
 
 def check_hash(path: Path) -> None:
