@@ -8,6 +8,14 @@ With ``--length`` every translation has so many tokens, so that the model need n
     python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME
     python src/export.py ckpt=RUN/checkpoints/best.ckpt out=exports/NAME-ct2 format=ctranslate2
     python benchmarks/decode_speed.py exports/NAME exports/NAME-ct2 test.en
+
+linguonnx, which translates one sentence after the other, joins in on an export by Optimum of a MarianMT:
+
+    benchmarks/setup_peer.sh optimum; pip install linguonnx==0.14.2a1
+    benchmarks/.optimum-venv/bin/python benchmarks/optimum/model.py train.en train.de HF
+    benchmarks/.optimum-venv/bin/optimum-cli export onnx --model HF --task text2text-generation-with-past OPTIMUM
+    softsearch import HF --out RUN
+    python benchmarks/decode_speed.py exports/NAME exports/NAME-ct2 test.en --linguonnx OPTIMUM --length 13
 """
 
 import argparse
@@ -46,12 +54,7 @@ class CTranslate2:
         single: bool,
         length: int | None,
     ) -> None:
-        src, tgt = (folder / f"{side}.model" for side in ("src", "tgt"))
-        joint = folder / "joint.model"
-        self.src, self.tgt = (
-            sentencepiece.SentencePieceProcessor(model_file=str(joint if joint.exists() else model))
-            for model in (src, tgt)
-        )
+        self.src, self.tgt = tokenizers(folder)
         self.translator = ctranslate2.Translator(
             str(folder), device="cpu", compute_type=precision, inter_threads=workers, intra_threads=threads
         )
@@ -89,7 +92,7 @@ def single_graph(folder: Path, *, beam: int, length: int | None) -> Translate:
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(folder / "model.onnx", settings, providers=["CPUExecutionProvider"])
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(next(folder.glob("*.model"))))  # of both sides
+    src_pieces, tgt_pieces = tokenizers(folder)
     options = {
         "beam": np.array(beam),
         "n_best": np.array(1),
@@ -100,12 +103,38 @@ def single_graph(folder: Path, *, beam: int, length: int | None) -> Translate:
     def translate(lines: Sequence[str]) -> list[str]:
         texts = []
         for line in lines:
-            src = np.array([[*pieces.encode(line), pieces.eos_id()]])
+            src = np.array([[*src_pieces.encode(line), src_pieces.eos_id()]])
             (tokens,) = session.run(["tokens"], {"src_tokens": src, **options})
-            texts.append(pieces.decode(tokens[0, 0].tolist()))
+            texts.append(tgt_pieces.decode(tokens[0, 0].tolist()))
         return texts
 
     return translate
+
+
+def linguonnx(folder: Path, *, beam: int, length: int | None) -> Translate:
+    """The tokenizer and the search of linguonnx on one thread; with ``length`` the end of the sentence is banned."""
+    from linguonnx.translate.decode import GenerationConfig, Seq2SeqDecoder
+    from linguonnx.translate.tokenizers import MarianTokenizer
+
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    pieces = MarianTokenizer(*(str(folder / name) for name in ("source.spm", "target.spm", "vocab.json")))
+    graphs = (
+        onnxruntime.InferenceSession(folder / f"{name}_model.onnx", settings, providers=["CPUExecutionProvider"])
+        for name in ("encoder", "decoder", "decoder_with_past")
+    )
+    decoder = Seq2SeqDecoder(*graphs, eos_id=pieces.eos_id, pad_id=pieces.pad_id, decoder_start_id=pieces.pad_id)
+    banned = {pieces.pad_id} if length is None else {pieces.pad_id, pieces.eos_id}
+    config = GenerationConfig(max_new_tokens=length or 200, num_beams=beam, banned_token_ids=frozenset(banned))
+    return lambda lines: [pieces.decode(decoder.generate(pieces.encode(line), config=config)) for line in lines]
+
+
+def tokenizers(folder: Path) -> tuple[sentencepiece.SentencePieceProcessor, ...]:
+    """The tokenizers of source and target of an exported folder, which may be one."""
+    found = ((folder / f"{side}.model", folder / "joint.model") for side in ("src", "tgt"))
+    return tuple(
+        sentencepiece.SentencePieceProcessor(model_file=str(own if own.exists() else joint)) for own, joint in found
+    )
 
 
 def one_by_one(translate: Translate) -> Translate:
@@ -128,6 +157,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--batch-tokens", type=int)
     parser.add_argument("--shortlist", type=int, help="also ours with so many frequent words")
     parser.add_argument("--single-graph", type=Path, help="also a folder of export.py format=single, one by one")
+    parser.add_argument("--linguonnx", type=Path, help="also linguonnx with a folder of Optimum, one by one")
     parser.add_argument("--length", type=int, help="tokens of every translation")
     return parser.parse_args()
 
@@ -165,15 +195,9 @@ def compare(options: argparse.Namespace, lines: list[str], *, mode: str, beam: i
         systems = {name: one_by_one(translate) for name, translate in systems.items()}
     if single and options.single_graph:
         systems["single graph"] = single_graph(options.single_graph, beam=beam, length=options.length)
-    pieces = sentencepiece.SentencePieceProcessor(
-        model_file=str(
-            next(
-                options.ctranslate2 / name
-                for name in ("joint.model", "tgt.model")
-                if (options.ctranslate2 / name).exists()
-            )
-        )
-    )
+    if single and options.linguonnx:
+        systems["linguonnx"] = linguonnx(options.linguonnx, beam=beam, length=options.length)
+    _, pieces = tokenizers(options.ctranslate2)
     outputs = {name: translate(lines) for name, translate in systems.items()}  # warms up
     tokens = {
         name: sum(options.length or len(ids) + 1 for ids in pieces.encode(texts)) for name, texts in outputs.items()

@@ -1,9 +1,9 @@
 #!/bin/bash
-# A peer (joeynmt, marianmt or pymarian) in an environment of its own, benchmarks/.NAME-venv: its pins and ours do not agree.
+# A peer (joeynmt, marianmt, optimum or pymarian) in an environment of its own, benchmarks/.NAME-venv: its pins and ours do not agree.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-name="${1:?usage: setup_peer.sh joeynmt|marianmt|pymarian}"
+name="${1:?usage: setup_peer.sh joeynmt|marianmt|optimum|pymarian}"
 python="${PYTHON:-python3}"
 venv=".$name-venv"
 stamp="$venv/.setup-done"
