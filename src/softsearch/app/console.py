@@ -44,10 +44,13 @@ def say(text: str) -> None:
 def print_rows(
     columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, *, numbers: int = 0
 ) -> None:
-    """Prints a table of text, whose last columns are ``numbers``; it is not folded where it is piped into a file."""
+    """Prints a table, whose last columns are ``numbers``, which are not folded; piped into a file, nothing is."""
     table = Table(title=title)
     for index, name in enumerate(columns, 1 - len(columns)):
-        table.add_column(name, justify="right" if -index < numbers else "left", overflow="fold")
+        if -index < numbers:
+            table.add_column(name, justify="right", min_width=max(map(len, name.split())))
+        else:
+            table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*row)
     console = plain_console()

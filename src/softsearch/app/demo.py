@@ -40,7 +40,8 @@ def demo() -> int:
     _run("train", "experiment=demo", f"hydra.run.dir={RUN}")
     gold = Spellout().files(Path(OmegaConf.load(RUN / "config.yaml").cache_dir))["test"][0].with_suffix(".links")
     aligned = (f"gold={gold}", "alignments=true")
-    _run("evaluate", f"ckpt={checkpoint}", *aligned, f"hydra.run.dir={RUN / 'evaluate'}")
+    # The generator's sentences differ in a word or two, so that near twins say nothing here.
+    _run("evaluate", f"ckpt={checkpoint}", *aligned, "overlap=false", f"hydra.run.dir={RUN / 'evaluate'}")
     _run("export", f"ckpt={checkpoint}", f"out={BUNDLE}")
     _run("verify", str(BUNDLE))
     _run("export", f"ckpt={checkpoint}", f"out={SINGLE}", "format=single")

@@ -14,7 +14,7 @@ from softsearch.app.config.validation import build
 from softsearch.app.console import plain_console, print_rows, say
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
-from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport
+from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
 from softsearch.text.plain_values import read_json
 
 METRICS = "metrics.json"
@@ -117,7 +117,13 @@ def show_report(report: Report, folder: Path) -> None:
     if report.comparisons:
         columns = ("system", "against", "metric", "difference", "p")
         rows = (
-            (c.system, c.baseline, c.metric, report.metrics[c.metric].show(c.difference, sign="+"), f"{c.p_value:.3f}")
+            (
+                c.system,
+                c.baseline,
+                c.metric,
+                report.metrics[c.metric].show(c.difference, sign="+"),
+                "< 0.001" if c.p_value < 0.001 else f"{c.p_value:.3f}",
+            )
             for c in report.comparisons
         )
         print_rows(columns, rows, title="paired bootstrap")
@@ -138,7 +144,8 @@ def _print_scores(report: Report) -> None:
     for name, field in _FACTS.items():
         values = [getattr(system, field) for system in report.systems]
         if any(value is not None for value in values):
-            figures = ("" if v is None else f"{v:,}" if isinstance(v, int) else f"{v:,.3f}" for v in values)
+            show = three_digits if field.endswith("_per_second") else "{:,.3f}".format
+            figures = ("" if v is None else f"{v:,}" if isinstance(v, int) else show(v) for v in values)
             rows.append((name, *figures))
     print_rows(("metric", *(system.name for system in report.systems)), rows, "with 95 % intervals")
 
@@ -158,4 +165,4 @@ def _value(name: str, value: float, facts: Mapping[str, MetricFacts]) -> str:
         return fact.show(value)
     if name.endswith(_PERCENT):
         return f"{value:.1%}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.2f}"
+    return f"{value:,.0f}" if value == round(value) else three_digits(value)

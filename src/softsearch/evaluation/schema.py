@@ -133,6 +133,14 @@ def plain_signature(signature: str) -> str:
     return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
 
 
+def three_digits(value: float) -> str:
+    """A speed, time or loss as text with three significant digits."""
+    rounded = float(f"{value:.3g}")
+    if rounded == 0 or not math.isfinite(rounded):
+        return f"{rounded:g}"
+    return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
+
+
 def write_report(report: Report, folder: Path) -> Path:
     """Writes ``report.json`` and returns its path."""
     path = folder / REPORT

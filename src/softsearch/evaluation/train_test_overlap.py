@@ -14,6 +14,7 @@ from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner
 from softsearch.text.joint_sources import split_sources
 
+MANY = {"near twin of the source": 0.05, "near twin of the reference": 0.05}  # shares that deserve a warning; else 1 %
 NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
 # Chinese and Japanese are compared by characters. In Thai, Lao and Khmer, equal sentences are found, near twins rarely.
 _HAN_KANA = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -32,7 +33,7 @@ def find_overlap(
     ``substitute`` is data of the same kind, read if a system's own files are gone.
 
     Returns:
-        Counts by kind, empty if nothing could be read, and warnings of overlap and of data that was not checked.
+        Counts by kind, empty if nothing could be read, and warnings of much overlap and of data that was not checked.
     """
     overlap, warnings, read = Overlap(test.sources, test.references), [], []
     for first, source in sources.items():
@@ -49,8 +50,10 @@ def find_overlap(
         except CorpusError as error:
             warnings.append(f"{not_checked}: {error}")
     counts = overlap.counts() if read else {}
-    if matches := ", ".join(f"{count:,} by {kind}" for kind, count in counts.items() if count):
-        warning = f"of {len(test.sources):,} test sentences the training data holds {matches}; scores may be too good"
+    total = len(test.sources)
+    if any(count > MANY.get(kind, 0.01) * total for kind, count in counts.items()):
+        matches = ", ".join(f"{count:,} by {kind}" for kind, count in counts.items() if count)
+        warning = f"of {total:,} test sentences the training data holds {matches}; scores may be too good"
         warnings.insert(0, warning)
     return counts, warnings
 

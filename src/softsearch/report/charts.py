@@ -24,10 +24,12 @@ def draw_by_length(
     *,
     level: float | None = None,
     limits: Sequence[float | None] = (0.0, None),
+    least: float = 0.0,
 ) -> Figure:
     """Draws a line per system number over the ranges of source lengths, with a band for intervals, inside ``style``.
 
-    ``counts`` are the numbers of sentences by range, in the order of the axis, which stays within ``limits``.
+    ``counts`` are the numbers of sentences by range, in the order of the axis. The other axis stays within ``limits``
+    and shows a span of ``least`` or more, so that differences of rounding are not magnified.
     """
     figure, axes = _axes("words of the source, and number of sentences", label)
     ranges = list(counts)
@@ -44,8 +46,13 @@ def draw_by_length(
     axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\n{count:,}" for name, count in counts.items()])
     axes.margins(x=0.06, y=0.12)
     bottom, top = axes.get_ylim()
-    lowest, highest = limits
-    axes.set_ylim(bottom if lowest is None else max(lowest, bottom), top if highest is None else min(highest, top))
+    lowest, highest = (
+        default if limit is None else limit for limit, default in zip(limits, (-np.inf, np.inf), strict=True)
+    )
+    wider = max(0.0, least - (top - bottom)) / 2
+    bottom, top = bottom - wider, top + wider
+    shift = min(0.0, highest - top) + max(0.0, lowest - bottom)
+    axes.set_ylim(max(lowest, bottom + shift), min(highest, top + shift))
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import read_report, write_report
+from softsearch.evaluation.schema import read_report, three_digits, write_report
 from tests.unit.report.page.pages import whole_report
 
 
@@ -54,3 +54,11 @@ def test_values_of_other_types_are_refused(
     with pytest.raises(ConfigError, match=r"report\.json cannot be read") as error:
         read_report(tmp_path)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(12345.6, "12,300"), (999.9, "1,000"), (36.34, "36.3"), (9.999, "10.0"), (-0.03764, "-0.0376"), (0.0, "0")],
+)
+def test_three_digits(value: float, text: str) -> None:
+    assert three_digits(value) == text

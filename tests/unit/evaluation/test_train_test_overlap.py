@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -119,3 +120,13 @@ def test_no_overlap_is_no_warning(tmp_path: Path) -> None:
     counts, warnings = find_overlap({"m": clean}, None, TEXT, tmp_path)
     assert set(counts.values()) == {0}
     assert warnings == []
+
+
+@pytest.mark.parametrize(("equal", "warns"), [(2, True), (1, False)])
+def test_a_hundredth_of_equal_sentences_is_no_warning(equal: int, warns: bool, tmp_path: Path) -> None:
+    lines = [f"word{number}" for number in range(100)]
+    data = corpus(tmp_path / "data", *2 * ["\n".join(lines[:equal]) + "\n"])
+    test = HeldOutText("test", lines, lines, "plain", "en", "de")
+    counts, warnings = find_overlap({"m": data}, None, test, tmp_path)
+    assert counts["source"] == equal
+    assert bool(warnings) == warns

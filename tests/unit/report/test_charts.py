@@ -67,6 +67,14 @@ def test_the_axis_ends_at_the_limit_and_scores_are_written_out() -> None:
     assert "120" not in labels
 
 
+@pytest.mark.parametrize(("value", "expected"), [(99.9, (95, 100)), (50.0, (47.5, 52.5)), (0.1, (0, 5))])
+def test_an_axis_does_not_magnify_rounding(value: float, expected: tuple[float, float]) -> None:
+    with style():
+        line = {"01-05": (value,) * 3, "06-10": (value + 0.02,) * 3}
+        figure = draw_by_length({0: line}, {"01-05": 10, "06-10": 10}, "BLEU", limits=(0.0, 100.0), least=5)
+    assert figure.axes[0].get_ylim() == pytest.approx(expected, abs=0.1)
+
+
 def test_a_page_gets_variables_as_colours_and_no_inline_styles() -> None:
     with style():
         figure = draw_by_length({0: {"\x00$": (1.0, 0.0, 2.0)}}, {"\x00$": 1}, "BLEU")

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from softsearch.evaluation.by_length import MIN_DRAWN
-from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint
+from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint, three_digits
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
 from softsearch.report.drawing import style, svg
 from softsearch.report.heatmap import data_url, pictures
@@ -36,6 +36,7 @@ def write_page(report: Report, folder: Path) -> Path:
         sentence_metric=report.metrics[report.sentence_metric].title,
         signatures=_signatures(report),
         counts=counts,
+        min_drawn=MIN_DRAWN,
         comparisons={(c.system, c.metric): c for c in report.comparisons},
         figures=_draw_figures(report, counts),
         markers=list(MARKERS.values()),
@@ -64,10 +65,8 @@ def _render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=_clean,
     )
-    environment.filters |= {
-        "pictures": lambda heatmap: map(data_url, pictures(heatmap)),
-        "speed": lambda value: format(value, ",.0f" if value >= 10 else ".2g"),
-    }
+    environment.filters["pictures"] = lambda heatmap: map(data_url, pictures(heatmap))
+    environment.filters["three_digits"] = three_digits
     return environment.get_template(template).render(**values)
 
 
@@ -133,10 +132,12 @@ def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
             scores = {
                 n: {r.name: (r.score.value, r.score.low, r.score.high) for r in rs} for n, rs in by_length.items()
             }
-            figure = draw_by_length(scores, counts, metric.title, limits=metric.limits)
+            figure = draw_by_length(
+                scores, counts, metric.title, limits=metric.limits, least=0.05 if metric.percent else 5
+            )
             add("score-by-length", figure, by_length, partial(_note, metric))
             ratio = {n: {r.name: (r.length_ratio,) * 3 for r in rs} for n, rs in by_length.items()}
-            figure = draw_by_length(ratio, counts, "length ratio", level=1.0)
+            figure = draw_by_length(ratio, counts, "length ratio", level=1.0, least=0.1)
             add("length-ratio", figure, by_length, lambda r: f"{r.name} words: {r.length_ratio:.3f}")
         if curves:
             figure = draw_search_curve(curves, metric.title)
