@@ -15,7 +15,7 @@ _OPTION = re.compile(r"[+~]*[A-Za-z_][\w.]*=")
 def main() -> int:
     """Runs the command of ``sys.argv`` and returns its exit code."""
     if sys.argv[1:2] == ["help"]:
-        sys.argv[1:] = [*sys.argv[2:3], "--help"]
+        sys.argv[1:] = [*sys.argv[2:3], "--help", *sys.argv[3:]]
     command, *arguments = sys.argv[1:] or [""]
     if command in (*COMMANDS, "demo", "import", "new", "plugins") and (
         command != "score" or (arguments and _OPTION.match(arguments[0]))

@@ -1,12 +1,14 @@
 """Start of the lab's commands.
 
-It imports the standard library alone: signals are handled from the first moment, and it works without the lab.
+It imports little besides the standard library: signals are handled from the first moment, and it works without the lab.
 """
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from softsearch.app.process import end_on_signals, missing_package, tune_cpu
+from softsearch.runtime.completion import LAB
 
 COMMANDS = {  # with configs of the same names, and the functions that do the work
     "train": "softsearch.app.train.train.train",
@@ -31,6 +33,8 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
     """
     end_on_signals()
     try:
+        if command in ("demo", "plugins"):
+            ArgumentParser(f"softsearch {command}", description=f"{LAB[command]}.").parse_args(options)
         if command == "demo":
             from softsearch.app.demo import demo
 

@@ -25,33 +25,15 @@ from softsearch.runtime.arguments import (
     with_flags,
 )
 from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
+from softsearch.runtime.completion import LAB, bash_completion
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
 from softsearch.runtime.server.command import add_serve_options, serve
 
-_LAB = (
-    "train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "demo",
-    "import", "new", "plugins",
-)  # fmt: skip
 _ABOUT_LAB = (
-    f"The lab's commands (pip install 'softsearch[lab]') take key=value options: {', '.join(_LAB)}. "
-    "Try: softsearch train --help"
+    "The lab's commands (pip install 'softsearch[lab]') take key=value options, which --help explains:\n"
+    + "".join(f"  {name:12}{text[0].lower()}{text[1:]}\n" for name, text in LAB.items())
 )
-_COMPLETION = """\
-_softsearch() {
-    local word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=
-    case $command in
-@CASES        @LAB)
-            # Hydra's, for key=value
-            words=$(COMP_LINE="softsearch ${COMP_LINE#*"$command" }" "$1" "$command" -sc query=bash 2> /dev/null) ;;
-    esac
-    ((COMP_CWORD > 1)) || words='@COMMANDS'
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
-    [[ ${COMPREPLY[0]} != *[=.] ]] || compopt -o nospace
-}
-COMP_WORDBREAKS=${COMP_WORDBREAKS//=}
-complete -o default -F _softsearch softsearch
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -200,14 +182,12 @@ def _web(arguments: argparse.Namespace) -> None:
 
 
 def _completion(arguments: argparse.Namespace) -> None:
-    script = _COMPLETION.replace("@COMMANDS", " ".join([*arguments.options, *_LAB])).replace("@LAB", "|".join(_LAB))
-    cases = (f"        {name}) words='{' '.join(flags)}' ;;\n" for name, flags in arguments.options.items())
-    print(script.replace("@CASES", "".join(cases)), end="")
+    print(bash_completion(arguments.options), end="")
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser, commands = _parser()
-    names = [*commands, *_LAB]
+    names = [*commands, *LAB]
     if argv and not argv[0].startswith("-") and argv[0] not in names:
         parser.error(f"there is no command {argv[0]!r}{nearest(argv[0], names)}")
     return parser.parse_args(argv)
@@ -215,7 +195,12 @@ def _parse(argv: list[str]) -> argparse.Namespace:
 
 def _parser() -> tuple[Parser, Iterable[str]]:
     """The parser and the names of its commands."""
-    parser = Parser(prog="softsearch", description="Translate with an exported bundle.", epilog=_ABOUT_LAB)
+    parser = Parser(
+        prog="softsearch",
+        description="Translate with an exported bundle.",
+        epilog=_ABOUT_LAB,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"softsearch {softsearch.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     translate = commands.add_parser(

@@ -131,13 +131,20 @@ def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str],
         + """
 try() {
     COMP_LINE="$*" COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-    _softsearch "$1" && echo "${COMPREPLY[*]}"
+    $function "$1"; echo "${COMPREPLY[*]}"
 }
+compopt() { :; }  # outside of a completion
+function=_softsearch
 try softsearch tr; try softsearch translate x --n; try "$1" train model=r
+function=_softsearch_python
+try "$1" src/train.py model=r; try python other.py model=r; try python src/tr
 """
     )
     done = subprocess.run(["bash", "-c", script, "bash", lab], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines() == ["translate train", "--n-best --no-repeat-ngram", "model=rnn"]
+    assert done.stdout.splitlines() == [
+        "translate train", "--n-best --no-repeat-ngram", "model=rnn", "model=rnn", "", ""
+    ]  # fmt: skip
+    assert done.stderr.splitlines() == []
 
 
 def test_a_folder_of_bundles_is_answered_with_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,6 +29,7 @@ from softsearch.app.config.composition import (
     search_own_configs,
     spelled_out,
 )
+from softsearch.app.config.help import Help
 from softsearch.app.config.init_model import with_model_of_init
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
@@ -56,7 +57,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
-    line = CommandLine(command, spelled_out(argv[1:] if options is None else options))
+    line = CommandLine(command, spelled_out(argv[1:] if options is None else options), options is None)
 
     def job(config: DictConfig) -> None:
         sys.argv = argv  # Lightning starts its other processes with it
@@ -84,6 +85,9 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     end_on_signals()
     _prepare_process()
     try:
+        if line.asks_for_help():
+            print(Help(line), flush=True)
+            return
         line.check()
         sys.argv = [argv[0], *with_model_of_init(line.words)]  # which Hydra reads
         hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()

@@ -34,6 +34,20 @@ class CommandLine:
 
     command: str
     words: Sequence[str] = ()
+    is_script: bool = False  # python src/COMMAND.py
+
+    @property
+    def program(self) -> str:
+        """The command as it is typed."""
+        return f"python src/{self.command}.py" if self.is_script else f"softsearch {self.command}"
+
+    def asks_for_help(self) -> bool:
+        """Whether ``--help`` or ``-h`` is among the words."""
+        return not {"--help", "-h"}.isdisjoint(self.words)
+
+    def overrides(self) -> list[str]:
+        """Returns the words that are no flags, and not values of flags."""
+        return [*get_args_parser().parse_known_args(self.words)[0].overrides]
 
     def check(self) -> None:
         """Refuses words to which Hydra would reply with its usage or a traceback.

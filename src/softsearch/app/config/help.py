@@ -1,0 +1,296 @@
+"""Help of a command: its examples, groups and options, with the comments of its YAML."""
+
+import ast
+import importlib.util
+import json
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from softsearch.app.config.command_line import CommandLine
+from softsearch.app.config.composition import CONFIGS, OWN, composed, config_loader
+from softsearch.app.config.validation import flatten, nearest
+from softsearch.errors import ConfigError
+from softsearch.runtime.completion import LAB
+
+_COLUMN = 32  # of the explanations
+_EXAMPLE = re.compile(r"python src/(\w+)\.py (.*?)(?:  # (.*))?")
+_PLAIN = {"hydra", "first_metric", "share", "oc.env"}  # resolvers that do without PyTorch and the time
+_ALSO = {
+    "--help GROUP": "the choices of a group, in one line each",
+    "--help GROUP=CHOICE": "the options of a choice",
+    "--help KEY": "an option, or all options of a section",
+    "--cfg job --resolve": "print the config and run nothing",
+    "--config-dir FOLDER": "configs of your own, in folders named like the groups",
+}
+
+
+@dataclass
+class File:
+    """Comments of a YAML file."""
+
+    header: list[str] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)  # all keys of the file with their comments, "" without one
+
+    @classmethod
+    def read(cls, text: str) -> "File":
+        """Reads the comments above the first key, and those behind keys and below them, further to the right."""
+        lines, file = text.splitlines(), cls()
+        for line in lines:
+            if not line.startswith("#"):
+                break
+            if not line.startswith("# @"):
+                file.header.append(line[1:].strip())
+        root = yaml.compose(text, yaml.SafeLoader)
+        if isinstance(root, yaml.MappingNode):
+            file.keys.update(_comments(root, lines, ""))
+        return file
+
+
+def _comments(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[tuple[str, str]]:
+    for key, value in node.value:
+        inner = f"{path}.{key.value}" if path else key.value
+        is_block = isinstance(value, yaml.CollectionNode) and not value.flow_style
+        mark = key.end_mark if is_block else value.end_mark
+        found = re.match(r":?\s*#\s*(.*)", lines[mark.line][mark.column :]) if mark.line < len(lines) else None
+        below = []
+        for line in lines[mark.line + 1 :] if found else ():
+            if not line.lstrip().startswith("#") or len(line) - len(line.lstrip()) <= key.start_mark.column:
+                break
+            below.append(line.lstrip("# "))
+        yield inner, " ".join([found[1], *below]) if found else ""
+        children = [value] if isinstance(value, yaml.MappingNode) else value.value if inner == "defaults" else []
+        for child in children:
+            if isinstance(child, yaml.MappingNode):
+                yield from _comments(child, lines, inner)
+
+
+class Help:
+    """The help of a command line, with the choices that are typed in it."""
+
+    def __init__(self, line: CommandLine) -> None:
+        self.line, self.words = line, line.overrides()
+        options = [word for word in self.words if "=" in word]
+        CommandLine(line.command, [word for word in line.words if word not in self.words or "=" in word]).check()
+        self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 100)
+        self.config = composed(line.command, *line.search_path(), *options, with_hydra=True)
+        HydraConfig.instance().set_config(self.config)  # for ${hydra:...}
+        self.keys: dict[str, str] = {}  # absolute key -> comment
+        self.files: dict[str, list[str]] = {}  # path of a config -> its absolute keys
+        self.headers: dict[str, list[str]] = {}
+        self.parents: dict[str, str] = {}
+        with config_loader() as loader:
+            found = loader.compute_defaults_list(line.command, [*line.search_path(), *options], RunMode.RUN)
+        self.choices = found.overrides.known_choices
+        for default in found.defaults:
+            path = default.config_path or ""
+            if path.startswith("hydra/"):
+                continue
+            file = self._file(path)
+            absolute = {
+                key if key.startswith("defaults") or not default.package else f"{default.package}.{key}": text
+                for key, text in file.keys.items()
+            }
+            self.headers[path], self.files[path] = file.header, [*absolute]
+            self.parents[path] = str(default.parent)
+            self.keys |= {key: text for key, text in absolute.items() if text or key not in self.keys}
+        own = [key for path in self._own_files() for key in self._defaults(path) if not key.startswith("override ")]
+        self.groups = [key.rpartition(" ")[2] for key in own]
+
+    def __str__(self) -> str:
+        """The help of the command, or of the choices, groups and keys that were typed."""
+        parts = [part for word in self.words for part in self._word(word)] if self.words else self._command()
+        return "\n".join(line.rstrip() for line in parts)
+
+    def _command(self) -> Iterator[str]:
+        command, own = self.line.command, self._own_files()
+        header = [text for path in own for text in _paragraphs(self.headers[path])]
+        yield f"{self.line.program} [GROUP=CHOICE ...] [KEY=VALUE ...] [--help [GROUP[=CHOICE]] [KEY]]"
+        yield from ("", *self._wrapped(f"{LAB[command]}.", 0), "", "Examples")
+        for text in header:
+            example = _EXAMPLE.fullmatch(text)
+            if example is None:
+                yield from self._wrapped(text, 4)
+            elif example[1] == command:
+                yield f"  {self.line.program} {example[2]}"
+                yield from self._wrapped(example[3] or "", 6)
+        if self.groups:
+            yield from ("", "Groups, with the choice that is made now")
+        for group in self.groups:
+            yield from self._row(f"{group}={_shown(self._choice(group))}", self._about(group))
+        yield from ("", "Options, with their values now")
+        tops = {key.partition(".")[0] for path in own for key in self.files[path]} - {"defaults", "hydra"}
+        yield from self._options(key for key, _ in self._leaves() if key.partition(".")[0] in tops - {*self.groups})
+        yield from self._row(
+            "hydra.run.dir=FOLDER", f"for what is written; now {_select(self.config, 'hydra.run.dir')}"
+        )
+        yield from ("", "Also")
+        for words, text in _ALSO.items():
+            yield from self._row(words, text)
+
+    def _word(self, word: str) -> Iterator[str]:
+        key, _, value = word.lstrip("+~").partition("=")
+        if key in self.choices or (CONFIGS / key).is_dir():
+            if key not in [*self.choices, *self.groups]:
+                raise self.line.explain(Exception(f"Could not override '{key}'"))
+            chosen = self._choice(key) if value else None
+            if not chosen:
+                yield from self._group(key)
+            for name in [chosen] if isinstance(chosen, str) else chosen or ():
+                yield from self._chosen(key, name)
+            return
+        keys = [name for name, _ in self._leaves() if f"{name}.".startswith(f"{key}.")]
+        if not keys:
+            known = [*self.choices, *(name for name, _ in self._leaves())]
+            raise ConfigError(f"{self.line.command} has no group and no option {key!r}; {nearest(key, known)}")
+        yield from self._options(keys)
+
+    def _group(self, group: str) -> Iterator[str]:
+        """The choices of a group, with the first line of each one's header."""
+        yield f"{group}=CHOICE" + (f": {text}" if (text := self.keys.get(f"defaults.{group}")) else "")
+        for name in self.line.choices(group):
+            header = " ".join(self._file(f"{group}/{name}").header)
+            yield from self._row(name, textwrap.shorten(header, 2 * self.width, placeholder=" ..."))
+
+    def _chosen(self, group: str, name: str) -> Iterator[str]:
+        """The options of a choice, and of the configs that it begins with."""
+        path = f"{group}/{name}"
+        yield f"{group}={name}"
+        for text in _paragraphs(self.headers.get(path, ())):
+            yield from self._wrapped(text, 4)
+        files = [file for file in self.files if path in self._line_of(file)]
+        for choice in (key for file in files for key in self._defaults(file) if "hydra" not in key):
+            overrides, _, inner = choice.rpartition(" ")
+            inner = inner.removeprefix("/") if overrides else f"{group}/{inner}"
+            about = self.keys.get(f"defaults.{choice}") or ("" if overrides else self._about(inner))
+            yield from self._row(f"{inner}={_shown(self._choice(inner))}", about)
+        if group == "model" and f"recipe/{name}" in self.files:
+            yield from self._row(f"recipe={name}", "comes with it: optimizer, schedule and budget")
+        own = {key for file in files for key in self.files[file] if not key.startswith("defaults")}
+        order = {key: number for number, key in enumerate(self.files.get(path, ()))}
+        keys = [key for key, _ in self._leaves(with_hydra=True) if key in own]
+        yield from self._options(sorted(keys, key=lambda key: order.get(".".join(key.split(".")[:2]), 0)))
+
+    def _options(self, keys: Iterable[str]) -> Iterator[str]:
+        """A line for each option, and for each section that says something."""
+        for key in keys:
+            name, value = key.rpartition(".")[2], _select(self.config, key)
+            parent = _select(self.config, key.rpartition(".")[0]) if "." in key else self.config
+            _, arguments = _documented(parent.get("_target_") if isinstance(parent, Mapping) else None)
+            text = self.keys.get(key) or arguments.get(name, "")
+            if isinstance(value, Mapping) and value:
+                what, _ = _documented(value.get("_target_"))
+                if about := "; ".join(filter(None, (self.keys.get(key), what))):
+                    yield from self._row(key, about)
+            elif not name.startswith("_"):
+                needed = value == "???"
+                shown = "" if needed else _shown(value)
+                yield from self._row(f"{key}={shown}", "; ".join(filter(None, ("needed" * needed, text))))
+
+    def _leaves(self, *, with_hydra: bool = False) -> Iterator[tuple[str, Any]]:
+        values = OmegaConf.to_container(self.config)
+        return ((k, v) for k, v in flatten(values) if with_hydra or not f"{k}.".startswith("hydra."))
+
+    def _defaults(self, path: str) -> list[str]:
+        """The groups in the defaults list of a config, as written: ``model``, ``override /model``."""
+        return [key.removeprefix("defaults.") for key in self.files[path] if key.startswith("defaults.")]
+
+    def _own_files(self) -> list[str]:
+        """The command's config and those that it extends."""
+        return [path for path in self.files if "/" not in path]
+
+    def _line_of(self, path: str) -> Iterator[str]:
+        """A config and those that have brought it, up to the command's."""
+        while path in self.parents:
+            yield path
+            path = self.parents[path]
+
+    def _choice(self, group: str) -> str | list[str] | None:
+        """The choice of a group, or the list of several."""
+        names = [path for path in self.files if path.rpartition("/")[0] == group and "/" not in self.parents[path]]
+        return [path.rpartition("/")[2] for path in names] if len(names) > 1 else self.choices.get(group)
+
+    def _about(self, group: str) -> str:
+        if text := self.keys.get(f"defaults.optional {group}"):
+            return text
+        choices = f"one of {', '.join(self.line.choices(group))}"
+        return "; ".join(filter(None, (self.keys.get(f"defaults.{group}"), choices)))
+
+    def _file(self, path: str) -> File:
+        sources = [Path(source.removeprefix("file://")) for source in self._folders()]
+        for folder in (CONFIGS, *sources, Path(OWN)):
+            if (folder / f"{path}.yaml").is_file():
+                return File.read((folder / f"{path}.yaml").read_text(encoding="utf-8"))
+        return File()
+
+    def _folders(self) -> list[str]:
+        return [source for word in self.line.search_path() for source in json.loads(word.partition("=")[2])]
+
+    def _row(self, left: str, right: str) -> Iterator[str]:
+        """Two columns; the right one begins in the next line if the left one is too long."""
+        lines = textwrap.wrap(right, self.width - _COLUMN) or [""]
+        if len(left) + 4 > _COLUMN:
+            yield f"  {left}"
+            lines = lines if right else []
+        else:
+            yield f"  {left}".ljust(_COLUMN) + lines.pop(0)
+        yield from (" " * _COLUMN + line for line in lines)
+
+    def _wrapped(self, text: str, indent: int) -> list[str]:
+        return textwrap.wrap(text, self.width, initial_indent=" " * indent, subsequent_indent=" " * indent)
+
+
+def _paragraphs(lines: Iterable[str]) -> list[str]:
+    """Lines of a comment as paragraphs, each command by itself."""
+    return re.sub(r"\n(?!python )(?=[a-z(])", " ", "\n".join(lines)).splitlines()
+
+
+def _select(config: DictConfig, key: str) -> Any:
+    """A value as YAML has it, and what it refers to if that neither takes PyTorch nor depends on the time."""
+    value: Any = OmegaConf.to_container(config)
+    for name in key.split("."):
+        value = value[name]
+    is_late = isinstance(value, str) and re.search("run_dir|output_dir", value)
+    if isinstance(value, str) and not is_late and _PLAIN.issuperset(re.findall(r"\$\{([\w.]+):", value)):
+        value = OmegaConf.select(config, key) or value
+    return OmegaConf.to_container(value) if isinstance(value, DictConfig | ListConfig) else value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return value or "''"
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000).strip().removesuffix("\n...")
+    return text.replace(", ", ",")
+
+
+@cache
+def _documented(target: str | None) -> tuple[str, dict[str, str]]:
+    """The first line and the arguments of the docstring of a class or function of ours, which is not imported."""
+    module, _, name = (target or "").rpartition(".")
+    found = importlib.util.find_spec(module) if module.startswith("softsearch.") else None
+    if found is None or found.origin is None:
+        return (name, {}) if target else ("", {})
+    tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            text = ast.get_docstring(node) or ""
+            arguments = re.search(r"^Args:\n((?:    .*\n?|\n)*)", text, re.MULTILINE)
+            items = re.findall(r"^    (\w+): (.*(?:\n     +.*)*)", arguments[1] if arguments else "", re.MULTILINE)
+            about = {key: _plain(item) for key, item in items}
+            return f"{name}: {_plain(text.partition(chr(10) * 2)[0])}", about
+    return name, {}
+
+
+def _plain(text: str) -> str:
+    """A docstring's text in one line, without markup and the full stop."""
+    return " ".join(re.sub(r":\w+:`[~]?(?:\w+\.)*(\w+)`|``", r"\1", text).split()).removesuffix(".")

@@ -1,0 +1,88 @@
+"""The help of commands: complete, with the comments of the YAML, and nothing of another command."""
+
+import re
+import shlex
+
+import pytest
+
+from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.command_line import CommandLine
+from softsearch.app.config.composition import composed
+from softsearch.app.config.help import File, Help
+from softsearch.app.config.options import OPTIONS
+from softsearch.app.start import COMMANDS
+from softsearch.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def resolvers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    register_resolvers()
+
+
+def said(command: str, *words: str) -> str:
+    return str(Help(CommandLine(command, ["--help", *words])))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_lists_what_it_takes_and_nothing_else(command: str) -> None:
+    text = said(command)
+    assert max(map(len, text.splitlines())) <= 88  # examples are never folded
+    examples = re.findall(rf"^  softsearch {command} (.*)", text, re.MULTILINE)
+    assert len(examples) >= 3
+    for example in examples:
+        composed(command, *(word for word in shlex.split(example) if word != "-m"))
+    listed = {key.partition(".")[0] for key in re.findall(r"^  ([\w.]+)=", text, re.MULTILINE)} - {"hydra"}
+    if command in OPTIONS:
+        assert listed == {*OPTIONS[command].__dataclass_fields__} | ({"recipe", "launcher", "experiment"} & listed)
+    assert "Hydra" not in text
+    assert "_target_" not in text
+
+
+def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
+    text = said("train", "model=transformer_tiny", "model.encoder.num_layers=2")
+    assert "arXiv:1706.03762" in text
+    for line in (
+        r"model.encoder +TransformerEncoder: A stack",  # its class
+        r"model.encoder.num_layers=2$",  # as typed
+        r"model.encoder.activation=relu +gelu, swish",  # YAML
+        r"model.embeddings.tie=all +none; output: target = output matrix;",  # the class's docstring
+    ):
+        assert re.search(f"^  {line}", text, re.MULTILINE), line
+    assert "model/attention" not in text
+
+
+def test_a_group_lists_its_choices_and_a_key_its_section() -> None:
+    assert re.search(r"^  plateau +\S", said("train", "scheduler"), re.MULTILINE)
+    assert said("evaluate", "guard").count("\n") >= 2
+    assert "bf16" in said("train", "trainer.precision")
+    assert "model=transformer_tiny" in said("train", "experiment=wu2021")
+    assert "hydra.launcher.n_jobs=2" in said("train", "launcher=joblib")
+    assert {"metric=chrf", "metric=ter"} <= {*said("train", "metric=[chrf,ter]").splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["modl"], "train has no group and no option 'modl'; did you mean 'model'"),
+        (["trainer.max_step"], "did you mean 'trainer.max_steps'"),
+        (["--foo"], "there is no option --foo"),
+        (["method/decay"], "method/decay chooses a part that method does not have"),
+    ],
+)
+def test_a_mistake_is_answered_with_the_nearest_name(words: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        said("train", *words)
+
+
+def test_comments_stand_behind_keys_or_below_them() -> None:
+    file = File.read(
+        "# @package _global_\n# first\n# second\n"
+        "defaults:\n  - override /data: a # of text\n  - base\n"
+        "a: 1 # one\nb: {c: '#'} # two\nd: # three\n  e: null # four\n    # and more\n# not of e\nf: [1,\n  2] # five\n"
+    )
+    assert file.header == ["first", "second"]
+    assert {key: text for key, text in file.keys.items() if text} == {
+        "defaults.override /data": "of text", "a": "one", "b": "two", "d": "three", "d.e": "four and more", "f": "five",
+    }  # fmt: skip
+    assert {"b.c", "defaults"} <= file.keys.keys()
