@@ -85,6 +85,7 @@ class Help:
         self.width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 100)
         self.config = composed(line.command, *line.search_path(), *options, with_hydra=True)
         HydraConfig.instance().set_config(self.config)  # for ${hydra:...}
+        self.values = dict(flatten(OmegaConf.to_container(self.config)))
         self.keys: dict[str, str] = {}  # absolute key -> comment
         self.files: dict[str, list[str]] = {}  # path of a config -> its absolute keys
         self.headers: dict[str, list[str]] = {}
@@ -130,10 +131,8 @@ class Help:
             yield from self._row(f"{group}={_shown(self._choice(group))}", self._about(group))
         yield from ("", "Options, with their values now")
         tops = {key.partition(".")[0] for path in own for key in self.files[path]} - {"defaults", "hydra"}
-        yield from self._options(key for key, _ in self._leaves() if key.partition(".")[0] in tops - {*self.groups})
-        yield from self._row(
-            "hydra.run.dir=FOLDER", f"for what is written; now {_select(self.config, 'hydra.run.dir')}"
-        )
+        yield from self._options(key for key in self._keys() if key.partition(".")[0] in tops - {*self.groups})
+        yield from self._row("hydra.run.dir=FOLDER", f"for what is written; now {self._value('hydra.run.dir')}")
         yield from ("", "Also")
         for words, text in _ALSO.items():
             yield from self._row(words, text)
@@ -149,9 +148,9 @@ class Help:
             for name in [chosen] if isinstance(chosen, str) else chosen or ():
                 yield from self._chosen(key, name)
             return
-        keys = [name for name, _ in self._leaves() if f"{name}.".startswith(f"{key}.")]
+        keys = [name for name in self._keys() if f"{name}.".startswith(f"{key}.")]
         if not keys:
-            known = [*self.choices, *(name for name, _ in self._leaves())]
+            known = [*self.choices, *self._keys()]
             raise ConfigError(f"{self.line.command} has no group and no option {key!r}; {nearest(key, known)}")
         yield from self._options(keys)
 
@@ -178,15 +177,14 @@ class Help:
             yield from self._row(f"recipe={name}", "comes with it: optimizer, schedule and budget")
         own = {key for file in files for key in self.files[file] if not key.startswith("defaults")}
         order = {key: number for number, key in enumerate(self.files.get(path, ()))}
-        keys = [key for key, _ in self._leaves(with_hydra=True) if key in own]
+        keys = [key for key in self._keys(with_hydra=True) if key in own]
         yield from self._options(sorted(keys, key=lambda key: order.get(".".join(key.split(".")[:2]), 0)))
 
     def _options(self, keys: Iterable[str]) -> Iterator[str]:
         """A line for each option, and for each section that says something."""
         for key in keys:
-            name, value = key.rpartition(".")[2], _select(self.config, key)
-            parent = _select(self.config, key.rpartition(".")[0]) if "." in key else self.config
-            _, arguments = _documented(parent.get("_target_") if isinstance(parent, Mapping) else None)
+            above, _, name = key.rpartition(".")
+            value, (_, arguments) = self._value(key), _documented(self.values.get(f"{above}._target_"))
             text = self.keys.get(key) or arguments.get(name, "")
             if isinstance(value, Mapping) and value:
                 what, _ = _documented(value.get("_target_"))
@@ -197,9 +195,16 @@ class Help:
                 shown = "" if needed else _shown(value)
                 yield from self._row(f"{key}={shown}", "; ".join(filter(None, ("needed" * needed, text))))
 
-    def _leaves(self, *, with_hydra: bool = False) -> Iterator[tuple[str, Any]]:
-        values = OmegaConf.to_container(self.config)
-        return ((k, v) for k, v in flatten(values) if with_hydra or not f"{k}.".startswith("hydra."))
+    def _keys(self, *, with_hydra: bool = False) -> list[str]:
+        return [key for key in self.values if with_hydra or not f"{key}.".startswith("hydra.")]
+
+    def _value(self, key: str) -> Any:
+        """A value of the config; interpolations are resolved, except those of a run and those that need PyTorch."""
+        value = self.values[key]
+        is_late = isinstance(value, str) and re.search("run_dir|output_dir", value)
+        if isinstance(value, str) and not is_late and _PLAIN.issuperset(re.findall(r"\$\{([\w.]+):", value)):
+            value = OmegaConf.select(self.config, key) or value
+        return OmegaConf.to_container(value) if isinstance(value, DictConfig | ListConfig) else value
 
     def _defaults(self, path: str) -> list[str]:
         """The groups in the defaults list of a config, as written: ``model``, ``override /model``."""
@@ -253,17 +258,6 @@ class Help:
 def _paragraphs(lines: Iterable[str]) -> list[str]:
     """Lines of a comment as paragraphs, each command by itself."""
     return re.sub(r"\n(?!python )(?=[a-z(])", " ", "\n".join(lines)).splitlines()
-
-
-def _select(config: DictConfig, key: str) -> Any:
-    """A value as YAML has it, and what it refers to if that neither takes PyTorch nor depends on the time."""
-    value: Any = OmegaConf.to_container(config)
-    for name in key.split("."):
-        value = value[name]
-    is_late = isinstance(value, str) and re.search("run_dir|output_dir", value)
-    if isinstance(value, str) and not is_late and _PLAIN.issuperset(re.findall(r"\$\{([\w.]+):", value)):
-        value = OmegaConf.select(config, key) or value
-    return OmegaConf.to_container(value) if isinstance(value, DictConfig | ListConfig) else value
 
 
 def _shown(value: Any) -> str:

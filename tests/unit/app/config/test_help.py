@@ -27,11 +27,13 @@ def said(command: str, *words: str) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_lists_what_it_takes_and_nothing_else(command: str) -> None:
     text = said(command)
-    assert max(map(len, text.splitlines())) <= 88  # examples are never folded
+    lines = [line for line in text.splitlines() if f"softsearch {command}" not in line]  # examples are not folded
+    assert max(map(len, lines)) <= 80
     examples = re.findall(rf"^  softsearch {command} (.*)", text, re.MULTILINE)
     assert len(examples) >= 3
     for example in examples:
-        composed(command, *(word for word in shlex.split(example) if word != "-m"))
+        words = shlex.split(example)
+        composed(command, *words if words[0] != "-m" else [])
     listed = {key.partition(".")[0] for key in re.findall(r"^  ([\w.]+)=", text, re.MULTILINE)} - {"hydra"}
     if command in OPTIONS:
         assert listed == {*OPTIONS[command].__dataclass_fields__} | ({"recipe", "launcher", "experiment"} & listed)
@@ -45,7 +47,7 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
     for line in (
         r"model.encoder +TransformerEncoder: A stack",  # its class
         r"model.encoder.num_layers=2$",  # as typed
-        r"model.encoder.activation=relu +gelu, swish",  # YAML
+        r"model.encoder.activation=relu\s+gelu, swish",  # YAML
         r"model.embeddings.tie=all +none; output: target = output matrix;",  # the class's docstring
     ):
         assert re.search(f"^  {line}", text, re.MULTILINE), line
@@ -55,7 +57,7 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
 def test_a_group_lists_its_choices_and_a_key_its_section() -> None:
     assert re.search(r"^  plateau +\S", said("train", "scheduler"), re.MULTILINE)
     assert said("evaluate", "guard").count("\n") >= 2
-    assert "bf16" in said("train", "trainer.precision")
+    assert "of the optimizer" in said("train", "trainer.max_steps")
     assert "model=transformer_tiny" in said("train", "experiment=wu2021")
     assert "hydra.launcher.n_jobs=2" in said("train", "launcher=joblib")
     assert {"metric=chrf", "metric=ter"} <= {*said("train", "metric=[chrf,ter]").splitlines()}
