@@ -30,6 +30,7 @@ OTHERS = (
     "python benchmarks/",
     "curl ",
     "docker ",
+    "jupyter ",
     "#",
 )
 NOT_OURS = (*OTHERS, *ALSO_TESTED)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -10,11 +9,9 @@ import venv
 from importlib.metadata import distribution
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 import yaml
-from nbclient import NotebookClient
 from packaging.requirements import Requirement
 
 from softsearch.evaluation.inference import TorchStepFunction
@@ -124,13 +121,6 @@ def test_translate_works_in_an_environment_with_the_base_install_alone(bundle: P
     assert [line == "" for line in done.stdout.split("\n")[:4]] == [False, True, False, True]
     blocked = subprocess.run([*command[:1], "-c", "import torch"], capture_output=True, text=True, check=False)
     assert "No module named 'torch'" in blocked.stderr
-
-
-def test_the_notebook_runs(bundle: Path, tmp_path: Path) -> None:
-    notebook = nbformat.read(ROOT / "notebooks" / "alignments.ipynb", as_version=4)
-    os.environ["SOFTSEARCH_BUNDLE"] = str(bundle)
-    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert '<table class="heatmap">' in (tmp_path / "alignments.html").read_text(encoding="utf-8")
 
 
 def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) -> None:

@@ -130,12 +130,10 @@ class _Integers:
         """Quantizes a matrix with scales along ``axis``, unless it is already; returns its name and the scales."""
         name = f"{weight}.int8.{axis}"
         if name not in self.constants:
-            matrix = numpy_helper.to_array(self.floats[weight])
-            scales = np.maximum(np.abs(matrix).max(1 - axis) / _MOST, least)
-            scales[scales == 0] = 1
+            integers, scales = quantize_weight(numpy_helper.to_array(self.floats[weight]), axis, least)
             self._keep(f"{name}.scale", scales, np.float32)
             self._keep(f"{name}.zero_point", np.zeros(scales.size), np.int8)  # all 0, but no QGemm without it
-            self._keep(name, np.rint(matrix / np.expand_dims(scales, 1 - axis)), np.int8)
+            self._keep(name, integers, np.int8)
         return name, self._array(f"{name}.scale")
 
     def _keep(self, name: str, values: NDArray[Any], dtype: type[np.generic]) -> None:
@@ -143,6 +141,15 @@ class _Integers:
 
     def _array(self, name: str) -> NDArray[Any]:
         return numpy_helper.to_array(self.constants[name])
+
+
+def quantize_weight(
+    matrix: NDArray[np.floating], axis: int, least: float | NDArray[np.floating] = 0.0
+) -> tuple[NDArray[np.int8], NDArray[np.floating]]:
+    """A matrix in int8, symmetric about 0, and its scales along ``axis``, none of them smaller than ``least``."""
+    scales = np.maximum(np.abs(matrix).max(1 - axis) / _MOST, least)
+    scales[scales == 0] = 1
+    return np.rint(matrix / np.expand_dims(scales, 1 - axis)).astype(np.int8), scales
 
 
 def _floats(graph: onnx.GraphProto) -> dict[str, TensorProto]:

@@ -61,14 +61,14 @@ class Sampling(OutputOptions, PrefixStrategy):
 
         def choose(candidates: Candidates, live: NDArray[np.int64]) -> NDArray[np.int64]:
             draws = np.array([generators[row].random() for row in live])
-            return _draw(candidates.tokens, self._weights(candidates.log_probs), draws)
+            return _draw(candidates.tokens, self.weights(candidates.log_probs), draws)
 
         k = step_fn.vocab_size if self.top_k is None else self.top_k
         lists = write(step_fn, src, self, choose, prefixes=prefixes, k=k, copies=self.n_best)
         return [sorted(samples, key=lambda h: (h.truncated, -h.score)) for samples in lists]
 
-    def _weights(self, log_probs: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Unnormalised probabilities by which candidates ``[rows, k]`` are drawn; 0 where forbidden."""
+    def weights(self, log_probs: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Unnormalised probabilities by which candidates ``[rows, k]`` are drawn; 0 where forbidden or left out."""
         scaled = log_probs.astype(np.float64) / self.temperature
         best = scaled.max(axis=1, keepdims=True)
         weights = np.exp(scaled - np.where(np.isfinite(best), best, 0.0))

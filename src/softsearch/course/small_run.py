@@ -1,0 +1,114 @@
+"""Small models on the generated corpus, trained step by step, so that a notebook can look inside between two steps."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from softsearch.app.config.build import build_data, build_model
+from softsearch.app.config.command import register_resolvers
+from softsearch.app.config.composition import composed
+from softsearch.app.config.options import Train
+from softsearch.app.config.validation import build, read_options
+from softsearch.data.dataset import Batch, pad
+from softsearch.data.sampler import BucketBatchSampler
+from softsearch.evaluation.inference import TorchStepFunction, translate_sources
+from softsearch.models.interface import CountedDecoder, Seq2Seq
+from softsearch.models.loss import CrossEntropy
+from softsearch.search.beam import BeamSearch
+from softsearch.search.interface import SearchStrategy
+from softsearch.text.tokenizer import Tokenizers
+from softsearch.training.module import make_optimizer
+from softsearch.training.objectives.teacher_forcing import TrainingMethod
+from softsearch.training.optimizer.lazy_adam import clip_by_norm
+
+_OPTIONS = (
+    "name=course",
+    "run_dir=.",
+    "trainer=cpu",
+    "optimizer=muon",
+    "optimizer.lr=0.006",
+    "scheduler.warmup_steps=30",
+    "loss.bfloat16=false",
+    "loss.smoothing=0",
+    "data.train_size=6000",
+    "data.val_size=200",
+    "data.test_size=200",
+    "tokenizer.vocab_size=300",
+    "batching.tokens=1200",
+)
+
+
+class SmallRun:
+    """Data and a model, made as ``train`` makes them, without a run folder.
+
+    Args:
+        options: as on the command line of ``train``, such as ``model=rnnsearch``. The corpus has 6,000 pairs and the
+            vocabulary 300 pieces, Muon is the optimizer, and there is no label smoothing, unless options say otherwise.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+
+    def __init__(self, *options: str) -> None:
+        register_resolvers()
+        config = composed("train", *_OPTIONS, *options)
+        self.options = read_options(config, Train)
+        torch.manual_seed(self.options.seed)
+        self.data = build_data(self.options)
+        self.tokenizers: Tokenizers = (self.data.prepared.src_tokenizer, self.data.prepared.tgt_tokenizer)
+        self.model: Seq2Seq = build_model(self.options.model, self.tokenizers)
+        if isinstance(self.model.decoder, CountedDecoder):
+            self.model.decoder.count(*self.data.training_targets())
+        self.loss: CrossEntropy = build(self.options.loss)
+
+    @property
+    def parameters(self) -> int:
+        """The number of the model's parameters."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def train(self, steps: int) -> Iterator[float]:
+        """Takes optimizer steps; yields the loss after each, in nats per target token."""
+        optimizer = make_optimizer(build(self.options.optimizer), self.model)
+        schedule = build(self.options.scheduler)(optimizer)
+        method: TrainingMethod = build(self.options.method)
+        self.model.train()
+        for step, batch in zip(range(steps), self.batches(), strict=False):
+            summed, tokens = method(self.model, self.loss, batch, step)
+            loss = summed.smoothed / tokens
+            optimizer.zero_grad()
+            loss.backward()
+            clip_by_norm(self.model.parameters(), self.options.trainer.gradient_clip_val)
+            optimizer.step()
+            schedule.step()
+            yield float(loss.detach())
+            self.model.train()  # whoever looked at it in between
+
+    def batches(self) -> Iterator[Batch]:
+        """The training batches, epoch after epoch, in the order of a run with this seed."""
+        dataset = self.data.prepared.dataset("train")
+        lengths = dataset.src.lengths(), dataset.tgt.lengths()
+        epoch = 0
+        while True:
+            sampler = BucketBatchSampler(
+                self.data.batching.cut(*lengths), *lengths, position=lambda: 0, seed=self.options.seed
+            )
+            for indices in sampler.plan(epoch):
+                yield dataset.__getitems__(indices.tolist())
+            epoch += 1
+
+    def batch(self, sources: Sequence[str], targets: Sequence[str]) -> Batch:
+        """Pairs of text as one padded batch."""
+        sides = zip(self.tokenizers, (sources, targets), strict=True)
+        src, tgt = ([np.array(tokenizer.encode(line), dtype=np.int64) for line in side] for tokenizer, side in sides)
+        return Batch(pad(src), pad(tgt, bos=True))
+
+    def translate(self, lines: Sequence[str], search: SearchStrategy | None = None) -> list[str]:
+        """The best translations, by default of beam search."""
+        src, tgt = self.tokenizers
+        return translate_sources(self.model, tgt, search or BeamSearch(), [src.encode(line) for line in lines])
+
+    @property
+    def step_fn(self) -> TorchStepFunction:
+        """The model as search sees it."""
+        return TorchStepFunction(self.model.eval())

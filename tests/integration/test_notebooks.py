@@ -1,0 +1,89 @@
+"""The notebooks of the course run, and are stored without outputs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from softsearch.course import models, scores, words
+from tests.integration.commands import ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+EXERCISES = {**words.EXERCISES, **models.EXERCISES, **scores.EXERCISES}
+FEW = {"STEPS": 3}  # in the place of the notebooks' own parameters
+
+
+def read(path: Path) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_of(path: Path) -> list[NotebookNode]:
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+
+
+@pytest.fixture
+def place(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder in which a notebook runs; all have one cache, the golden bundle, and no window for figures."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOFTSEARCH_CACHE", str(tmp_path_factory.getbasetemp() / "course"))
+    monkeypatch.setenv("SOFTSEARCH_BUNDLE", str(ROOT / "tests" / "golden" / "bundle"))
+    with mpl.rc_context():
+        mpl.use("Agg")
+        yield tmp_path
+        plt.close("all")
+
+
+def execute(path: Path, parameters: dict[str, int]) -> None:
+    """Executes the code of a notebook in this process."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    for cell in code_of(path):
+        exec(compile(cell.source, f"{path.name}, cell {cell.id}", "exec"), names)
+        if "parameters" in cell.metadata.get("tags", []):
+            assert set(parameters) <= set(names)
+            names |= parameters
+        plt.close("all")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_stored_as_it_is_taught(path: Path) -> None:
+    notebook, cells = read(path), code_of(path)
+    assert nbformat.writes(notebook) + "\n" == path.read_text(encoding="utf-8").rstrip("\n") + "\n"
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+    assert len({cell.id for cell in notebook.cells}) == len(notebook.cells)
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert "you will be able to" in text
+    assert "## Read next" in text
+    checked = re.findall(r'^check\("(\w+)", ', text, re.MULTILINE)
+    assert len(checked) == 3
+    assert set(checked) <= set(EXERCISES)
+    solution = path.parent / "solutions" / f"{path.stem}.py"
+    assert all(f"def {name}(" in solution.read_text(encoding="utf-8") for name in checked)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs(path: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    execute(path, FEW if any("parameters" in cell.metadata.get("tags", []) for cell in code_of(path)) else {})
+    assert capsys.readouterr().out.count("not done yet") == 3
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs_with_its_own_parameters(path: Path, place: Path) -> None:
+    execute(path, {})
+
+
+def test_notebook_runs_in_a_kernel(place: Path) -> None:
+    notebook = read(ROOT / "notebooks" / "04_rnnsearch.ipynb")
+    (parameters,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
+    parameters.source = "\n".join(f"{name} = {value}" for name, value in FEW.items())
+    NotebookClient(notebook, resources={"metadata": {"path": str(place)}}).execute()
+    pictures = [
+        output for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
+    ]
+    assert len(pictures) == 2
