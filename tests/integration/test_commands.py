@@ -39,6 +39,7 @@ def test_a_run_folder_holds_what_the_contract_says(trained: Path) -> None:
     rows = list(csv.DictReader((trained / "metrics.csv").read_text().splitlines()))
     assert [float(row["val/bleu"]) >= 0 for row in rows if row["val/bleu"]] == [True, True]
     assert any(row["tokens/s"] for row in rows)
+    assert (trained / "curves.png").read_bytes().startswith(b"\x89PNG")
     samples = (trained / "samples" / "step-8.txt").read_text(encoding="utf-8")
     assert samples.count("reference") == samples.count("translation") == 8
     assert {path.name for path in (trained / "checkpoints").iterdir()} == {

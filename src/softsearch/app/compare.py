@@ -4,6 +4,7 @@ import glob
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from operator import ge
 from pathlib import Path
@@ -18,6 +19,8 @@ from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, MetricFacts, parse, plain_signature
 from softsearch.report.charts import draw_pareto
+from softsearch.report.curves import CURVES, Points, draw_curves, read_points
+from softsearch.report.drawing import COLOURS
 from softsearch.report.folder import all_or_nothing
 from softsearch.text.plain_values import read_json
 
@@ -131,14 +134,19 @@ def pareto_front(points: Mapping[int, Sequence[float]]) -> set[int]:
 
 
 def write_comparison(comparison: Comparison, folder: Path) -> list[str]:
-    """Writes ``results.csv`` and, if there are two points, ``pareto.png``; returns their names."""
+    """Writes ``results.csv``, ``pareto.png`` of two points or more, ``curves.png`` of trainings; returns the names."""
     runs, points = comparison.runs, comparison.points
     write_rows(folder / "results.csv", [_row(run, comparison) for run in runs])
-    if len(points) < 2:
-        return ["results.csv"]
-    front = [run.pareto for run in runs if run.number in points]
-    draw_pareto(np.array(list(points.values())), list(points), comparison.objectives, front, folder / "pareto.png")
-    return ["results.csv", "pareto.png"]
+    if len(points) > 1:
+        front = [run.pareto for run in runs if run.number in points]
+        draw_pareto(np.array(list(points.values())), list(points), comparison.objectives, front, folder / "pareto.png")
+    curves: dict[str, Points] = {}
+    for run in runs:
+        with suppress(*_UNREADABLE):  # as those of an evaluation, which has none
+            curves[f"{run.number} {run.name}"] = read_points(run.folder / "metrics.csv")
+    if curves:
+        draw_curves(dict(list(curves.items())[: len(COLOURS)]), folder / CURVES)
+    return [name for name in ("results.csv", "pareto.png", CURVES) if (folder / name).is_file()]
 
 
 def _row(run: Run, comparison: Comparison) -> dict[str, Any]:

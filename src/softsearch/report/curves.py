@@ -1,0 +1,113 @@
+"""Learning curves of runs, from their ``metrics.csv``."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, StrMethodFormatter
+
+from softsearch.files import new_file
+from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
+
+CURVES = "curves.png"
+_NO_SCORES = ("val/loss", "val/perplexity")
+_PANELS = {  # title: the metrics of a single run, those of each of several runs
+    "loss": ("train/loss val/loss", "val/loss"),
+    "scores on the validation set": ("val/", "val/"),
+    "learning rate": ("lr", "lr"),
+    "target tokens/s": ("tokens/s", "tokens/s"),
+    "norm of the gradients": ("grad_norm/", "grad_norm/total"),
+}
+Points = dict[str, tuple[list[int], list[float]]]  # metric -> steps and values
+
+
+def read_points(path: Path) -> Points:
+    """Reads a ``metrics.csv``; a last line that was cut off and empty or unreadable cells are left out.
+
+    Raises:
+        OSError, ValueError: the file is missing, or it is something else.
+    """
+    points: Points = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(line for line in file if line.endswith("\n")):
+            step = int(row["step"])
+            for name, value in row.items():
+                if value and name != "step":
+                    steps, values = points.setdefault(name, ([], []))
+                    steps.append(step)
+                    values.append(float(value))
+    return points
+
+
+def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
+    """Writes a PNG of loss, scores, learning rate, speed and gradients over steps, several runs in one.
+
+    Of several runs each panel has one metric, and a colour is a run. The first score is the one of which the most runs
+    have values.
+    """
+    with style():
+        figure = Figure(figsize=(12, 6.4))
+        figure.subplots_adjust(0.05, 0.08, 0.99, 0.95, 0.2, 0.25)
+        *panels, last = figure.subplots(2, 3, sharex=True).ravel()
+        for axes, (title, wanted) in zip(panels, _PANELS.items(), strict=True):
+            _draw(axes, title, runs, wanted[len(runs) > 1])
+            axes.xaxis.set_tick_params(labelbottom=True)
+        last.set_axis_off()
+        if len(runs) > 1:
+            handles = [last.plot([], [], color=_colour(number))[0] for number in range(len(runs))]
+            last.legend(handles, map(drawable, runs), frameon=False, loc="upper left", fontsize=9)
+        else:
+            last.legend(*panels[-1].get_legend_handles_labels(), frameon=False, loc="upper left", fontsize=8)
+        panels[-1].set_xlabel("steps", color=SOFT, fontsize=8)
+        with new_file(path) as file:
+            figure.savefig(file, format="png", dpi=100, pil_kwargs={"compress_level": 1})  # a third of the time
+
+
+def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str) -> None:
+    names = {name for points in runs.values() for name in points if _matches(name, wanted)}
+    if len(runs) > 1 and names:
+        names = {max(sorted(names), key=lambda name: sum(name in points for points in runs.values()))}
+        title += (
+            f": {', '.join(names).removeprefix('val/')}"
+            if wanted == "val/"
+            else " of the validation set" * (title == "loss")
+        )
+    for number, points in enumerate(runs.values()):
+        for line, name in enumerate(name for name in points if name in names):
+            steps, values = points[name]
+            is_share = wanted == "val/" and max(map(abs, values)) <= 1
+            marker = "o" if name.startswith("val/") and len(steps) < 60 else None
+            axes.plot(
+                steps,
+                [100 * value for value in values] if is_share else values,
+                color=_colour(number if len(runs) > 1 else line),
+                linewidth=1.8 if name.startswith("val/") or name.endswith("total") or len(names) == 1 else 0.9,
+                marker=marker,
+                markersize=3,
+                label=drawable(name.rpartition("/")[2] if "grad" in name or wanted == "val/" else name)
+                + " in %" * is_share,
+            )
+    axes.set_title(title, fontsize=10, loc="left")
+    if len(runs) == 1 and len(names) > 1 and not wanted.startswith("grad_norm"):
+        axes.legend(fontsize=8, frameon=False)
+    if wanted.startswith("grad_norm") and names:
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(EngFormatter(sep="") if wanted == "tokens/s" else StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.tick_params(which="both", length=0, labelsize=8, labelcolor=SOFT)
+    axes.grid(color=LINE, linewidth=0.6)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _matches(name: str, wanted: str) -> bool:
+    if wanted == "val/":
+        return name.startswith("val/") and name not in _NO_SCORES
+    return name in wanted.split() or (wanted.endswith("/") and name.startswith(wanted))
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]

@@ -1,0 +1,35 @@
+"""Learning curves of the run as a picture in its folder."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import lightning
+from lightning.pytorch.callbacks import Callback
+
+log = logging.getLogger(__name__)
+
+
+class Curves(Callback):
+    """Draws ``curves.png`` from ``metrics.csv`` at every validation; a picture that cannot be drawn stops nothing.
+
+    Args:
+        folder: that of the run, which has both files.
+    """
+
+    def __init__(self, *, folder: str | Path) -> None:
+        self.folder, self.has_warned = Path(folder), False
+
+    def on_validation_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Draws, now that the validation is logged."""
+        metrics = self.folder / "metrics.csv"
+        if not trainer.is_global_zero or trainer.sanity_checking or not metrics.is_file():
+            return
+        try:
+            from softsearch.report.curves import CURVES, draw_curves, read_points  # Matplotlib takes a second to import
+
+            draw_curves({"": read_points(metrics)}, self.folder / CURVES)
+        except Exception as error:  # noqa: BLE001 - of the disk, of Matplotlib or its fonts
+            if not self.has_warned:
+                log.warning("the learning curves cannot be drawn: %s: %s", type(error).__name__, error)
+            self.has_warned = True

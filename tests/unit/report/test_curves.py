@@ -1,0 +1,60 @@
+"""Learning curves are those of metrics.csv, and a file that cannot be drawn stops nothing."""
+
+import logging
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from softsearch.report.curves import draw_curves, read_points
+from softsearch.report.drawing import COLOURS
+from softsearch.training.callbacks.curves import Curves
+
+METRICS = """\
+step,train/loss,lr,tokens/s,grad_norm/total,grad_norm/encoder,val/loss,val/bleu,val/exact_match
+10,5.0,0.001,9000,2.0,1.0,,,
+20,4.0,0.002,8000,,,4.5,12.5,0.1
+30,3.0,0.001,nan,1.0,0.5,,,
+4"""
+
+
+class Stage:
+    is_global_zero, sanity_checking = True, False
+
+
+def colours(path: Path) -> set[str]:
+    pixels = np.round(matplotlib.image.imread(path)[..., :3] * 255).astype(int).reshape(-1, 3)
+    present = {"#{:02x}{:02x}{:02x}".format(*pixel) for pixel in np.unique(pixels, axis=0)}
+    return present & {*COLOURS}
+
+
+def test_points_are_the_cells_that_are_filled(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text(METRICS)
+    points = read_points(tmp_path / "metrics.csv")
+    assert points["train/loss"] == ([10, 20, 30], [5.0, 4.0, 3.0])  # the line that was cut off is left out
+    assert points["val/bleu"] == ([20], [12.5])
+
+
+def test_a_run_has_a_colour_for_each_metric_and_several_runs_one_each(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text(METRICS)
+    points = read_points(tmp_path / "metrics.csv")
+    draw_curves({"": points}, tmp_path / "one.png")
+    draw_curves(dict.fromkeys(("a", "$b", "c", "no curves"), points) | {"no curves": {}}, tmp_path / "three.png")
+    assert colours(tmp_path / "one.png") == {*COLOURS[:2]}  # train and val, bleu and exact_match, encoder and total
+    assert colours(tmp_path / "three.png") == {*COLOURS[:4]}
+
+
+def test_what_cannot_be_drawn_is_told_once_and_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    callback = Curves(folder=tmp_path)
+    callback.on_validation_end(Stage())  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "metrics.csv").write_text(METRICS)
+    callback.on_validation_end(Stage())  # type: ignore[arg-type]
+    before = (tmp_path / "curves.png").read_bytes()
+    (tmp_path / "metrics.csv").write_text("no,steps\n1,2\n")
+    with caplog.at_level(logging.WARNING):
+        callback.on_validation_end(Stage())  # type: ignore[arg-type]
+        callback.on_validation_end(Stage())  # type: ignore[arg-type]
+    assert caplog.text.count("cannot be drawn: KeyError: 'step'") == 1
+    assert (tmp_path / "curves.png").read_bytes() == before
