@@ -1,7 +1,6 @@
 """Speed of a bundle on this machine: throughput in batches, latency of single sentences, memory and loading time."""
 
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -13,6 +12,7 @@ import numpy as np
 from softsearch.errors import CorpusError
 from softsearch.runtime.providers import Provider
 from softsearch.runtime.translator import Translator
+from softsearch.search.batching import peak_memory
 from softsearch.text.corpus import is_blank, read_lines
 
 _SENTENCES, _SINGLES, _ROUNDS = 1000, 200, 3
@@ -58,15 +58,5 @@ def bench(
         singles.append(1000 * (time.perf_counter() - start))
     p50, p90, p99 = np.percentile(singles, [50, 90, 99])
     yield (f"{f'{len(singles)} one by one':25}median {p50:.1f} ms, 90 % within {p90:.1f} ms, 99 % within {p99:.1f} ms")
-    if memory := _peak_memory():
+    if memory := peak_memory():
         yield f"{'most memory':25}{memory / 2**20:,.0f} MiB"
-
-
-def _peak_memory() -> int:
-    """The most memory that this process has held, in bytes; 0 where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # on Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,6 +1,7 @@
 """Batched translation: sentences sorted by length, cut into batches by a token budget, and put back in order."""
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -82,3 +83,13 @@ def plan_batches(lengths: Sequence[int], batch_tokens: int) -> list[list[int]]:
         else:
             batches.append([index])
     return batches
+
+
+def peak_memory() -> int:
+    """The most memory that this process has held, in bytes; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

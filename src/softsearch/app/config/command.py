@@ -105,8 +105,13 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
 def register_resolvers() -> None:
     """Registers the functions below, which YAML calls as ``${share:...}``; PyTorch is imported in the call."""
     register: Any = OmegaConf.register_resolver if HYDRA_1_4 else OmegaConf.register_new_resolver  # renamed in 2.4
-    for resolver in (devices_for_ddp, fast_bfloat16, first_metric, mode_of, precision, share, sweep_name):
+    for resolver in (devices_for_ddp, fast_bfloat16, first_metric, home, mode_of, precision, share, sweep_name):
         register(resolver.__name__, resolver, replace=True)
+
+
+def home() -> str:
+    """Returns the user's home folder, for which systems have different variables."""
+    return Path.home().as_posix()
 
 
 def devices_for_ddp(accelerator: str) -> int:

@@ -1,6 +1,5 @@
 """Cache folders: made by one process while others wait, complete or absent, and checked when opened."""
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -10,12 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from softsearch.errors import CorpusError
 from softsearch.files import new_contents, unfinished
 from softsearch.text.plain_values import read_json
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 INDEX = "files.json"
 OLD = 86_400.0  # seconds without a change after which another host's unfinished folder counts as abandoned
@@ -107,10 +113,13 @@ def _describe(path: Path) -> str:
 
 @contextmanager
 def _lock(folder: Path) -> Iterator[bool]:
-    """Waits until no other process makes ``folder``; yields False where the file system has no locks.
+    """Waits until no other process makes ``folder``; yields False where the system has no locks.
 
     The kernel holds the lock, so it ends with the process, however that ends; the lock's file stays.
     """
+    if fcntl is None:
+        yield False
+        return
     locked = True
     with folder.with_name(f".{folder.name}.lock").open("ab") as file:  # network file systems want it open for writing
         try:

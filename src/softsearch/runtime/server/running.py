@@ -35,7 +35,7 @@ _GRACE = 10  # s that requests which have begun may take on top of the deadline 
 _LAST_WORDS = 5  # s to send the answers that tell of the stop
 _GARBAGE = (10_000, 10, 10)  # allocations, and collections of one age, after which objects are searched
 _KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
-_SIGHUP = getattr(signal, "SIGHUP", None)  # Windows has none
+_SIGHUP = getattr(signal, "SIGHUP", None)
 
 
 def most_connections() -> int:
@@ -211,7 +211,7 @@ def _page() -> Path | None:
 async def _load(server: Server) -> None:
     """Opens the models; then they are opened again at every SIGHUP."""
     dispatcher, hangup = server.dispatcher, asyncio.Event()
-    if _SIGHUP is not None:
+    if _SIGHUP is not None:  # Windows has neither it nor handlers of a loop
         asyncio.get_running_loop().add_signal_handler(_SIGHUP, hangup.set)
     try:
         await dispatcher.load()

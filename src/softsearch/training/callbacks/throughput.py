@@ -1,7 +1,5 @@
 """Throughput of training, its padding and its memory."""
 
-import resource
-import sys
 from time import perf_counter
 from typing import Any
 
@@ -10,6 +8,7 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from softsearch.data.dataset import Batch
+from softsearch.search.batching import peak_memory
 
 
 class Throughput(Callback):
@@ -112,5 +111,4 @@ def peak_memory_mb() -> float:
     """The peak memory of this process: the GPU's if it uses one, else resident memory."""
     if torch.cuda.is_available() and torch.cuda.max_memory_allocated():
         return torch.cuda.max_memory_allocated() / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+    return peak_memory() / 2**20

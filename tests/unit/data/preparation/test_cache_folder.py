@@ -1,7 +1,6 @@
 """Folders in the cache: made by one process, whole or absent, checked when opened."""
 
 import errno
-import fcntl
 import json
 import logging
 import os
@@ -16,6 +15,8 @@ import pytest
 from softsearch.data.preparation import cache_folder
 from softsearch.data.preparation.cache_folder import INDEX, damage, make_folder
 from softsearch.errors import CorpusError
+
+NEEDS_LOCKS = pytest.mark.skipif(cache_folder.fcntl is None, reason="the system has no locks")
 
 Start = Callable[[Path], subprocess.Popen[str]]
 # A process that makes a folder, says so, and ends when it is told to; what it writes says who it is.
@@ -206,7 +207,7 @@ def test_a_killed_process_holds_nobody_and_what_it_began_is_removed(folder: Path
     assert visible(folder.parent) == [folder]
 
 
-@pytest.mark.parametrize("locks", [True, False])
+@pytest.mark.parametrize("locks", [True, pytest.param(False, marks=NEEDS_LOCKS)])
 def test_what_another_process_is_writing_stays(
     folder: Path, start: Start, locks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +219,7 @@ def test_what_another_process_is_writing_stays(
     if locks:
         make_folder(folder.with_name("other"), write)
     else:
-        monkeypatch.setattr(fcntl, "flock", no_locks)
+        monkeypatch.setattr(cache_folder.fcntl, "flock", no_locks)
         make_folder(folder, write)
     assert elsewhere.is_dir()
     running.communicate("go on\n")
@@ -232,10 +233,11 @@ def test_what_another_process_is_writing_stays(
     assert not elsewhere.exists()
 
 
+@NEEDS_LOCKS
 def test_without_locks_the_first_to_finish_wins(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fcntl, "flock", no_locks)
+    monkeypatch.setattr(cache_folder.fcntl, "flock", no_locks)
 
     def slow(new: Path) -> None:
         (new / "a").write_text("slower")
@@ -256,6 +258,7 @@ def test_the_index_names_each_file(folder: Path) -> None:
     }
 
 
+@NEEDS_LOCKS
 def test_waiting_is_told(folder: Path, start: Start, caplog: pytest.LogCaptureFixture) -> None:
     running = start(folder)
     assert says(running) == "writing"

@@ -13,6 +13,7 @@ import pytest
 
 from softsearch.data.corpora.multi30k import Multi30k
 from softsearch.data.corpora.parallel import Parallel
+from softsearch.data.preparation import cache_folder
 from softsearch.data.preparation import clean as clean_module
 from softsearch.data.preparation import prepare as prepare_module
 from softsearch.data.preparation.encode import TokenWriter, read_array
@@ -324,6 +325,7 @@ def test_a_bad_corpus_leaves_nothing(source: Parallel, cache: Path) -> None:
     assert visible(cache) == []
 
 
+@pytest.mark.skipif(cache_folder.fcntl is None, reason="the system has no locks")
 def test_of_many_at_once_one_prepares(source: Parallel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = []
     train = TokenizerTrainer.train

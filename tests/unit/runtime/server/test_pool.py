@@ -75,7 +75,7 @@ async def test_an_idle_worker_that_dies_is_replaced(serve: Open, log: Log) -> No
         assert pids(dispatcher) != [before]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
 async def test_workers_ignore_the_signals_that_a_terminal_or_systemd_sends_to_all(
     serve: Open, log: Log, number: signal.Signals
 ) -> None:

@@ -1,0 +1,30 @@
+"""softsearch loads, prepares a corpus and translates without what Windows lacks (tests/portable.py)."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import importlib, pkgutil, sys
+import tests.portable
+import softsearch
+for module in pkgutil.walk_packages(softsearch.__path__, "softsearch."):
+    importlib.import_module(module.name)
+
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.preparation.prepare import prepare
+from softsearch.text.tokenizer import TokenizerTrainer
+from pathlib import Path
+source = Spellout(train_size=50, val_size=5, test_size=5)
+prepare(source, TokenizerTrainer(kind="char", vocab_size=100), Path(sys.argv[1]))
+print(softsearch.Translator(sys.argv[2]).translate(["three"])[0].text)
+"""
+
+
+def test_the_lab_and_the_runtime_need_no_posix(repo_root: Path, tmp_path: Path) -> None:
+    bundle = next((repo_root / "tests" / "golden").glob("*bundle*"))
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(bundle)]
+    done = subprocess.run(command, cwd=repo_root, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert any(tmp_path.iterdir())
