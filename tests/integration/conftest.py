@@ -13,6 +13,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     done = run("train.py", *SMALL, f"hydra.run.dir={folder}", f"cache_dir={folder.parent / 'cache'}")
     assert done.returncode == 0, done.stderr
+    assert f"best checkpoint: {folder}/checkpoints/best.ckpt (val/bleu" in done.stdout
+    assert f"next:\n  softsearch evaluate ckpt={folder}\n  softsearch export ckpt={folder} out=" in done.stdout
     return folder
 
 

@@ -1,7 +1,7 @@
 """Average of several checkpoints: a checkpoint with the mean of their weights."""
 
 from softsearch.app.config.options import Average
-from softsearch.app.console import say
+from softsearch.app.console import progress, say
 from softsearch.errors import ConfigError
 from softsearch.training.checkpoints.average import average as average_checkpoints
 from softsearch.training.checkpoints.average import newest_steps
@@ -25,5 +25,7 @@ def average(options: Average) -> None:
         paths = [checkpoint_file(path) for path in ckpt or []]
     if out is None:
         raise ConfigError("out is null, expected out=PATH beside ckpt='[a.ckpt,b.ckpt]'; set out")
-    AtomicCheckpointIO().save_checkpoint(average_checkpoints(paths), out)
+    with progress("averaging", len(paths)) as advance:
+        mean = average_checkpoints(paths, advance)
+    AtomicCheckpointIO().save_checkpoint(mean, out)
     say(f"the mean of {', '.join(path.name for path in paths)}: {out}")

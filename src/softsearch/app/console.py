@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress
+from rich.progress import Progress, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -58,9 +58,10 @@ def print_rows(
 
 
 @contextmanager
-def progress(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Shows a progress bar on a terminal; yields a function that advances it."""
+def progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Shows a progress bar on a terminal, or the time if ``total`` is None; yields a function that advances it."""
     console = plain_console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    columns = Progress.get_default_columns() if total is not None else ("{task.description}", TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(escape(printable(name)), total=total)
         yield lambda done: bar.advance(task, done)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
 from softsearch.app.config.validation import build
-from softsearch.app.console import print_rows, say
+from softsearch.app.console import print_rows, progress, say
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.search import is_mbr, is_rerank
 from softsearch.app.systems.texts import training_shortlist
@@ -56,7 +56,9 @@ def export(options: Export) -> None:
             raise ConfigError("format=single has no shortlist; leave it out, or use format=bundle")
     check_writable(options.out)
     saved = read_weights(str(options.ckpt), options.average)
-    show(*write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options))
+    with progress("exporting, and comparing with the model", None):
+        written = write_bundle(saved, rebuild_model(saved), rebuild_source(saved), options)
+    show(*written)
 
 
 def show(bundle: Bundle, parity: "Parity") -> None:
@@ -128,10 +130,11 @@ def _export_ctranslate2(options: Export) -> None:
     saved = read_weights(str(options.ckpt), options.average)
     model = rebuild_model(saved)
     step_fn = TorchStepFunction(model)
-    if options.format == "argos":
-        difference = export_argos(model, step_fn, saved.tokenizers, _languages(saved), options.out)
-    else:
-        difference = export_ctranslate2(model, step_fn, saved.tokenizers, options.out)
+    with progress("exporting, and comparing with the model", None):
+        if options.format == "argos":
+            difference = export_argos(model, step_fn, saved.tokenizers, _languages(saved), options.out)
+        else:
+            difference = export_ctranslate2(model, step_fn, saved.tokenizers, options.out)
     files = sorted(options.out.iterdir()) if options.out.is_dir() else [options.out]
     sizes = ((path.name, f"{path.stat().st_size:,}") for path in files)
     print_rows(("file", "bytes"), sizes, title=str(options.out))

@@ -70,9 +70,14 @@ def read_metrics(folder: Path) -> dict[str, float]:
     return {name: v for name, v in metrics.items() if isinstance(v, int | float)} if isinstance(metrics, dict) else {}
 
 
+def translations_of(split: str) -> str:
+    """The name of the file with the translations of a split."""
+    return f"{split}.hypotheses.txt"
+
+
 def write_hypotheses(folder: Path, split: str, hypotheses: Sequence[str]) -> Path:
     """Writes one translation per line; a line break inside a translation becomes a space."""
-    path = folder / f"{split}.hypotheses.txt"
+    path = folder / translations_of(split)
     text = "".join(line.replace("\n", " ").replace("\r", " ") + "\n" for line in hypotheses)
     path.write_text(text, encoding="utf-8", newline="\n")
     return path
@@ -86,25 +91,14 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
-def report(
-    folder: Path,
-    split: str,
-    hypotheses: Sequence[str],
-    scores: Scores,
-    training: Mapping[str, float],
-    *,
-    model: str,
-    test_set: str,
-) -> None:
-    """Writes ``metrics.json`` and the translations of a test, and prints them with the training's metrics."""
+def print_test(folder: Path, split: str, scores: Scores, training: Mapping[str, float]) -> None:
+    """Prints the scores of a test with the training's metrics, and the paths of what was written."""
     scores = scores.prefixed(split)
-    write_metrics(folder, scores, training, model=model, test_set=test_set)
-    path = write_hypotheses(folder, split, hypotheses)
     rows = ((name, _value(name, value, scores.facts)) for name, value in {**training, **scores.values}.items())
     print_rows(("metric", "value"), rows)
     for name, text in scores.signatures.items():
         say(f"{name}: {text}")
-    say(f"translations: {path}\nmetrics: {folder / METRICS}")
+    say(f"translations: {folder / translations_of(split)}\nmetrics: {folder / METRICS}")
 
 
 def show_report(report: Report, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """Log probabilities that checkpoints and bundles give to reference translations."""
 
 from softsearch.app.config.options import Score
-from softsearch.app.console import say
+from softsearch.app.console import progress, say
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
@@ -9,7 +9,7 @@ from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import combine
 
-_CHUNK = 4096  # pairs whose scores are written at once
+_CHUNK = 1024  # pairs whose scores are written at once
 
 
 def score(options: Score) -> None:
@@ -36,7 +36,10 @@ def score(options: Score) -> None:
             src, tgt = text.encode(system.tokenizers)
             with (new / name).open("wb") as stream:
                 writer = ScoreWriter(stream, tokens=options.tokens)
-                for begin in range(0, len(src), _CHUNK):
-                    writer.write(system.score(src[begin : begin + _CHUNK], tgt[begin : begin + _CHUNK]))
+                with progress(system.name, len(src)) as advance:
+                    for begin in range(0, len(src), _CHUNK):
+                        scores = system.score(src[begin : begin + _CHUNK], tgt[begin : begin + _CHUNK])
+                        writer.write(scores)
+                        advance(len(scores))
             summaries.append(f"{system.name}: {writer.summary()}: {options.run_dir / name}")
     say("\n".join(summaries))

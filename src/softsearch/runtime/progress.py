@@ -11,7 +11,7 @@ from typing import IO
 
 
 @contextmanager
-def show_progress(source: IO[bytes], output: Path | None) -> Iterator[Callable[[int], None]]:
+def show_progress(source: IO[bytes] | None, output: Path | None) -> Iterator[Callable[[int], None]]:
     """Yields a function to call with the number of lines done, which updates a line on standard error.
 
     If the input is a file, the line has the share that was read and the time left. The first call starts the clock.
@@ -21,14 +21,15 @@ def show_progress(source: IO[bytes], output: Path | None) -> Iterator[Callable[[
     if not shown:
         yield lambda _done: None
         return
-    status = os.fstat(source.fileno())
-    size = status.st_size if S_ISREG(status.st_mode) else 0
+    size = 0
+    if source is not None and S_ISREG((status := os.fstat(source.fileno())).st_mode):
+        size = status.st_size
     printed = False
     begin: tuple[int, float, int] | None = None  # lines, seconds and bytes at the first call
 
     def show(done: int) -> None:
         nonlocal begin, printed
-        now, read = time.monotonic(), source.tell() if size else 0
+        now, read = time.monotonic(), source.tell() if source is not None and size else 0
         begin = begin or (done, now, read)
         lines, seconds, new = done - begin[0], now - begin[1], read - begin[2]
         if not lines:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import IO
 
 from softsearch.runtime.output import Output, open_output
+from softsearch.runtime.progress import show_progress
 from softsearch.runtime.translator import Translator
 from softsearch.search.forced_decoding import PairScore
 from softsearch.text.corpus import read_raw
@@ -62,6 +63,9 @@ def score_files(translator: Translator, src: Path, tgt: Path, *, output: Path | 
     clean = Cleaner(src=src, tgt=tgt, keep_empty=True)
     with open_output(output) as stream:
         writer = ScoreWriter(stream, tokens=tokens)
-        for pairs in map(clean, read_raw(src, tgt)):
-            writer.write(translator.score(pairs.src, pairs.tgt, names=(src, tgt), first_line=pairs.numbers[0]))
+        with show_progress(None, output) as show:
+            show(0)
+            for pairs in map(clean, read_raw(src, tgt)):
+                writer.write(translator.score(pairs.src, pairs.tgt, names=(src, tgt), first_line=pairs.numbers[0]))
+                show(pairs.numbers[-1])
     return writer.summary()

@@ -12,7 +12,7 @@ from softsearch.app.compare import compare
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Compare
 from softsearch.app.config.validation import build
-from softsearch.app.results import report, show_report
+from softsearch.app.results import print_test, show_report
 from softsearch.app.sweep.results import report as report_sweep
 from softsearch.app.sweep.study import open_study
 from softsearch.app.sweep.sweep import Worker
@@ -53,7 +53,7 @@ def test_compare(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_training(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report(folder, "test", [], Scores({NAME: 1.0}, {"bleu": NAME}, {}), {}, model="", test_set="")
+    print_test(folder, "test", Scores({NAME: 1.0}, {"bleu": NAME}, {}), {})
     printed = capsys.readouterr().out
     assert f" test/{SHOWN} " in printed
     assert f"bleu: {SHOWN}" in printed

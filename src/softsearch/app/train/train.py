@@ -21,11 +21,12 @@ from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
-from softsearch.app.results import build_metrics, report
+from softsearch.app.results import build_metrics, print_test, write_hypotheses, write_metrics
 from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.init import freeze, read_init, start_from, tokenizer_maker
 from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, remove_run, restoring
+from softsearch.app.train.summary import log_start, print_end
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.given_tokenizers import TokenizerMaker
@@ -44,7 +45,7 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
 from softsearch.training.checkpoints.training_state import state_misfit
 from softsearch.training.faults.faulty_steps import FaultySteps
-from softsearch.training.loggers.wandb_run import closing_run, forget_id
+from softsearch.training.loggers.wandb_run import closing_run, finish_run, forget_id
 from softsearch.training.module import TranslationModule, make_optimizer
 
 log = logging.getLogger(__name__)
@@ -88,8 +89,7 @@ def train(config: DictConfig) -> None:
     trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
     if trainer.is_global_zero:
         _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
-    parameters = sum(w.numel() for w in model.weights())
-    log.info("%s with %s parameters", options.name, f"{parameters:,}")
+    log_start(options, trainer, model)
     if checkpoint is not None:
         check_unchanged(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
     if is_counted:
@@ -104,13 +104,18 @@ def train(config: DictConfig) -> None:
     for logger in loggers:
         logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
         logger.finalize("success")
-    counted = {"model/parameters": float(parameters)}
+    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
     for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
         counted |= callback.summary
     if trainer.is_global_zero:
-        report(options.run_dir, split, hypotheses, scores, counted, model=options.name, test_set=text.name)
+        write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, test_set=text.name)
+        write_hypotheses(options.run_dir, split, hypotheses)
     if exports_bundle:
         log_bundle(options, data.source, loggers)
+    finish_run()
+    if trainer.is_global_zero:
+        print_test(options.run_dir, split, scores, counted)
+        print_end(options, model, trainer)
     trainer.strategy.barrier()
 
 

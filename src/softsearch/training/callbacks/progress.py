@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -25,11 +26,14 @@ class Progress(Callback):
     def __init__(self, *, metric: str) -> None:
         self.formats = {metric: metric.removeprefix("val/") + " {:.3g}"} | _FORMATS
         self.bar: progress.Progress | None = None
-        self.last_line = 0.0
+        self.last_line = self.began = 0.0  # seconds
+        self.first = self.total = 0  # steps: where this process began, and the last one; 0 if that is unknown
 
     def on_train_start(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Opens the bar."""
-        self.last_line = monotonic()
+        self.last_line = self.began = monotonic()
+        steps = trainer.estimated_stepping_batches
+        self.first, self.total = trainer.global_step, int(steps) if steps < float("inf") else 0
         if trainer.is_global_zero and sys.stderr.isatty():
             self.bar = progress.Progress(
                 "step",
@@ -40,7 +44,7 @@ class Progress(Callback):
                 "{task.description}",
             )
             self.bar.start()
-            self.bar.add_task("", total=trainer.max_steps if trainer.max_steps > 0 else None)
+            self.bar.add_task("", total=self.total or None)
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: Any) -> None:
         """Moves the bar."""
@@ -48,13 +52,23 @@ class Progress(Callback):
             self.bar.update(self.bar.task_ids[0], completed=trainer.global_step, description=self._metrics(trainer))
         elif trainer.is_global_zero and monotonic() - self.last_line > _SECONDS:
             self.last_line = monotonic()
-            log.info("step %d of %d, %s", trainer.global_step, trainer.max_steps, self._metrics(trainer))
+            of = f" of {self.total:,}" if self.total else ""
+            log.info(
+                "step %d%s, %s%s", trainer.global_step, of, self._metrics(trainer), self._left(trainer.global_step)
+            )
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Closes the bar, also when training failed."""
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+    def _left(self, step: int) -> str:
+        """The time to the last step, at the rate of this process, validations included."""
+        if not self.total or step <= self.first:
+            return ""
+        seconds = (monotonic() - self.began) / (step - self.first) * max(0, self.total - step)
+        return f", {timedelta(seconds=round(seconds))} left"
 
     def _metrics(self, trainer: lightning.Trainer) -> str:
         metrics = trainer.callback_metrics | trainer.progress_bar_metrics

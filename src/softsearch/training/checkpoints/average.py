@@ -1,6 +1,6 @@
 """Averaging of checkpoints' weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ def newest_steps(folder: Path, count: int) -> list[Path]:
     return paths[-count:]
 
 
-def average(paths: Sequence[Path]) -> dict[str, Any]:
+def average(paths: Sequence[Path], on_done: Callable[[int], object] = lambda _: None) -> dict[str, Any]:
     """The mean of the weights (Vaswani et al. 2017, section 6.1), in a checkpoint without training state.
 
-    Its step is that of the newest one. They may be of several runs with the same model and tokenizers.
+    Its step is that of the newest one. They may be of several runs with the same model and tokenizers. ``on_done`` is
+    called with 1 after each.
 
     Raises:
         CheckpointError: one is missing or damaged, or has other weights or tokenizers than the first.
@@ -54,6 +55,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
         if not mean or contents.step >= mean["global_step"]:
             mean = {key: checkpoint[key] for key in ("state_dict", "global_step", ORIGIN)}
+        on_done(1)
     for name, tensor in mean["state_dict"].items():
         if tensor.is_floating_point():  # the loss's buffer of word ids is the newest checkpoint's
             mean["state_dict"][name] = (total[name] / len(paths)).to(tensor.dtype)

@@ -96,6 +96,11 @@ def closing_run() -> Iterator[None]:
         code = ended.code if isinstance(ended.code, int) else 1
         raise
     finally:
-        wandb = sys.modules.get("wandb")  # a run without W&B does not import it
-        if wandb is not None and wandb.run is not None:
-            wandb.finish(exit_code=code)
+        finish_run(code)
+
+
+def finish_run(code: int | None = 0) -> None:
+    """Closes the W&B run if one is open, which prints its summary; ``code`` is the exit code that it keeps."""
+    wandb = sys.modules.get("wandb")  # a run without W&B does not import it
+    if wandb is not None and wandb.run is not None:
+        wandb.finish(exit_code=code)

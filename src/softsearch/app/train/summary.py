@@ -1,0 +1,73 @@
+"""What a training says of itself: in the log before it begins, and on the terminal when it has ended."""
+
+import logging
+import shlex
+from pathlib import Path
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from softsearch.app.config.options import Train
+from softsearch.app.console import say
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.recurrent import NoSource
+from softsearch.training.checkpoints.folder import BEST, LAST
+
+log = logging.getLogger(__name__)
+_ORDER = ("embeddings", "encoder", "attention", "decoder", "output")
+
+
+def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> None:
+    """Logs the parameters by part, the devices, the size of steps, their number, and the run's folder."""
+    parts = {part: sum(p.numel() for p in parameters) for part, parameters in model.parts().items()}
+    by_part = ", ".join(f"{part} {parts[part]:,}" for part in sorted(parts, key=_ORDER.index))
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    log.info(
+        "%s with %s parameters%s%s",
+        options.name,
+        f"{sum(w.numel() for w in model.weights()):,}",
+        f": {by_part}" if len(parts) > 1 else "",
+        f"; {frozen:,} of them frozen" if frozen else "",
+    )
+    device = trainer.strategy.root_device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type.upper()
+    threads = f" (threads: {torch.get_num_threads()})" if device.type == "cpu" else ""
+    processes = f"{trainer.world_size} processes, each on" if trainer.world_size > 1 else "1 process on"
+    batching, together = options.batching, trainer.accumulate_grad_batches * trainer.world_size
+    batch = f"{batching.tokens:,} tokens" + (f" or {batching.sentences:,} sentences" if batching.sentences else "")
+    steps = f"{trainer.max_steps:,} steps" if trainer.max_steps > 0 else f"{trainer.max_epochs} epochs"
+    log.info("%s %s%s, precision %s", processes, name, threads, trainer.precision)
+    log.info(
+        "steps of %s%s, at most %s; run folder %s",
+        batch if together == 1 else f"{together} batches of {batch}",
+        f", validation every {trainer.val_check_interval:,} batches" if trainer.val_check_interval != 1.0 else "",
+        steps,
+        options.run_dir,
+    )
+
+
+def print_end(options: Train, model: Seq2Seq, trainer: lightning.Trainer) -> None:
+    """Prints the best checkpoint and the commands that a model is for."""
+    best, last = (options.run_dir / "checkpoints" / name for name in (BEST, LAST))
+    if best.is_file():
+        saver = next((c for c in trainer.checkpoint_callbacks if isinstance(c, ModelCheckpoint)), None)
+        score = None if saver is None else saver.best_model_score
+        say(f"best checkpoint: {best}" + ("" if saver is None or score is None else f" ({saver.monitor} {score:.4g})"))
+    elif last.is_file():
+        say(f"last checkpoint: {last}")
+    if isinstance(model.encoder, NoSource) or not (best.is_file() or last.is_file()):
+        return
+    run = shlex.quote(str(_shortest(options.run_dir if best.is_file() else last)))
+    out = shlex.quote(f"exports/{options.name}")
+    commands = [f"softsearch evaluate ckpt={run}", f"softsearch export ckpt={run} out={out}"]
+    if model.encoder.description.feature_dim is None:
+        commands += [
+            f"softsearch export ckpt={run} out={out}-single format=single",
+            f"softsearch web {out}-single --out {shlex.quote(options.name)}-site",
+        ]
+    say("\n  ".join(("next:", *commands)))
+
+
+def _shortest(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
