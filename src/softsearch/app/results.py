@@ -148,9 +148,10 @@ def _print_curve(system: SystemReport, metric: MetricFacts) -> None:
     rows = []
     for point in system.search_curve:
         errors = "" if point.search_errors is None else f"{point.search_errors:.1%}"
-        numbers = (f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}")
+        ratio = "" if point.length_ratio is None else f"{point.length_ratio:.3f}"
+        numbers = (f"{point.mean_log_prob:.3f}", f"{point.mean_score:.3f}", f"{point.seconds:.1f}", ratio)
         rows.append((point.name, metric.show(point.quality), *numbers, f"{point.empty:.1%}", errors))
-    columns = ("search", metric.title, "log p", "score", "seconds", "empty", "search errors")
+    columns = ("search", metric.title, "log p", "score", "seconds", "length ratio", "empty", "search errors")
     print_rows(columns, rows, title=f"searches with {system.name}")
 
 

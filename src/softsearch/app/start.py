@@ -21,6 +21,7 @@ COMMANDS = {  # with configs of the same names, and the functions that do the wo
     "tune": "softsearch.app.tune.tune",
     "sweep": "softsearch.app.sweep.sweep.sweep",
     "compare": "softsearch.app.compare.compare",
+    "reproduce": "softsearch.app.reproduce.command.reproduce",
 }
 
 

@@ -4,7 +4,7 @@ import json
 import math
 import types
 import typing
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ class SearchPoint:
     seconds: float
     empty: float  # share of translations without a word
     search_errors: float | None  # share of sentences for which another search found a better hypothesis
+    length_ratio: float | None = None  # words of the translations / words of the references; older reports have none
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,8 @@ def parse(value: Any, hint: Any, name: str) -> Any:
         return {key: parse(item, arguments[1], f"{name}.{key}") for key, item in value.items()}
     if is_dataclass(hint) and isinstance(value, dict):
         hints = typing.get_type_hints(hint)
-        if value.keys() != hints.keys():
+        optional = {each.name for each in fields(hint) if each.default is not MISSING}
+        if not hints.keys() - optional <= value.keys() <= hints.keys():
             raise ValueError(f"{name} has {', '.join(value)}, expected {', '.join(hints)}")
         return hint(**{key: parse(item, hints[key], key) for key, item in value.items()})  # type: ignore[operator]
     if hint is float and type(value) in (int, float) and math.isfinite(value):

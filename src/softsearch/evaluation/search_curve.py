@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from softsearch.evaluation.measure import Evaluator
+from softsearch.evaluation.metrics import LengthRatio
 from softsearch.evaluation.schema import SearchPoint
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis, SearchStrategy
@@ -22,6 +23,7 @@ def search_curve(
     """
     points, warnings = [], []
     metric = next(iter(evaluator.metrics.values()))
+    ratio = LengthRatio().for_text(evaluator.text.text_form, evaluator.text.tgt_lang)
     results = {name: evaluator.translate(system, strategy) for name, strategy in searches.items()}
     errors = search_errors([result.hypotheses for result in results.values()])
     for (name, (hypotheses, texts, seconds)), error_share in zip(results.items(), errors, strict=True):
@@ -35,6 +37,7 @@ def search_curve(
                 seconds=seconds,
                 empty=float(np.mean([not h.tokens for h in hypotheses])),
                 search_errors=error_share,
+                length_ratio=ratio.corpus_score(texts, evaluator.text.references),
             )
         )
         if unproven := sum(hypothesis.optimal is False for hypothesis in hypotheses):

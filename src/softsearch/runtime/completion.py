@@ -13,12 +13,15 @@ LAB = {  # command -> what it does
     "tune": "Finds the weights of an ensemble, a reranker or a language model, and options of the search",
     "sweep": "Searches options of training with Optuna",
     "compare": "Compares runs, evaluations and sweeps in a table and pictures",
+    "reproduce": "Trains and measures what papers claim, and says whether it holds",
     "demo": "Trains, evaluates, exports and translates on a generated corpus, in two minutes",
     "import": "Makes a run of a model that another program trained",
     "new": "Begins a package with parts of your own",
     "plugins": "Lists what installed packages add",
 }
-_SCRIPTS = ("train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare")
+_SCRIPTS = (
+    "train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "reproduce",
+)  # fmt: skip
 _BASH = """\
 _softsearch_lab() {  # WORD COMMAND...: Hydra's, for key=value
     local word=$1 line=${COMP_LINE#*"$2"}

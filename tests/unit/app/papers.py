@@ -586,4 +586,4 @@ TABLES: dict[str, Table] = {
     "xu2015": _XU,
     "zoph2016": _ZOPH,
 }
-OF_NO_PAPER = {"demo", "large_vocabulary", "speedrun"}
+OF_NO_PAPER = {"demo", "large_vocabulary", "smallest", "speedrun"}

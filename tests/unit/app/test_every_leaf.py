@@ -142,7 +142,14 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
 @pytest.mark.parametrize("command", sorted(OPTIONS))
 def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command: str, tmp_path: Path) -> None:
     config = opened(command)
-    needed = {"ckpt": "a.ckpt", "out": "out", "runs": "logs/*", "run_dir": str(tmp_path), "name": "test"}
+    needed = {
+        "ckpt": "a.ckpt",
+        "out": "out",
+        "runs": "logs/*",
+        "claim": "all",
+        "run_dir": str(tmp_path),
+        "name": "test",
+    }
     for key, value in needed.items():
         if key in list(config) and (OmegaConf.is_missing(config, key) or OmegaConf.is_interpolation(config, key)):
             config[key] = value

@@ -21,8 +21,12 @@ Values = list[str | bool | float]  # to choose from
 Trust = tuple[str, ...] | str  # packages whose classes a checkpoint may name
 
 
+class Section:
+    """Base of options that belong together under one key."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class Vectors:
+class Vectors(Section):
     """Files of pretrained embeddings."""
 
     src: Path | None
@@ -30,7 +34,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Init:
+class Init(Section):
     """A trained checkpoint to start from, and what is taken of it."""
 
     ckpt: Path | None = None
@@ -78,7 +82,7 @@ class Prepare(Train):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shortlist:
+class Shortlist(Section):
     """Limits of the target vocabulary per sentence."""
 
     frequent: AtLeastOne | None
@@ -86,7 +90,7 @@ class Shortlist:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard:
+class Guard(Section):
     """A text on which an adapted model may lose only so much."""
 
     old: tuple[Path, ...] | None
@@ -211,10 +215,24 @@ class Compare:
     run_dir: Path
 
 
-SECTIONS = (Init, Vectors, Shortlist, Guard)  # keys that belong together
+@dataclass(frozen=True, kw_only=True)
+class Reproduce:
+    """Options of ``reproduce``."""
+
+    claim: str | tuple[str, ...]
+    scale: Literal["cpu", "paper", "smallest"]
+    overrides: tuple[str, ...]
+    multi30k: Path | None
+    dry_run: bool
+    publish: Path | None
+    runs_dir: Path
+    run_dir: Path
+    cache_dir: Path
+
+
 OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.Plan, which its config names
     options.__name__.lower(): options
-    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare)
+    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce)
 }
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, Union
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from softsearch.app.config.options import LIBRARY_HINTS, SECTIONS, Part, Parts
+from softsearch.app.config.options import LIBRARY_HINTS, Part, Parts, Section
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import fits, in_words
 
@@ -200,16 +200,23 @@ def _checked(path: str, value: Any, hint: Any) -> Any:
     """The value as an object of its annotation; classes, which are built later, stay nodes."""
     if isinstance(value, Mapping) and typing.get_origin(hint) in (dict, Mapping):
         return {key: _checked(f"{path}.{key}", inner, typing.get_args(hint)[1]) for key, inner in value.items()}
-    if isinstance(value, Mapping) and hint in SECTIONS:
+    arguments = typing.get_args(hint)
+    if isinstance(value, list) and arguments and _is_section(arguments[0]):
+        return tuple(_checked(f"{path}[{index}]", inner, arguments[0]) for index, inner in enumerate(value))
+    if isinstance(value, Mapping) and _is_section(hint):
         return hint(**_bind(hint, value, path, name=path))
     if not fits(value, hint):
-        section = f"a section of {', '.join(inspect.signature(hint).parameters)}" if hint in SECTIONS else ""
+        section = f"a section of {', '.join(inspect.signature(hint).parameters)}" if _is_section(hint) else ""
         expected = section or in_words(hint, value).replace(f", a {DictConfig.__name__}", "")
         raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {expected}; change it")
     try:
         return _typed(value, hint)
     except RuntimeError as error:  # ~ without a home
         raise ConfigError(f"{path}={value}: {error} set {path}=PATH") from error
+
+
+def _is_section(hint: Any) -> bool:
+    return inspect.isclass(hint) and issubclass(hint, Section)
 
 
 def _typed(value: Any, hint: Any) -> Any:

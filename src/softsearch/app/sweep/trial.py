@@ -1,16 +1,10 @@
 """One trial of a sweep: ``softsearch train`` in processes of its own, watched and pruned through its files."""
 
-import csv
 import json
 import logging
 import math
-import os
-import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -18,16 +12,12 @@ from typing import Any
 import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from softsearch.app.results import METRICS, read_metrics
-from softsearch.app.sweep import die_with_parent
+from softsearch.app.results import read_metrics
 from softsearch.app.sweep.study import Plan
+from softsearch.app.train_process import last_lines, logged_values, training
 
 log = logging.getLogger(__name__)
-TRAIN: Sequence[str] = ("-m", "softsearch", "train")
-LOGGED = "metrics.csv"
-OUTPUT = "output.log"
 _POLL = 0.5  # seconds between two polls of a running trial
-_GRACE = 60.0  # seconds that a run has for its last checkpoint
 
 
 class TrialFailed(Exception):  # noqa: N818 - what Optuna calls it
@@ -66,49 +56,6 @@ def override(key: str, value: Any) -> str:
     return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
 
 
-def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> list[str]:
-    """The command of a run in ``folder`` that ends when this process does."""
-    path = str(folder.absolute()).replace("'", "\\'")
-    options = [*overrides, f"hydra.run.dir='{path}'", "resume=auto" if resume else "overwrite=true"]
-    return [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, *TRAIN, *options]
-
-
-@contextmanager
-def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs ``softsearch train`` in a process group of its own, which is ended when the block is left.
-
-    With ``resume`` it continues from the last checkpoint in the folder; otherwise the metrics there are removed first.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in () if resume else (LOGGED, METRICS, OUTPUT):
-        (folder / name).unlink(missing_ok=True)
-    with (folder / OUTPUT).open("ab") as output:
-        process = subprocess.Popen(
-            train_command(folder, overrides, resume=resume),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        try:
-            if process.poll() is None:
-                _signal(process, signal.SIGTERM)  # it may save a checkpoint first
-                process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            log.warning("%s did not end within %.0f seconds of SIGTERM and is killed", folder, _GRACE)
-        finally:  # after a second signal too
-            _signal(process, signal.SIGKILL)  # including what the first process has left behind
-            process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # macOS denies permission for a group of zombies
-        os.killpg(process.pid, number)
-
-
 def _watch(trial: optuna.Trial, plan: Plan, folder: Path, process: subprocess.Popen[bytes]) -> None:
     """Waits for a run to end; raises for the pruner, the time limit, a value that is not finite, or an exit code."""
     start = monotonic()
@@ -133,15 +80,6 @@ def _watch(trial: optuna.Trial, plan: Plan, folder: Path, process: subprocess.Po
         sleep(_POLL)
 
 
-def logged_values(folder: Path, metric: str) -> list[tuple[int, float]]:
-    """Steps and values of a metric that a run has logged so far."""
-    try:
-        with (folder / LOGGED).open(newline="", encoding="utf-8") as file:
-            return [(int(row["step"]), float(row[metric])) for row in csv.DictReader(file) if row.get(metric)]
-    except FileNotFoundError:
-        return []
-
-
 def objective_value(folder: Path, metric: str, direction: str) -> float:
     """A final metric of a run that has ended, or else the best value that it logged while it trained.
 
@@ -156,9 +94,3 @@ def objective_value(folder: Path, metric: str, direction: str) -> float:
     if not finite:
         raise TrialFailed(f"{metric} is {values[-1]}")
     return max(finite) if direction == "maximize" else min(finite)
-
-
-def last_lines(folder: Path) -> str:
-    """The last eight lines of a run's output, 2,000 characters at most."""
-    text = (folder / OUTPUT).read_bytes()[-2000:].decode(errors="replace")
-    return "\n".join(text.strip().split("\n")[-8:])

@@ -12,15 +12,8 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from softsearch.app.sweep import die_with_parent
-from softsearch.app.sweep.trial import (
-    TrialFailed,
-    last_lines,
-    logged_values,
-    objective_value,
-    override,
-    train_command,
-    training,
-)
+from softsearch.app.sweep.trial import TrialFailed, objective_value, override
+from softsearch.app.train_process import last_lines, logged_values, train_command, training
 
 WITH_A_CHILD = """
 import os, pathlib, signal, subprocess, sys, time
@@ -90,7 +83,7 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys\nfor i in range(99): print('line', i, flush=True)\nsys.exit('error: no such data')\n")
-    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
+    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
     for resume, logged in ((True, [(1, 2.0)]), (False, [])):
         (tmp_path / "metrics.csv").write_text("step,val/bleu\n1,2.0\n")
         with training(tmp_path, [], resume=resume) as process:
@@ -106,8 +99,8 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
 def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "train.py"
     script.write_text(WITH_A_CHILD)
-    monkeypatch.setattr("softsearch.app.sweep.trial.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.sweep.trial._GRACE", 60.0 if polite == "yes" else 0.3)
+    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
+    monkeypatch.setattr("softsearch.app.train_process._GRACE", 60.0 if polite == "yes" else 0.3)
     monkeypatch.setenv("POLITE", polite)
     with training(tmp_path / "run", [], resume=False) as process:
         first, child = map(int, wait_for(tmp_path / "pids").split())

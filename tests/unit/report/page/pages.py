@@ -56,7 +56,7 @@ def whole_report(sentences: int = 45) -> Report:
     second = [f"die katze nummer {i}" for i in range(sentences - 2)] + ["", EVIL]
     chrf = [10.0 + i for i in range(sentences - 1)] + [1.0]
     curve = [
-        SearchPoint("greedy", 36.0, -8.1, -0.6, 4.1, 0.0, 0.31),
+        SearchPoint("greedy", 36.0, -8.1, -0.6, 4.1, 0.0, 0.31, 0.98),
         SearchPoint("exact", 30.0, -7.1, -0.9, 800.0, 0.2, None),
     ]
     weights = np.array([[0.9, 0.1, 0], [0.004, 0.63, 0.366]])

@@ -117,8 +117,8 @@ def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> 
     assert {"01-05", "06-10"} < labels
     assert "51+" not in labels  # of 9 sentences, which are too few for a point
     assert rows(curve.all("table")[0])[1:] == [
-        ["greedy", "36.00", "-8.100", "-0.600", "4.1", "0.0%", "31.0%"],
-        ["exact", "30.00", "-7.100", "-0.900", "800.0", "20.0%", ""],
+        ["greedy", "36.00", "-8.100", "-0.600", "4.1", "0.980", "0.0%", "31.0%"],
+        ["exact", "30.00", "-7.100", "-0.900", "800.0", "", "20.0%", ""],
     ]
     assert rows(ratio.all("table")[0])[2] == ["06-10", "285", "1.010", "1.010"]
 

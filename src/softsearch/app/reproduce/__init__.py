@@ -1,0 +1,1 @@
+"""``reproduce``: what papers claim, trained, measured and judged by one command."""

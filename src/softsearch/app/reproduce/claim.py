@@ -1,0 +1,128 @@
+"""Claims of papers, as ``configs/claims/NAME.yaml`` states them.
+
+A new claim is one more YAML, which needs no code where the measures exist:
+
+- ``runs``: overrides of ``train`` by the name of a run. Those of ``common`` and ``sizes`` come before them. Each run is
+  trained with every seed of ``seeds``.
+- ``measures``: tables by name. A measure is any class that is called with the folders of the finished runs, ``{run:
+  {seed: folder}}``, and returns rows of plain values (:data:`softsearch.app.reproduce.measures.Measure`).
+- ``tables``: the columns of a measure that the page shows, averaged over the seeds.
+- ``published``, ``holds``: numbers of the paper, and comparisons that decide. Both name cells of the tables, as in
+  ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.app.reproduce.verdict`).
+- ``figure``: what is drawn (:func:`softsearch.report.table_chart.draw_rows`).
+- ``scales``: what differs at ``cpu``, ``paper`` and ``smallest``: any of the keys above.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hydra import compose
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
+
+from softsearch.app.config.composition import config_loader
+from softsearch.app.config.options import Parts, Section
+from softsearch.app.config.validation import nearest, read_options
+from softsearch.errors import ConfigError
+from softsearch.ranges import Count, Seed
+
+FOLDER = "claims"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(Section):
+    """A number of the paper, and the cell that has ours."""
+
+    what: str
+    value: float | str
+    ours: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Section):
+    """A comparison that decides: ``left`` is greater than ``right`` by more than ``margin``.
+
+    Args:
+        says: the comparison in words.
+        left: a cell, or a sum and difference of cells.
+        right: another, or a number.
+        margin: by how much it must be greater.
+        chance: what rules chance out: ``seeds`` (a permutation test of the seeds' values), the column ``p`` of the rows
+            of ``left`` (a paired bootstrap's p-value), or ``none`` for what is not drawn by chance.
+    """
+
+    says: str
+    left: str
+    right: str | float = 0.0
+    margin: float = 0.0
+    chance: Literal["seeds", "p", "none"] = "seeds"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure(Section):
+    """A picture of one measure's rows, see :func:`softsearch.report.table_chart.draw_rows`."""
+
+    measure: str
+    kind: Literal["line", "bar", "scatter", "heatmap"]
+    x: str
+    y: str
+    value: str | None = None
+    series: str | None = None
+    panel: str | None = None
+    x_label: str | None = None
+    y_label: str | None = None
+    x_log: bool = False
+    y_log: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What a paper says, and how it is tried at one scale."""
+
+    title: str
+    source: str
+    says: str
+    differs: str
+    minutes: Count
+    seeds: tuple[Seed, ...]
+    common: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    runs: Mapping[str, tuple[str, ...]]
+    measures: Parts
+    tables: Mapping[str, tuple[str, ...]]
+    figure: Figure
+    published: tuple[Published, ...] = ()
+    holds: tuple[Comparison, ...]
+
+
+def claim_names() -> list[str]:
+    """The names of all claims in the folders where Hydra finds configs."""
+    with config_loader() as loader:
+        return sorted(loader.get_group_options(FOLDER))
+
+
+def read_claim(name: str, scale: str) -> Claim:
+    """A claim at a scale.
+
+    Raises:
+        ConfigError: there is no such claim, or it is not one.
+    """
+    if name not in (names := claim_names()):
+        raise ConfigError(f"there is no claim={name}; {nearest(name, names)}")
+    try:
+        with config_loader():
+            config = compose(f"{FOLDER}/{name}")[FOLDER]  # Hydra packs it by its folder
+        merged = OmegaConf.merge(*_layers(config, scale))
+        assert isinstance(merged, DictConfig)
+        return read_options(merged, Claim)
+    except (HydraException, OmegaConfBaseException, ConfigError) as error:
+        raise ConfigError(f"claim={name}: {error}") from error
+
+
+def _layers(config: DictConfig, scale: str) -> list[Any]:
+    with open_dict(config):
+        scales = config.pop("scales", {})
+    OmegaConf.set_struct(config, False)  # a scale may have more runs
+    return [config, scales.get(scale, {})]

@@ -1,0 +1,172 @@
+"""Measures of finished runs: tables of plain values, kept by the hash of what they were measured on."""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from omegaconf import OmegaConf
+
+from softsearch.app.config.composition import composed
+from softsearch.app.config.validation import build, plain
+from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.app.reproduce.verdict import Row
+from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
+from softsearch.files import new_file
+from softsearch.text.plain_values import read_json
+
+Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
+Measure = Callable[[Runs], list[Row]]
+_DIGITS = 6
+
+
+def digest(value: object) -> str:
+    """A short hash of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def build_measure(name: str, node: Any) -> Measure:
+    """A measure of a claim.
+
+    Raises:
+        ConfigError: an option is wrong, or it is no measure.
+    """
+    measure: Any = build(node)
+    if not callable(measure):
+        raise ConfigError(f"measures.{name} is a {type(measure).__name__}, expected a class whose objects are called")
+    return measure
+
+
+def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]:
+    """The rows of a measure: those in ``folder``, if the same runs have been measured in the same way before.
+
+    Args:
+        measure: is called with the runs.
+        node: its config, which is part of the hash.
+        runs: the folders of the trainings.
+        folder: of rows.
+
+    Raises:
+        SoftsearchError: a run cannot be measured.
+    """
+    described = OmegaConf.to_container(node, resolve=True)
+    names = {name: {seed: path.name for seed, path in seeds.items()} for name, seeds in runs.items()}
+    path = folder / f"{digest([described, names])}.json"
+    if not path.is_file():
+        rows = [{key: _rounded(value) for key, value in row.items()} for row in measure(runs)]
+        folder.mkdir(parents=True, exist_ok=True)
+        with new_file(path) as file:
+            file.write(json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False).encode())
+    rows = read_json(path)
+    return rows
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Rows of reports of ``evaluate``.
+
+    Args:
+        table: ``scores`` (a row a system, with every metric and its interval), ``lengths`` (by source length),
+            ``searches`` (by search, of ``curve``) or ``differences`` (from the first system, by metric, with ``p``).
+        options: of the command, as in ``search.beam=10``.
+        runs: names of the runs; null for all.
+        together: the systems of a report: ``each`` run alone, the ``runs`` of one seed, or the ``seeds`` of one run.
+    """
+
+    table: Literal["scores", "lengths", "searches", "differences"]
+    options: Sequence[str] = ()
+    runs: Sequence[str] | None = None
+    together: Literal["each", "runs", "seeds"] = "each"
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Evaluates what has not been evaluated with these options."""
+        return [row for systems in self._groups(runs) for row in self._rows(systems)]
+
+    def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
+        """The folders of each report by run and seed."""
+        if unknown := set(self.runs or ()) - set(runs):
+            raise ConfigError(f"measures: there is no run {min(unknown)!r}, expected some of {', '.join(runs)}")
+        chosen = {
+            (name, seed): folder
+            for name, seeds in runs.items()
+            if self.runs is None or name in self.runs
+            for seed, folder in seeds.items()
+        }
+        groups: dict[Any, dict[tuple[str, int], Path]] = {}
+        for key, folder in chosen.items():
+            group = {"each": key, "runs": key[1], "seeds": key[0]}[self.together]
+            groups.setdefault(group, {})[key] = folder
+        return list(groups.values())
+
+    def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
+        report, keys = _evaluated(list(systems.values()), self.options), list(systems)
+        if len(report.systems) < len(keys):  # members=false
+            keys = keys[:0]
+        run, seed = next(iter(systems))
+        ensembles = [(run if self.together == "seeds" else "ensemble", seed)] * (len(report.systems) - len(keys))
+        labels = {
+            system.name: {"run": name, "seed": number, "system": system.name}
+            for system, (name, number) in zip(report.systems, [*ensembles, *keys], strict=True)
+        }
+        if self.table == "differences":
+            for c in report.comparisons:
+                baseline = labels[c.baseline]["run"]
+                difference = {"metric": c.metric, "difference": c.difference, "p": c.p_value}
+                yield {**labels[c.system], "baseline": baseline, **difference}
+            return
+        for system in report.systems:
+            for row in _TABLES[self.table](system, report):
+                yield labels[system.name] | row
+
+
+def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
+    row: Row = {}
+    for name, score in system.scores.items():
+        row |= {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}
+    empty = sum(not text for text in system.hypotheses) / len(system.hypotheses)
+    facts = ("nll", "length_ratio", "aer", "parameters", "tokens_per_second")
+    yield row | {name: getattr(system, name) for name in facts} | {"empty": empty}
+
+
+def _lengths(system: SystemReport, report: Report) -> Iterator[Row]:
+    metric = next(iter(report.metrics))
+    for part in system.by_length:
+        interval = {metric: part.score.value, "low": part.score.low, "high": part.score.high}
+        yield {"length": part.name, "sentences": part.sentences, **interval, "length_ratio": part.length_ratio}
+
+
+def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
+    metric = next(iter(report.metrics))
+    for point in system.search_curve:
+        facts = ("mean_log_prob", "mean_score", "length_ratio", "empty", "search_errors", "seconds")
+        yield {"search": point.name, metric: point.quality} | {name: getattr(point, name) for name in facts}
+
+
+_TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
+    "scores": _scores,
+    "lengths": _lengths,
+    "searches": _searches,
+}
+
+
+def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
+    """The report of runs, in the folder of the first one, written if need be; what is printed is kept beside it."""
+    folder = folders[0] / f"evaluate-{digest([[path.name for path in folders], list(options)])}"
+    if not (folder / REPORT).is_file():
+        config = composed("evaluate", "overlap=false", *options, f"run_dir={digest(str(folder))}")
+        config.ckpt = [str(path) for path in folders]
+        config.run_dir = str(folder)
+        config.cache_dir = OmegaConf.load(folders[0] / "config.yaml").cache_dir
+        plain(config, unresolved=("search", "metric", "data"))
+        with redirect_stdout(io.StringIO()):
+            evaluate(config)
+    return read_report(folder)

@@ -1,0 +1,74 @@
+"""Pages about claims of papers: everything on them comes from ``results.json``."""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from statistics import mean, stdev
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from softsearch.errors import printable
+
+Results = dict[str, Any]  # the content of results.json
+
+
+def claim_page(results: Results) -> str:
+    """Markdown about one claim: what is said, what was trained, what came out, and what differs."""
+    return _render(
+        "claim_page.md.jinja",
+        results,
+        tables={name: averaged(results["tables"][name], columns) for name, columns in results["shown"].items()},
+        seeds=sorted({each["seed"] for each in results["trainings"]}),
+        runs={each["run"]: each for each in reversed(results["trainings"])},
+        minutes=sum({each["folder"]: each["minutes"] for each in results["trainings"]}.values()),
+    )
+
+
+def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[str, Results]) -> str:
+    """Markdown that lists all claims, given by name with title, source and minutes, and what came out."""
+    return _render("claims_index.md.jinja", {}, claims=claims, published=published)
+
+
+def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
+    """A table of text: rows with the same text are one, with the mean and standard deviation of their numbers."""
+    texts = [name for name in columns if any(isinstance(row.get(name), str) for row in rows)]
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(name) for name in texts), []).append(row)
+    return [
+        [str(group[0].get(name)) if name in texts else _spread([row.get(name) for row in group]) for name in columns]
+        for group in groups.values()
+    ]
+
+
+def number(value: Any) -> str:
+    """A number as a table shows it."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    size = abs(value)
+    if isinstance(value, int) or size >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
+
+
+def _spread(values: Sequence[Any]) -> str:
+    found = [value for value in values if value is not None]
+    if not found:
+        return ""
+    if len(set(found)) == 1:
+        return number(found[0])
+    return f"{number(float(mean(found)))} ± {number(float(stdev(found)))}"
+
+
+def _render(template: str, results: Results, **values: Any) -> str:
+    environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean
+    )
+    environment.filters["number"] = number
+    text = files(__package__).joinpath(template).read_text(encoding="utf-8")
+    return environment.from_string(text).render({**results, **values})
+
+
+def _clean(value: object) -> str:
+    """A value on one line, without the bar that would end its cell."""
+    return printable(" ".join(str(value).split())).replace("|", "\\|")
