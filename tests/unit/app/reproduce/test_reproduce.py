@@ -156,7 +156,7 @@ def test_only_what_trains_differently_has_another_folder(place: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"titel": "x"}, "claim=tried: titel is not an option of claim: did you mean 'title'?"),
+        ({"titles": "x"}, "claim=tried: titles is not an option of claim: did you mean 'title'?"),
         ({"holds": [{"says": "x", "lft": "y"}]}, "holds[0].lft is not an option of holds[0]: did you mean 'left'?"),
         ({"runs": {"short": ["model=grru"]}}, "runs.short: there is no model=grru; did you mean 'gru'?"),
         ({"runs": {"short": ["optimiser.lr=1"]}}, "runs.short: there is no config key 'optimiser.lr'"),
