@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly lint bench profile docs web clean
+.PHONY: help setup demo test test-fast test-nightly lint bench profile docs web release clean
 
 PYTHON ?=
 VENV := .venv
@@ -91,6 +91,10 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 
 web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)
 	@cd src/web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
+
+release: $(STAMP) ## sdist and wheel, checked in fresh environments, with notes and an SBOM, in dist/
+	@$(PY) -m pip install --no-input --disable-pip-version-check --quiet -c constraints.txt '.[release]'
+	@$(PY) -m tests.release $(ARGS)
 
 clean: ## remove what was generated, .venv and run folders excepted
 	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

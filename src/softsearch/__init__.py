@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # they are imported. Who wants that sets it to 0.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bundle",
     "BundleError",

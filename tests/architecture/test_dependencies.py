@@ -92,6 +92,8 @@ def test_the_pinned_versions_are_within_the_declared_ones(
     pinned = {canonicalize_name(name): version for name, version in pins.items()}
     for requirements in declared.values():
         for name, requirement in requirements.items():
+            if name == "softsearch":  # the extra all
+                continue
             assert name in pinned, f"{name} is in no line of constraints.txt"
             assert requirement.specifier.contains(pinned[name]), f"{requirement}, pinned at {pinned[name]}"
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 import softsearch
 from softsearch.runtime import translator as translator_module
@@ -24,6 +25,11 @@ def test_every_public_name_is_there_and_no_other() -> None:
         softsearch.Translatr  # noqa: B018
     assert issubclass(softsearch.BundleError, softsearch.SoftsearchError)
     assert (Path(softsearch.__file__).parent / "py.typed").is_file()
+
+
+def test_the_citation_is_of_this_version(repo_root: Path) -> None:
+    citation = yaml.safe_load((repo_root / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == softsearch.__version__
 
 
 def test_docstrings_are_markdown() -> None:
