@@ -49,14 +49,13 @@ def draw_rows(
         x_log: draws the axis with logarithms.
         y_log: likewise.
     """
-    needed = value or y
-    rows = [row for row in rows if row.get(needed) is not None]
+    rows = [row for row in rows if row.get(value or y) is not None]
     panels = _distinct(rows, panel)
     columns = min(_COLUMNS, len(panels))
-    lines = -(-len(panels) // columns)
     names = _distinct(rows, series)
     draw = {"line": _lines, "bar": _bars, "scatter": _points}
     with style():
+        lines = -(-len(panels) // columns)
         figure = Figure(figsize=(max(6.4, 5.4 * columns), 3.8 * lines), layout="constrained")
         grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
         for axes, name in zip(grid, panels, strict=False):
@@ -75,9 +74,13 @@ def draw_rows(
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         if series is not None and kind != "heatmap":
-            handles = dict(zip(*reversed(grid[0].get_legend_handles_labels()), strict=True))
-            figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
+            _legend(figure, grid[0])
         figure.savefig(path, format="png")
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
 
 
 def _distinct(rows: _Rows, column: str | None) -> list[Any]:

@@ -97,26 +97,35 @@ def train(config: DictConfig) -> None:
     else:
         with restoring(checkpoint):
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
-    model = _best_model(options, callbacks) or model
-    model.to(trainer.strategy.root_device)
+    model = (_best_model(options, callbacks) or model).to(trainer.strategy.root_device)
     split, text = _test_text(data)
     hypotheses, scores = evaluate(model, tokenizers, search, text, metrics)
-    for logger in loggers:
-        logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
-        logger.finalize("success")
-    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
-    for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
-        counted |= callback.summary
+    _log_test(loggers, scores.prefixed(split).values, trainer.global_step)
+    counted = _counts(model, callbacks)
     if trainer.is_global_zero:
         write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, test_set=text.name)
         write_hypotheses(options.run_dir, split, hypotheses)
     if exports_bundle:
         log_bundle(options, data.source, loggers)
-    finish_run()
+    finish_run()  # before the tables, as W&B prints its own
     if trainer.is_global_zero:
         print_test(options.run_dir, split, scores, counted)
         print_end(options, model, trainer)
     trainer.strategy.barrier()
+
+
+def _log_test(loggers: list[Logger], scores: dict[str, float], step: int) -> None:
+    for logger in loggers:
+        logger.log_metrics(scores, step)
+        logger.finalize("success")
+
+
+def _counts(model: Seq2Seq, callbacks: list[Callback]) -> dict[str, float]:
+    """The size of the model, and what callbacks counted in the whole training."""
+    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
+    for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
+        counted |= callback.summary
+    return counted
 
 
 def _recorded(config: DictConfig) -> dict[str, Any]:
