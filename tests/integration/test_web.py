@@ -188,7 +188,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(shown: Chrome, site: P
     assert shown.execute_async_script("fetch('site.json').then((it) => it.json()).then(arguments[0])")["examples"] == []
     shown.refresh()
     found = shown.execute_async_script("fetch('site.json').then((it) => it.json()).then(arguments[0])")
-    assert found["examples"] == ["four"]
+    assert found["examples"] == [{"text": "four", "note": ""}]
     names = shown.execute_async_script("caches.keys().then(arguments[0])")
     assert sum(found["version"] in name for name in names) == 1
     assert len([name for name in names if "/pages/site/" in name]) == 2  # and that of the models

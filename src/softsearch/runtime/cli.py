@@ -172,7 +172,7 @@ def _web(arguments: argparse.Namespace) -> None:
     from softsearch.runtime.web.site import write_site
 
     folder = arguments.out
-    sizes = write_site(arguments.bundles, folder, arguments.examples)
+    sizes = write_site(arguments.bundles, folder, arguments.examples, arguments.about)
     models = sum(size for file, size in sizes.items() if file.startswith("models/"))
     print(
         f"{folder}: {(sum(sizes.values()) - models) / 1e6:.1f} MB and {models / 1e6:.1f} MB of models; put it on any "
@@ -249,6 +249,7 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     web.add_argument("bundles", type=Path, nargs="+", metavar="BUNDLE", help="folder of an export with format=single")
     web.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the site; an older one is replaced")
     web.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one a line")
+    web.add_argument("--about", type=Path, metavar="JSON", help="years, papers, equations, pictures of the models")
     web.set_defaults(run=_web)
     _add_serve(commands)
     _add_completion(commands)

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from softsearch.files import new_folder
 from softsearch.runtime.bundle import MANIFEST, Bundle, writing
 from softsearch.runtime.facts import ModelFacts, model_facts
 from softsearch.runtime.manifest import SINGLE
+from softsearch.runtime.web.about import Example, PageAbout, read_about
 from softsearch.text.corpus import read_lines
 from softsearch.text.plain_values import read_json
 
@@ -47,7 +48,7 @@ def site_json(
     *,
     backend: Literal["local", "server"],
     version: str,
-    examples: Sequence[str] = (),
+    about: PageAbout | None = None,
     files: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What ``site.json`` holds, which the page reads first.
@@ -56,14 +57,18 @@ def site_json(
         models: named as the page shows them, and as addresses hold them.
         backend: where the search runs: in the browser, or on the server that sends the page.
         version: of the site's contents.
-        examples: sentences to try.
+        about: what the page tells, with sentences to try.
         files: all of the site; none for a server.
     """
+    about = about or PageAbout()
+    told = {name: asdict(model) for name, model in about.models.items()}
     return {
         "version": version,
         "backend": backend,
-        "models": [asdict(facts) for facts in models],
-        "examples": list(examples),
+        "title": about.title,
+        "text": about.text,
+        "models": [asdict(facts) | {"about": told.get(facts.name)} for facts in models],
+        "examples": [asdict(example) for example in about.examples],
         "files": list(files),
     }
 
@@ -79,26 +84,32 @@ def model_names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def write_site(bundles: Sequence[Path], folder: Path, examples: Path | None = None) -> dict[str, int]:
+def write_site(
+    bundles: Sequence[Path], folder: Path, examples: Path | None = None, about: Path | None = None
+) -> dict[str, int]:
     """Writes a site atomically: on any failure an older one stays as it was.
 
     Args:
         bundles: folders of ``export.py format=single``.
         folder: of the new site; an older one is replaced.
         examples: a file of sentences to try, one on each line.
+        about: a JSON file that tells about the models (:mod:`softsearch.runtime.web.about`), which are then in the
+            order of their years.
 
     Returns:
         The sizes of the site's files, in bytes, by their paths.
 
     Raises:
         BundleError: a bundle is damaged or not for browsers, or the folder is something else or cannot be written.
-        ConfigError: the page is not built, or there are too many examples.
+        ConfigError: the page is not built, there are too many examples, or ``about`` is wrong.
         CorpusError: the examples cannot be read.
     """
     page = assets()
     _check_replaceable(folder)
-    opened = dict(zip(model_names(bundles), map(_open_single, bundles), strict=True))
-    sentences = _read_examples(examples)
+    paths = dict(zip(model_names(bundles), bundles, strict=True))
+    told = PageAbout() if about is None else read_about(about, paths)
+    told = replace(told, examples=(*told.examples, *_read_examples(examples)))
+    opened = {name: _open_single(paths[name]) for name in told.in_order(paths)}
     with writing(folder, "site"), new_folder(folder) as fresh:
         shutil.copytree(
             page, fresh, dirs_exist_ok=True, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns(_DOCS)
@@ -111,7 +122,7 @@ def write_site(bundles: Sequence[Path], folder: Path, examples: Path | None = No
             (model / MANIFEST).write_bytes((bundle.path / MANIFEST).read_bytes())
         files = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
         facts = [model_facts(name, bundle) for name, bundle in opened.items()]
-        site = site_json(facts, backend="local", version="", examples=sentences, files=[*files, SITE])
+        site = site_json(facts, backend="local", version="", about=told, files=[*files, SITE])
         site["version"] = _version(fresh, files, site)
         (fresh / SITE).write_text(_json(site), encoding="utf-8")
         _add_site(fresh / SERVICE_WORKER, site)
@@ -157,13 +168,13 @@ def _model_files(bundle: Bundle) -> list[str]:
     return [SINGLE, *([TOKENIZER] if joint else [f"{side}.{TOKENIZER}" for side in ("src", "tgt")])]
 
 
-def _read_examples(path: Path | None) -> list[str]:
+def _read_examples(path: Path | None) -> list[Example]:
     lines = [] if path is None else [line.strip() for line in read_lines(path)]
     if len(lines) > _MAX_EXAMPLES:
         raise ConfigError(
             f"{path} has {len(lines):,} lines, expected at most {_MAX_EXAMPLES} examples; make it shorter"
         )
-    return [line for line in lines if line]
+    return [Example(text=line) for line in lines if line]
 
 
 def _version(folder: Path, files: Sequence[str], site: Mapping[str, Any]) -> str:

@@ -59,7 +59,9 @@ def test_a_site_holds_the_page_the_models_and_their_description(tmp_path: Path) 
         assert (folder / "models" / "single" / name).read_bytes() == (SINGLE / name).read_bytes()
     site = read(folder)
     assert site.pop("version").startswith(f"{softsearch.__version__}+")
-    assert site == {"backend": "local", "models": [FACTS], "examples": ["one", "zw\u00f6lf"], "files": [*sizes]}
+    examples = [{"text": "one", "note": ""}, {"text": "zw\u00f6lf", "note": ""}]
+    page = {"title": "", "text": "", "models": [FACTS | {"about": None}], "examples": examples}
+    assert site == {"backend": "local", "files": [*sizes], **page}
     assert [path.name for path in folder.parent.iterdir()] == ["site"]
 
 
@@ -208,10 +210,10 @@ def test_a_page_that_is_not_built_says_how_to_build_it(built: Path, tmp_path: Pa
 
 def test_a_server_describes_its_models_likewise() -> None:
     models = [model_facts("a", Bundle.open(SINGLE)), model_facts("b", Bundle.open(GOLDEN / "bundle"))]
-    site = site_json(models, backend="server", version="1", examples=["one"])
-    assert [FACTS.keys(), FACTS.keys()] == [model.keys() for model in site["models"]]
+    site = site_json(models, backend="server", version="1")
+    assert [{*FACTS, "about"}] * 2 == [model.keys() for model in site["models"]]
     assert [(model["name"], model["has_attention"]) for model in site["models"]] == [("a", True), ("b", True)]
-    assert (site["backend"], site["version"], site["examples"], site["files"]) == ("server", "1", ["one"], [])
+    assert (site["backend"], site["version"], site["examples"], site["files"]) == ("server", "1", [], [])
 
 
 @pytest.mark.usefixtures("built")

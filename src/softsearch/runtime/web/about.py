@@ -1,0 +1,150 @@
+"""What a page tells about its models besides their translations: ``softsearch web --about FILE``.
+
+The file is JSON: ``{"title", "text", "examples": [{"text", "note"}], "models": {NAME: {...}}}``, where NAME is that of
+an export's folder. All values are plain text, shown as it is: nothing in it is read as HTML.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from softsearch.errors import ConfigError
+from softsearch.ranges import Range, fits, in_words
+from softsearch.runtime.options import nearest
+from softsearch.text.plain_values import read_json
+
+_MOST_CHARACTERS = 2000  # of a text
+_MOST_BYTES = 1 << 20
+Percent = Annotated[float, Range(0, 100)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """The data flow of an encoder-decoder, of which the page draws a picture.
+
+    Args:
+        encoder: how a source position gets what the others hold; ``none``: one network reads the source and writes on.
+        bridge: what the decoder reads of the source: the encoder's ``last`` state at its start, one ``summary`` at
+            every step, a column for each target position, or a sum of all positions by ``attention``; ``copy`` also
+            writes source tokens.
+        decoder: how a target position gets what those before hold.
+    """
+
+    encoder: Literal["forward", "backward", "bidirectional", "convolution", "self-attention", "none"]
+    bridge: Literal["last", "summary", "columns", "attention", "copy"]
+    decoder: Literal["recurrent", "self-attention"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """A model on the page.
+
+    Args:
+        title: takes the place of its name.
+        year: of the paper; cards are in this order.
+        authors: of the paper.
+        paper: its title.
+        link: its address, with ``https://``.
+        idea: what is new in it.
+        equation: in one line, as in ``c_i = ∑_j α_{ij} h_j``: scripts of several characters are in braces, a word of
+            several Latin letters is one name.
+        flow: for the picture.
+        bleu: on the test set.
+        errors: what it gets wrong first.
+        note: on how it was trained or exported.
+    """
+
+    title: str = ""
+    year: Annotated[int, Range(1900, 2100)] | None = None
+    authors: str = ""
+    paper: str = ""
+    link: str = ""
+    idea: str = ""
+    equation: str = ""
+    flow: Flow | None = None
+    bleu: Percent | None = None
+    errors: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A sentence to try, and what it shows."""
+
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageAbout:
+    """The page as a whole."""
+
+    title: str = ""
+    text: str = ""
+    examples: tuple[Example, ...] = ()
+    models: Mapping[str, About] = field(default_factory=dict)
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """The names of models in the order of their years, those without one last."""
+        years = {name: about.year for name, about in self.models.items() if about.year}
+        return sorted(names, key=lambda name: years.get(name, math.inf))
+
+
+def read_about(path: Path, names: Collection[str]) -> PageAbout:
+    """Reads and checks the file of ``--about``.
+
+    Args:
+        path: of the file.
+        names: of the models on the page.
+
+    Raises:
+        ConfigError: it cannot be read, or a value in it is unknown, missing, too long, or of the wrong kind.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        tree = read_json(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} is no JSON that describes models ({error}); see docs/browser.md") from error
+    try:
+        page: PageAbout = _read(tree, PageAbout, "")
+        for name in page.models:
+            if name not in names:
+                raise ConfigError(f"models.{name}: there is no such export, expected some of {', '.join(names)}")
+        for name, about in page.models.items():
+            if about.link and not about.link.startswith("https://"):
+                raise ConfigError(f"models.{name}.link is {about.link!r}, expected https://...")
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}; change it") from error
+    return page
+
+
+def _read(value: Any, hint: Any, path: str) -> Any:
+    """The value as an object of its annotation."""
+    section = next((kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)), None)
+    if section and isinstance(value, list) and get_origin(hint) is tuple:
+        return tuple(_read(inner, section, f"{path}[{index}]") for index, inner in enumerate(value))
+    if section and isinstance(value, dict):
+        if get_origin(hint) is Mapping:
+            return {name: _read(inner, section, f"{path}.{name}") for name, inner in value.items()}
+        return _object(section, value, path)
+    if not fits(value, hint) or (section and value is not None):
+        raise ConfigError(f"{path} is {str(value)[:40]!r}, expected {in_words(hint, value)}")
+    if isinstance(value, str) and (len(value) > _MOST_CHARACTERS or any(ord(char) < 32 for char in value)):
+        expected = f"one line of at most {_MOST_CHARACTERS:,} characters"
+        raise ConfigError(f"{path} has {len(value):,} characters or several lines, expected {expected}")
+    return value
+
+
+def _object(kind: Any, values: dict[str, Any], path: str) -> Any:
+    hints = get_type_hints(kind, include_extras=True)
+    prefix = f"{path}." if path else ""
+    for key in values:
+        if key not in hints:
+            raise ConfigError(f"{prefix}{key[:40]} is unknown{nearest(key, hints)}")
+    for entry in fields(kind):
+        if entry.name not in values and entry.default is entry.default_factory is MISSING:
+            raise ConfigError(f"{prefix}{entry.name} is missing")
+    return kind(**{key: _read(value, hints[key], f"{prefix}{key}") for key, value in values.items()})
