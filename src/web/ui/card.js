@@ -1,3 +1,4 @@
+import { about } from './about.js';
 import { element } from './element.js';
 import { duration, langAttribute, language, megabytes, weight } from './format.js';
 import { Heatmap } from './heatmap.js';
@@ -7,6 +8,7 @@ import { describe, joinPieces, wordWeights } from './words.js';
 
 const WIDE = '(min-width: 800px)';
 const EMPTY = 'The translation appears here as you type.';
+const LATER = 'The translation appears here when the card comes into view.';
 const HINT = 'Point at a word, or use Tab and the arrow keys, to see its attention.';
 const CUT = 'The translation is cut off: it reached the model\u2019s length limit.';
 const FEWER = 'A sentence may be missing: the model translates one at a time. Write a single sentence.';
@@ -18,17 +20,18 @@ export class Card {
   constructor(model) {
     const id = `card-${++cards}`;
     this.model = model;
+    this.title = model.about?.title || model.name;
     this.langs = { srcLang: langAttribute(model.src_lang), tgtLang: langAttribute(model.tgt_lang) };
     this.running = null;
-    this.source = new WordLine('source', `Source as ${model.name} reads it`, (index) => this.point('src', index));
-    this.target = new WordLine('target', `Translation by ${model.name}`, (index) =>
+    this.source = new WordLine('source', `Source as ${this.title} reads it`, (index) => this.point('src', index));
+    this.target = new WordLine('target', `Translation by ${this.title}`, (index) =>
       this.point('tgt', index === null ? null : this.shown.rows[index]),
     );
     if (this.langs.srcLang) this.source.element.lang = this.langs.srcLang;
     if (this.langs.tgtLang) this.target.element.lang = this.langs.tgtLang;
     this.nBest = new NBest(`${id}-n-best`, (index) => this.showCandidate(this.result.n_best[index], true));
     this.heatmap = model.has_attention
-      ? new Heatmap(`Attention of ${model.name}`, (side, index) => this.point(side, index))
+      ? new Heatmap(`Attention of ${this.title}`, (side, index) => this.point(side, index))
       : null;
     this.status = element('p', { class: 'status' });
     this.weights = element('p', { class: 'weights' });
@@ -39,9 +42,10 @@ export class Card {
   }
 
   layOut(id) {
-    const { name, architecture, src_lang, tgt_lang, text_form } = this.model;
+    const { name, architecture, src_lang, tgt_lang, text_form, about: told } = this.model;
     const facts = [
-      architecture !== name && architecture,
+      architecture !== name && !told && architecture,
+      told?.title && name,
       src_lang && tgt_lang && `${language(src_lang)} to ${language(tgt_lang)}`,
     ].filter(Boolean);
     const lowerCased =
@@ -61,25 +65,43 @@ export class Card {
         );
     return element(
       'article',
-      { class: 'card', 'aria-labelledby': id },
+      { class: told ? 'card told' : 'card', 'aria-labelledby': id },
       element(
         'header',
         {},
-        element('h2', { id }, name),
+        element('h2', { id }, ...(told?.year ? [element('span', { class: 'year' }, String(told.year)), ' '] : []), this.title),
         this.status,
         element('p', { class: 'facts' }, facts.join(' \u00b7 ')),
         lowerCased || '',
       ),
       element('div', { class: 'words' }, this.source.element, this.target.element, this.weights, this.problem),
-      this.nBest.element,
+      ...(told ? [about(this.model)] : []),
+      told ? element('details', { class: 'others' }, element('summary', {}, 'Other translations'), this.nBest.element) : this.nBest.element,
       attention,
       this.announcement,
     );
   }
 
+  /** Translates a text when the card is in view, at once if it is. */
+  ask(...request) {
+    this.request = request;
+    if (this.visible) this.translate(...request);
+    else {
+      this.stop();
+      this.clear(LATER);
+    }
+  }
+
+  /** Told when the card comes into view, and when it leaves. */
+  view(visible) {
+    this.visible = visible;
+    if (visible && this.element.classList.contains('later')) this.translate(...this.request);
+  }
+
   /** Translates a text and shows what comes; an earlier text that is still searched is given up. */
   async translate(backend, text, beam) {
     this.running?.abort();
+    this.element.classList.remove('later');
     const running = (this.running = new AbortController());
     this.problem.replaceChildren();
     this.element.classList.remove('failed');
@@ -96,7 +118,7 @@ export class Card {
         if (running.signal.aborted) return;
         this.result = result;
         this.showCandidate(result.n_best[0], result.final);
-        if (result.final) this.finish(performance.now() - begun);
+        if (result.final) this.finish(result.ms ?? performance.now() - begun);
       }
     } catch (error) {
       if (!running.signal.aborted) this.fail(error, () => this.translate(backend, text, beam));
@@ -111,7 +133,7 @@ export class Card {
   /** Shows how much of the model has come. */
   progress(loaded, total) {
     const bar = element('progress', {
-      'aria-label': `Loading ${this.model.name}`,
+      'aria-label': `Loading ${this.title}`,
       max: total ? String(total) : null,
       value: total ? String(loaded) : null,
     });
@@ -178,7 +200,7 @@ export class Card {
     this.busy(false);
     this.status.textContent = duration(ms);
     this.nBest.show(this.result.n_best, this.langs.tgtLang);
-    this.announcement.textContent = `${this.model.name}: ${best.text}`;
+    this.announcement.textContent = `${this.title}: ${best.text}`;
   }
 
   fail(error, again) {
@@ -189,12 +211,13 @@ export class Card {
     this.problem.replaceChildren(element('p', {}, error.message), button);
   }
 
-  clear() {
+  clear(hint = EMPTY) {
     this.busy(false);
     this.shown = null;
     this.status.textContent = '';
     this.announcement.textContent = '';
-    this.weights.textContent = EMPTY;
+    this.weights.textContent = hint;
+    this.element.classList.toggle('later', hint === LATER);
     this.weights.classList.add('hint');
     this.element.classList.add('empty');
     for (const line of [this.source, this.target]) line.show([], null);

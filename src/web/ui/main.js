@@ -22,15 +22,26 @@ const OFFLINE = {
 async function start() {
   const site = await description();
   const cards = new Map(); // model name -> Card
+  // A site may have many models: each is loaded when its card comes into view.
+  const view = new IntersectionObserver(
+    (entries) => entries.forEach(({ target, isIntersecting }) => shownBy.get(target).view(isIntersecting)),
+    { rootMargin: '25% 0px' },
+  );
+  const shownBy = new Map(); // element -> Card
   const card = (model) => {
-    if (!cards.has(model.name)) cards.set(model.name, new Card(model));
+    if (!cards.has(model.name)) {
+      const made = new Card(model);
+      cards.set(model.name, made);
+      shownBy.set(made.element, made);
+      view.observe(made.element);
+    }
     return cards.get(model.name);
   };
   const progress = ({ model, loaded, total }) => cards.get(model)?.progress(loaded, total);
   const backend = BACKENDS[site.backend]().then(({ open }) => open(site, progress));
   backend.catch(() => {}); // each card reports it
   const chosen = () => site.models.filter((model) => request.chosen.has(model.name)).map(card);
-  const translate = () => chosen().forEach((each) => each.translate(backend, request.text, request.beam));
+  const translate = () => chosen().forEach((each) => each.ask(backend, request.text, request.beam));
   const choose = () => {
     const now = chosen();
     for (const each of cards.values()) if (!now.includes(each)) each.stop();
@@ -52,6 +63,8 @@ async function description() {
 
 function introduce(site, request) {
   const [{ src_lang: lang }] = site.models;
+  if (site.title) document.title = document.querySelector('h1').textContent = site.title;
+  document.getElementById('told').textContent = site.text;
   if (langAttribute(lang)) request.source.lang = langAttribute(lang);
   const unchecked = site.backend === 'local' && !globalThis.crypto?.subtle;
   document.getElementById('privacy').textContent = PRIVACY[site.backend] + (unchecked ? ` ${INSECURE}` : '');

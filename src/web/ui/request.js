@@ -12,7 +12,8 @@ export class Request {
   constructor(site, onChange, onModels) {
     this.source = document.getElementById('source');
     this.range = document.getElementById('beam');
-    this.chosen = new Set(site.models.slice(0, 2).map((model) => model.name));
+    const first = site.models.some((model) => model.about) ? site.models : site.models.slice(0, 2);
+    this.chosen = new Set(first.map((model) => model.name));
     let timer;
     const soon = () => {
       clearTimeout(timer);
@@ -45,28 +46,33 @@ export class Request {
   offerExamples(examples, onChange) {
     const group = document.getElementById('examples');
     group.hidden = !examples.length;
-    for (const example of examples) {
-      const button = element('button', { type: 'button', dir: 'auto' }, example);
+    const notes = new Map(examples.map(({ text, note }) => [text, note]));
+    const tell = () => (document.getElementById('example-note').textContent = notes.get(this.text) ?? '');
+    this.source.addEventListener('input', tell);
+    for (const { text } of examples) {
+      const button = element('button', { type: 'button', dir: 'auto' }, text);
       button.addEventListener('click', () => {
-        this.source.value = example;
+        this.source.value = text;
+        tell();
         onChange();
       });
       group.append(button);
     }
-    if (!this.text) this.source.value = examples[0] ?? '';
+    if (!this.text) this.source.value = examples[0]?.text ?? '';
+    tell();
   }
 
   offerModels(models, onModels) {
     const group = document.getElementById('models');
     group.hidden = false;
-    for (const { name } of models) {
+    for (const { name, about } of models) {
       const box = element('input', { type: 'checkbox', name: 'model', value: name, checked: this.chosen.has(name) });
       box.addEventListener('change', () => {
         if (box.checked) this.chosen.add(name);
         else this.chosen.delete(name);
         onModels();
       });
-      group.append(element('label', {}, box, name));
+      group.append(element('label', {}, box, [about?.year, about?.title || name].filter(Boolean).join(' ')));
     }
   }
 }

@@ -48,8 +48,8 @@ class About:
         paper: its title.
         link: its address, with ``https://``.
         idea: what is new in it.
-        equation: in one line, as in ``c_i = ∑_j α_{ij} h_j``: scripts of several characters are in braces, a word of
-            several Latin letters is one name.
+        equation: in one line, as in ``c_i = ∑_j α_{i j} h_j``: scripts of several characters are in braces, a word of
+            several Latin letters is one name; ``;`` begins a new line.
         flow: for the picture.
         bleu: on the test set.
         errors: what it gets wrong first.
@@ -130,7 +130,11 @@ def _read(value: Any, hint: Any, path: str) -> Any:
         if get_origin(hint) is Mapping:
             return {name: _read(inner, section, f"{path}.{name}") for name, inner in value.items()}
         return _object(section, value, path)
-    if not fits(value, hint) or (section and value is not None):
+    if section and value is not None:
+        keys = ", ".join(entry.name for entry in fields(section))
+        kind = "a list of objects" if get_origin(hint) is tuple else "an object"
+        raise ConfigError(f"{path or 'the file'} is {str(value)[:40]!r}, expected {kind} of {keys}")
+    if not fits(value, hint):
         raise ConfigError(f"{path} is {str(value)[:40]!r}, expected {in_words(hint, value)}")
     if isinstance(value, str) and (len(value) > _MOST_CHARACTERS or any(ord(char) < 32 for char in value)):
         expected = f"one line of at most {_MOST_CHARACTERS:,} characters"
