@@ -37,11 +37,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     [
         ("[", "is no JSON that describes models"),
         ("[]", "the file is '[]', expected an object of title, text"),
-        ({"titel": ""}, "titel is unknown; did you mean 'title'?"),
+        ({"titles": ""}, "titles is unknown; did you mean 'title'?"),
         ({"models": {"x": {}}}, "models.x: there is no such export, expected some of a"),
         ({"models": []}, "models is '[]', expected an object of"),
         ({"models": {"a": 1}}, "models.a is '1', expected"),
-        ({"models": {"a": {"yaer": 1}}}, "models.a.yaer is unknown; did you mean 'year'?"),
+        ({"models": {"a": {"years": 1}}}, "models.a.years is unknown; did you mean 'year'?"),
         ({"models": {"a": {"year": 1899}}}, "models.a.year is '1899', expected a whole number of at least 1900"),
         ({"models": {"a": {"year": "1990"}}}, "models.a.year is '1990', expected a whole number"),
         ({"models": {"a": {"bleu": 100.1}}}, "models.a.bleu is '100.1', expected a number of at least 0"),
