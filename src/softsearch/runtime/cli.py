@@ -241,6 +241,13 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     add_options(bench, "--search", "--beam", "--threads", "--provider")
     bench.set_defaults(run=_bench)
 
+    _add_web(commands)
+    _add_serve(commands)
+    _add_completion(commands)
+    return parser, commands.choices
+
+
+def _add_web(commands: Any) -> None:
     web = commands.add_parser(
         "web",
         help="write a site that translates in the browser",
@@ -251,9 +258,6 @@ def _parser() -> tuple[Parser, Iterable[str]]:
     web.add_argument("--examples", type=Path, metavar="FILE", help="sentences to try, one a line")
     web.add_argument("--about", type=Path, metavar="JSON", help="years, papers, equations, pictures of the models")
     web.set_defaults(run=_web)
-    _add_serve(commands)
-    _add_completion(commands)
-    return parser, commands.choices
 
 
 def _add_serve(commands: Any) -> None:
