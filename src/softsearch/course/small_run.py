@@ -104,9 +104,10 @@ class SmallRun:
         return Batch(pad(src), pad(tgt, bos=True))
 
     def translate(self, lines: Sequence[str], search: SearchStrategy | None = None) -> list[str]:
-        """The best translations, by default of beam search."""
+        """The best translations, by default of beam search, which writes at most 10 tokens more than the source has."""
         src, tgt = self.tokenizers
-        return translate_sources(self.model, tgt, search or BeamSearch(), [src.encode(line) for line in lines])
+        search = search or BeamSearch(max_length_factor=1.0)
+        return translate_sources(self.model, tgt, search, [src.encode(line) for line in lines])
 
     @property
     def step_fn(self) -> TorchStepFunction:
