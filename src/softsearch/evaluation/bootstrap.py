@@ -51,15 +51,15 @@ def paired_bootstrap(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Com
             baseline,
             metric,
             own.value - systems[baseline][metric].value,
-            _p_value(own, systems[baseline][metric]),
+            p_value(own, systems[baseline][metric]),
         )
         for name in others
         for metric, own in systems[name].items()
     ]
 
 
-def _p_value(system: Resampled, baseline: Resampled) -> float:
-    """The share of resamples that differ from their mean difference by more than the systems do."""
+def p_value(system: Resampled, baseline: Resampled) -> float:
+    """The share of resamples that differ from their mean difference by more than the systems do; two-sided."""
     if system.value == baseline.value:
         return 1.0
     differences = np.abs(system.resamples - baseline.resamples)

@@ -60,6 +60,7 @@ class SearchPoint:
     empty: float  # share of translations without a word
     search_errors: float | None  # share of sentences for which another search found a better hypothesis
     length_ratio: float | None = None  # words of the translations / words of the references; older reports have none
+    p_value: float | None = None  # of the difference in quality from the report's own search, by paired bootstrap
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from softsearch.evaluation.bootstrap import Resampled, p_value, resample
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import LengthRatio
 from softsearch.evaluation.schema import SearchPoint
@@ -15,11 +16,15 @@ _TOLERANCE = 1e-4  # nats; the same translation in another batch differs by less
 
 
 def search_curve(
-    evaluator: Evaluator, system: System, searches: Mapping[str, SearchStrategy], options: SearchOptions
+    evaluator: Evaluator,
+    system: System,
+    searches: Mapping[str, SearchStrategy],
+    options: SearchOptions,
+    own: Resampled | None = None,
 ) -> tuple[list[SearchPoint], list[str]]:
     """A point for each search, by its name in the report, and a warning where exact search has given up.
 
-    ``options`` have the length penalty of the scores.
+    ``options`` have the length penalty of the scores; ``own`` is the quality of the report's own search.
     """
     points, warnings = [], []
     metric = next(iter(evaluator.metrics.values()))
@@ -28,16 +33,20 @@ def search_curve(
     errors = search_errors([result.hypotheses for result in results.values()])
     for (name, (hypotheses, texts, seconds)), error_share in zip(results.items(), errors, strict=True):
         scores = [options.score(h.log_prob, h.length) for h in hypotheses]
+        quality = resample(metric, metric.table(texts, evaluator.text.references, evaluator.text.sources))
         points.append(
             SearchPoint(
                 name=name,
-                quality=metric.corpus_score(texts, evaluator.text.references, evaluator.text.sources),
+                quality=quality.value,
                 mean_log_prob=float(np.mean([h.log_prob for h in hypotheses])),
                 mean_score=float(np.mean(scores)),
                 seconds=seconds,
                 empty=float(np.mean([not h.tokens for h in hypotheses])),
                 search_errors=error_share,
                 length_ratio=ratio.corpus_score(texts, evaluator.text.references),
+                p_value=None
+                if own is None or np.array_equal(own.resamples, quality.resamples)
+                else p_value(quality, own),
             )
         )
         if unproven := sum(hypothesis.optimal is False for hypothesis in hypotheses):

@@ -51,36 +51,30 @@ def draw_rows(
     """
     rows = [row for row in rows if row.get(value or y) is not None]
     panels = _distinct(rows, panel)
-    columns = min(_COLUMNS, len(panels))
-    names = _distinct(rows, series)
+    columns, names = min(_COLUMNS, len(panels)), _distinct(rows, series)
+    lines = -(-len(panels) // columns)
     draw = {"line": _lines, "bar": _bars, "scatter": _points}
     with style():
-        lines = -(-len(panels) // columns)
         figure = Figure(figsize=(max(6.4, 5.4 * columns), 3.8 * lines), layout="constrained")
         grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
         for axes, name in zip(grid, panels, strict=False):
             own = [row for row in rows if panel is None or row[panel] == name]
             if panel is not None:
                 axes.set_title(drawable(str(name)), fontsize=9, color=SOFT, wrap=True)
-            if kind == "heatmap":
-                assert value is not None
+            if kind == "heatmap" and value is not None:
                 _heatmap(axes, own, x, y, value)
                 continue
+            order = _distinct(own, x)
             for index, each in enumerate(names):
                 chosen = [row for row in own if series is None or row[series] == each]
                 if chosen:
-                    draw[kind](axes, chosen, x, y, index, len(names), drawable(str(each)), _distinct(own, x))
+                    draw[kind](axes, chosen, x, y, index, len(names), drawable(str(each)), order)
             _finish(axes, x_label or x, y_label or y, x_log=x_log, y_log=y_log)
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         if series is not None and kind != "heatmap":
-            _legend(figure, grid[0])
+            figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
         figure.savefig(path, format="png")
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
 
 
 def _distinct(rows: _Rows, column: str | None) -> list[Any]:

@@ -163,10 +163,12 @@ def test_any_step_function_is_scored_as_a_model_is() -> None:
 
 def test_a_curve_of_searches() -> None:
     one, plain = system(), text("lc_tok")
-    report, _, _ = measure(one, BEAM, plain)
+    report, _, _, resampled = evaluator(plain).measure(one, BEAM, "beam 3")
     searches = {"greedy": Greedy(max_length_offset=4), "beam 1": replace(BEAM, beam=1), "beam 3": BEAM, "exact": EXACT}
-    points, warnings = search_curve(evaluator(plain), one, searches, BEAM)
+    points, warnings = search_curve(evaluator(plain), one, searches, BEAM, resampled["bleu"])
     assert warnings == []
+    assert points[2].length_ratio == report.length_ratio
+    assert [point.p_value is None for point in points] == [False, False, True, False]
     assert [point.name for point in points] == ["greedy", "beam 1", "beam 3", "exact"]
     assert points[0].quality == points[1].quality
     assert points[2].quality == pytest.approx(report.scores["bleu"].value)

@@ -76,7 +76,8 @@ def evaluate(config: DictConfig) -> None:
         report, hypotheses, problems, resampled = evaluator.measure(system, strategy, _describe(system, options))
         if curve:
             searches = {name: build_search(node, system.tokenizers) for name, node in curve.items()}
-            points, unproven = search_curve(evaluator, system, searches, curve_options(options.search))
+            first = resampled[next(iter(bound))]
+            points, unproven = search_curve(evaluator, system, searches, curve_options(options.search), first)
             report = replace(report, search_curve=points)
             problems += unproven
         aer, alignments[system.name] = measure_alignments(system, text, hypotheses, gold, options)

@@ -49,8 +49,8 @@ class Comparison(Section):
         left: a cell, or a sum and difference of cells.
         right: another, or a number.
         margin: by how much it must be greater.
-        chance: what rules chance out: ``seeds`` (a permutation test of the seeds' values), the column ``p`` of the rows
-            of ``left`` (a paired bootstrap's p-value), or ``none`` for what is not drawn by chance.
+        chance: what rules chance out: ``seeds`` (a permutation test of the seeds' values), the column ``p`` of both
+            cells' rows (a paired bootstrap's), or ``none`` for what is not drawn by chance: all seeds must agree.
     """
 
     says: str

@@ -148,7 +148,8 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
     metric = next(iter(report.metrics))
     for point in system.search_curve:
         facts = ("mean_log_prob", "mean_score", "length_ratio", "empty", "search_errors", "seconds")
-        yield {"search": point.name, metric: point.quality} | {name: getattr(point, name) for name in facts}
+        row = {"search": point.name, metric: point.quality, "p": point.p_value}
+        yield row | {name: getattr(point, name) for name in facts}
 
 
 _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {

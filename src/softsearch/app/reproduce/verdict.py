@@ -45,7 +45,8 @@ def judge(comparison: Comparison, tables: Tables) -> Verdict:
     right = [float(comparison.right)] if number else values(str(comparison.right), tables)
     shifted = [value - comparison.margin for value in left]
     if comparison.chance == "p":
-        p = max(values(re.sub(r"(\w+\.)\w+", r"\1p", comparison.left), tables))
+        cells = (comparison.left, str(comparison.right))
+        p = max(row["p"] for cell in cells for row in _rows(cell, tables)[0] if row.get("p") is not None)
         outcome = _outcome(float(np.mean(shifted) - np.mean(right)), p)
     elif comparison.chance == "seeds" and not number:
         p = permutation_p(shifted, right)
@@ -106,6 +107,16 @@ def _outcome(difference: float, p: float) -> str:
 
 def _cell(text: str, tables: Tables) -> dict[Any, float]:
     """The values of a cell by seed."""
+    rows, column = _rows(text, tables)
+    rows = [row for row in rows if row.get(column) is not None]
+    found = {row.get("seed"): row[column] for row in rows}
+    if not found or len(found) != len(rows):
+        raise ConfigError(f"{text!r} is in {len(rows)} rows, expected one for each seed; change the condition")
+    return found
+
+
+def _rows(text: str, tables: Tables) -> tuple[list[Row], str]:
+    """The rows of a cell, and its column."""
     match = _CELL.fullmatch(text.strip())
     if match is None:
         raise ConfigError(f"{text!r} is no cell, expected TABLE.COLUMN[KEY=VALUE,...]; change it")
@@ -117,8 +128,4 @@ def _cell(text: str, tables: Tables) -> dict[Any, float]:
     for key in (column, *wanted):
         if key not in columns:
             raise ConfigError(f"{text!r}: the table has no column {key!r}; {nearest(key, columns)}")
-    rows = [row for row in tables[table] if all(str(row.get(key)) == value for key, value in wanted.items())]
-    found = {row.get("seed"): row[column] for row in rows if row.get(column) is not None}
-    if not found or len(found) != len([row for row in rows if row.get(column) is not None]):
-        raise ConfigError(f"{text!r} is in {len(rows)} rows, expected one for each seed; change the condition")
-    return found
+    return [row for row in tables[table] if all(str(row.get(key)) == value for key, value in wanted.items())], column

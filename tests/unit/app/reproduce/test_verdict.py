@@ -14,12 +14,17 @@ from softsearch.errors import ConfigError
 TABLES: dict[str, list[dict[str, Any]]] = {
     "scores": [
         {"run": run, "seed": seed, "bleu": bleu, "p": p}
-        for run, column, p in (("good", (30.0, 31.0, 32.0), 0.01), ("bad", (20.0, 21.0, 29.0), 0.01),
-                               ("near", (29.0, 31.5, 30.0), 0.3), ("none", (None, None, None), None))
+        for run, column, p in (
+            ("good", (30.0, 31.0, 32.0), 0.01),
+            ("bad", (20.0, 21.0, 29.0), 0.01),
+            ("near", (29.0, 31.5, 30.0), 0.3),
+            ("base", (25.0, 25.0, 25.0), None),
+            ("none", (None, None, None), None),
+        )
         for seed, bleu in enumerate(column, 1)
     ],
     "once": [{"k": 5, "share": 0.25}],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -33,9 +38,9 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         ("good", "bad", {"chance": "none"}, "holds"),
         ("bad", "good", {"chance": "none"}, "does not hold"),
         ("good", "near", {"chance": "none"}, "too close to tell"),
-        ("good", "near", {"chance": "p"}, "holds"),
-        ("bad", "good", {"chance": "p"}, "does not hold"),
-        ("near", "bad", {"chance": "p"}, "too close to tell"),
+        ("good", "base", {"chance": "p"}, "holds"),
+        ("base", "good", {"chance": "p"}, "does not hold"),
+        ("near", "base", {"chance": "p"}, "too close to tell"),
     ],
 )
 def test_chance_is_ruled_out_before_anything_holds(left: str, right: str, options: Any, outcome: str) -> None:
