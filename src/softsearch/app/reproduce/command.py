@@ -40,9 +40,8 @@ def reproduce(options: Reproduce) -> None:
     needed = {name: trainings(claim, options) for name, claim in claims.items()}
     measures = {name: _measures(claim) for name, claim in claims.items()}
     if options.dry_run:
-        for name in names:
-            commands = [f"{each.command}{' # finished' * each.finished}" for each in needed[name]]
-            say("\n".join([f"# trainings of {name}", *commands]))
+        every = {each.folder: each for name in names for each in needed[name]}  # claims share some
+        say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
         return
     for name, claim in claims.items():
         log.info("claim %s: %s", name, claim.title)

@@ -133,7 +133,7 @@ def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
     for name, score in system.scores.items():
         row |= {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}
     empty = sum(not text for text in system.hypotheses) / len(system.hypotheses)
-    facts = ("nll", "length_ratio", "aer", "parameters", "tokens_per_second")
+    facts = ("nll", "length_ratio", "aer", "parameters", "tokens_per_second", "no_unk_sentences")
     yield row | {name: getattr(system, name) for name in facts} | {"empty": empty}
 
 

@@ -128,7 +128,7 @@ def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -
 
 def test_a_dry_run_prints_the_commands_of_the_trainings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reproduce(options("dry_run=true", "overrides=['trainer=cpu']"))
-    first, second = capsys.readouterr().out.splitlines()[1:]
+    first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(
         "softsearch train experiment=smallest model=gru trainer=cpu seed=1 name=short hydra.run.dir="
     )

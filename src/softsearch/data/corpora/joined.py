@@ -1,0 +1,81 @@
+"""Several sentences of a corpus as one, for text that is longer than the corpus has."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
+from softsearch.data.corpora.multilingual import check_parts, digest_of
+from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.errors import ConfigError
+from softsearch.ranges import AtLeastOne
+from softsearch.text.filters import read_parallel
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(ParallelSource):
+    """Consecutive sentences of another source, joined by spaces on both sides.
+
+    Args:
+        source: the corpus.
+        train: how many sentences become one in training: of ``[1, 3]`` the first stays alone, the next three are
+            joined, then it begins again. Sentences left over at the end are dropped.
+        held_out: the same for validation and test.
+
+    Raises:
+        ConfigError: a list is empty, or the source is not of one corpus and one language pair.
+    """
+
+    source: ParallelSource
+    train: Sequence[AtLeastOne] = (1,)
+    held_out: Sequence[AtLeastOne] = (1, 2, 4, 8)
+
+    def __post_init__(self) -> None:
+        """Checks the options and fills in the languages."""
+        check_parts("data", {"source": self.source})
+        if not (self.train and self.held_out):
+            raise ConfigError(
+                "data.train and data.held_out need at least one number, as in '[1,2]'; change the empty one"
+            )
+        self._fill_in_languages([self.source.src_lang], [self.source.tgt_lang])
+
+    @property
+    def text_form(self) -> TextForm:
+        """See ParallelSource."""
+        return self.source.text_form
+
+    def files(self, cache_dir: Path) -> dict[str, FilePair]:
+        """Returns files in ``cache_dir``, written if need be.
+
+        Raises:
+            CorpusError: a file of the source cannot be read, or ``cache_dir`` cannot be written.
+        """
+        parts = self.source.files(cache_dir)
+        contents = [(split, *map(digest_of, pair)) for split, pair in sorted(parts.items())]
+        described = repr((_FORMAT, contents, list(self.train), list(self.held_out)))
+        folder = cache_dir / f"joined-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
+
+        def write(folder: Path) -> None:
+            for split, pair in parts.items():
+                corpus = read_parallel(*pair)
+                sizes = self.train if split == "train" else self.held_out
+                for side, lines in (("src", corpus.src), ("tgt", corpus.tgt)):
+                    (folder / f"{split}.{side}").write_bytes("".join(f"{x}\n" for x in join(lines, sizes)).encode())
+
+        make_folder(folder, write)
+        return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in parts}
+
+
+def join(lines: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    """Joins as many lines as ``sizes`` say, in turns; fewer than that at the end are left out."""
+    rest, joined = iter(lines), []
+    for size in cycle(sizes):
+        taken = list(islice(rest, size))
+        if len(taken) < size:
+            return joined
+        joined.append(" ".join(taken))
+    return joined
