@@ -11,6 +11,9 @@ A new claim is one more YAML, which needs no code where the measures exist:
   ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.app.reproduce.verdict`).
 - ``figure``: what is drawn (:func:`softsearch.report.table_chart.draw_rows`).
 - ``scales``: what differs at ``cpu``, ``paper`` and ``smallest``: any of the keys above.
+
+Then ``python src/reproduce.py claim=NAME publish=docs/reproduce`` writes its page and the list of all claims, and
+``claim=[]`` instead of a name the list alone, with claims that have not been run.
 """
 
 from collections.abc import Mapping

@@ -72,7 +72,7 @@ class Joined(ParallelSource):
 
 def join(lines: Sequence[str], sizes: Sequence[int]) -> list[str]:
     """Joins as many lines as ``sizes`` say, in turns; fewer than that at the end are left out."""
-    rest, joined = iter(lines), []
+    rest, joined = iter(lines), list[str]()
     for size in cycle(sizes):
         taken = list(islice(rest, size))
         if len(taken) < size:
