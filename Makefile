@@ -86,6 +86,7 @@ profile: $(STAMP) ## where a training step's time goes: ARGS="model=rnnsearch da
 	@$(PY) benchmarks/profile_step.py $(ARGS)
 
 docs: $(STAMP) ## the documentation and the API reference as one site, site/index.html
+	@$(PY) -m tests.options_page
 	@$(VENV)/bin/zensical build --strict --clean
 	@echo "site/index.html"
 
