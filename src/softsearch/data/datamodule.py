@@ -188,7 +188,9 @@ class ParallelDataModule(LightningDataModule):
         chosen = self._chosen(np.maximum(src_lengths, tgt_lengths))
         if (longest := self.batching.max_length) is not None:
             log.info("left out %d pairs longer than %d tokens", len(src_lengths) - len(chosen), longest)
-        return [chosen[batch] for batch in self.batching.cut(src_lengths[chosen], tgt_lengths[chosen])]
+        return [
+            chosen[batch] for batch in self.batching.few(self.batching.cut(src_lengths[chosen], tgt_lengths[chosen]))
+        ]
 
     def _chosen(self, longest: NDArray[np.int32]) -> Indices:
         """Returns the indices of the training pairs within ``batching.max_length``.

@@ -24,13 +24,22 @@ class Batching:
             as many.
         sentences: most sentences in a batch; no limit by default.
         max_length: most tokens on a side of a training pair, EOS included; longer pairs are left out and counted.
+        batches: train on this number of batches only, of evenly spaced lengths; on all by default.
         num_workers: processes that make batches; 0 makes them in the training process, which is enough for most runs.
     """
 
     tokens: AtLeastOne = 4096
     sentences: AtLeastOne | None = None
     max_length: Annotated[int, Range(2)] | None = None
+    batches: AtLeastOne | None = None
     num_workers: Annotated[int, Range(0, 1024)] = 0
+
+    def few(self, batches: list[Indices]) -> list[Indices]:
+        """Returns the batches to train on."""
+        if self.batches is None or self.batches >= len(batches):
+            return batches
+        places = np.linspace(0, len(batches), self.batches, endpoint=False) + len(batches) / self.batches / 2
+        return [batches[int(place)] for place in places]
 
     def cut(self, src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -> list[Indices]:
         """Sorts sentences by (target, source) length and cuts the sequence where a budget is full.

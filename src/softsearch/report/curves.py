@@ -1,12 +1,14 @@
 """Learning curves of runs, from their ``metrics.csv``."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, StrMethodFormatter
+from numpy.typing import NDArray
 
 from softsearch.files import new_file
 from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
@@ -63,6 +65,28 @@ def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
         panels[-1].set_xlabel("steps", color=SOFT, fontsize=8)
         with new_file(path) as file:
             figure.savefig(file, format="png", dpi=100, pil_kwargs={"compress_level": 1})  # a third of the time
+
+
+def draw_rates(
+    rates: NDArray[np.floating], losses: Sequence[float], mean: NDArray[np.floating], marked: float, path: Path
+) -> None:
+    """Writes a PNG of the losses of steps with rising learning rates, and of their running mean."""
+    with style():
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.add_subplot()
+        axes.plot(rates, losses, color=COLOURS[0], linewidth=0.6, alpha=0.6, label="loss")
+        axes.plot(rates, mean, color=COLOURS[0], linewidth=1.8, label="running mean")
+        axes.axvline(marked, color=COLOURS[1], label=f"falls fastest at {marked:.1e}")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.set_xlabel("learning rate", color=SOFT, fontsize=9)
+        low, high = float(np.nanmin(mean)), float(np.nanmax(mean[: len(mean) // 2]))
+        axes.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
+        axes.legend(frameon=False, fontsize=9)
+        axes.grid(color=LINE, linewidth=0.6)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        with new_file(path) as file:
+            figure.savefig(file, format="png")
 
 
 def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str) -> None:

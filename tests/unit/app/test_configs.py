@@ -57,3 +57,22 @@ def test_a_recipe_follows_its_model(model: str) -> None:
     ours, other = composed("train", f"model={model}"), composed("train", "model=transformer_base")
     assert ours.optimizer.lr != other.optimizer.lr
     assert (CONFIGS / "model" / f"{model}.yaml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("debug", "options", "steps"),
+    [
+        ("fast", ["experiment=wu2021"], 1),
+        ("overfit", ["experiment=sennrich2017", "loss=class_factored"], 300),
+        ("profile", ["experiment=bengio2003"], 100),
+        ("lr", ["model=transformer_tiny", "trainer=ddp"], 200),
+    ],
+)
+def test_a_debug_run_is_short_whatever_the_experiment(debug: str, options: list[str], steps: int) -> None:
+    config = composed("train", *options, f"debug={debug}", "run_dir=run", "name=test")
+    trainer = config.trainer
+    assert (trainer.max_steps, trainer.max_epochs, trainer.val_check_interval) == (steps, -1, steps)
+    assert trainer.check_val_every_n_epoch is None
+    assert config.test == (8 if debug == "fast" else False)
+    for name, node in plain(config).items():
+        check(node, name, given=GIVEN.get(name, ()))

@@ -64,6 +64,7 @@ class Train:
     seed: Seed
     compile: bool
     monitor: str
+    test: bool | AtLeastOne = True
     resume: Literal["auto"] | Path | None
     overwrite: bool
     init: Init

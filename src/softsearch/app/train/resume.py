@@ -18,7 +18,7 @@ from softsearch.training.lightning_internals import RESTORING_FILE
 
 log = logging.getLogger(__name__)
 # What does not change training.
-_PATHS = ("resume", "init", "overwrite", "run_dir", "cache_dir", "callbacks", "logger", "metric")
+_PATHS = ("resume", "init", "overwrite", "test", "run_dir", "cache_dir", "callbacks", "logger", "metric")
 _RESULTS = (
     "config.yaml metrics.csv metrics.json curves.png *.hypotheses.txt samples/step-*.txt tensorboard/events.* bundle/*"
 )

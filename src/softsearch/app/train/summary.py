@@ -41,7 +41,9 @@ def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> Non
     log.info(
         "steps of %s%s, at most %s; run folder %s",
         batch if together == 1 else f"{together} batches of {batch}",
-        f", validation every {trainer.val_check_interval:,} batches" if trainer.val_check_interval != 1.0 else "",
+        f", validation every {trainer.val_check_interval:,} batches"
+        if isinstance(trainer.val_check_interval, int)
+        else "",
         steps,
         options.run_dir,
     )

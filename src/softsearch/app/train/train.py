@@ -21,9 +21,10 @@ from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
 from softsearch.app.environment import git_state
-from softsearch.app.results import build_metrics, print_test, write_hypotheses, write_metrics
+from softsearch.app.results import build_metrics
 from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
+from softsearch.app.train.final_test import final_test
 from softsearch.app.train.init import freeze, read_init, start_from, tokenizer_maker
 from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, remove_run, restoring
 from softsearch.app.train.summary import log_start, print_end
@@ -31,20 +32,16 @@ from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.errors import ConfigError
-from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.metrics import SentenceScore, bleu_for, unsegmented
-from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import NoiseContrastive, SampledSoftmax
 from softsearch.text.tokenizer import SentencePieceTokenizer
 from softsearch.training.callbacks.dashboard import Dashboard
-from softsearch.training.callbacks.throughput import Throughput
 from softsearch.training.callbacks.translate import TranslateValidation
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, SaveOrigin, read_contents
 from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST, LAST
 from softsearch.training.checkpoints.training_state import state_misfit
-from softsearch.training.faults.faulty_steps import FaultySteps
 from softsearch.training.loggers.wandb_run import closing_run, finish_run, forget_id
 from softsearch.training.module import TranslationModule, make_optimizer
 
@@ -98,34 +95,15 @@ def train(config: DictConfig) -> None:
         with restoring(checkpoint):
             trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
     model = (_best_model(options, callbacks) or model).to(trainer.strategy.root_device)
-    split, text = _test_text(data)
-    hypotheses, scores = evaluate(model, tokenizers, search, text, metrics)
-    _log_test(loggers, scores.prefixed(split).values, trainer.global_step)
-    counted = _counts(model, callbacks)
-    if trainer.is_global_zero:
-        write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, test_set=text.name)
-        write_hypotheses(options.run_dir, split, hypotheses)
+    show = final_test(options, trainer, data, (model, search), metrics) if options.test else None
     if exports_bundle:
         log_bundle(options, data.source, loggers)
     finish_run()  # before the tables, as W&B prints its own
     if trainer.is_global_zero:
-        print_test(options.run_dir, split, scores, counted)
+        if show is not None:
+            show()
         print_end(options, model, trainer)
     trainer.strategy.barrier()
-
-
-def _log_test(loggers: list[Logger], scores: dict[str, float], step: int) -> None:
-    for logger in loggers:
-        logger.log_metrics(scores, step)
-        logger.finalize("success")
-
-
-def _counts(model: Seq2Seq, callbacks: list[Callback]) -> dict[str, float]:
-    """The size of the model, and what callbacks counted in the whole training."""
-    counted = {"model/parameters": float(sum(w.numel() for w in model.weights()))}
-    for callback in (callback for callback in callbacks if isinstance(callback, Throughput | FaultySteps)):
-        counted |= callback.summary
-    return counted
 
 
 def _recorded(config: DictConfig) -> dict[str, Any]:
@@ -276,15 +254,6 @@ def _save_counted(
     trainer.validate(module, datamodule=data, verbose=False)
     for name in (BEST, LAST):
         trainer.save_checkpoint(folder / name)
-
-
-def _test_text(data: ParallelDataModule) -> tuple[str, HeldOutText]:
-    """The test set and its split, or the validation set of data that have none."""
-    split, source = "test" if "test" in data.prepared.splits else "val", data.source
-    features = source.split_features(split, data.cache_dir)
-    name = ", ".join(path.name for path in source.files(data.cache_dir)[split])
-    text = HeldOutText(name, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
-    return split, text.joined(data.prepared.tgt_tokenizer)
 
 
 def _best_model(options: Train, callbacks: list[Callback]) -> Seq2Seq | None:

@@ -13,6 +13,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 
 from softsearch.evaluation.inference import translate_sources
 from softsearch.evaluation.metrics import Metric, corpus_scores, facts, for_text
+from softsearch.ranges import AtLeastOne
 from softsearch.search.interface import SearchStrategy
 from softsearch.text.features import with_features
 
@@ -25,6 +26,7 @@ class TranslateValidation(Callback):
 
     Args:
         metrics: by name; as ``val/NAME`` they can be monitored.
+        sentences: of the validation set, the first ones; None for all.
         skip: names of metrics that are too slow for every validation.
         search: greedy search is fast and ranks checkpoints as well as beam search does.
         samples_dir: folder for ``step-N.txt``, the samples' sources, references and translations.
@@ -38,10 +40,12 @@ class TranslateValidation(Callback):
         samples_dir: str | Path,
         samples: int = 8,
         skip: Sequence[str] = (),
+        sentences: AtLeastOne | None = None,
     ) -> None:
         every = {name: metric for name, metric in metrics.items() if metric is not None}
         self.metrics = {name: metric for name, metric in every.items() if name not in skip} or every
         self.search, self.samples_dir, self.samples = search, Path(samples_dir), samples
+        self.sentences = sentences
         self.translated: list[tuple[str, str, str]] = []  # sources, references and translations
         self.src: list[Sequence[int]] = []  # the sources' token ids
 
@@ -50,10 +54,11 @@ class TranslateValidation(Callback):
         if trainer.sanity_checking:
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
-        sources, references = data.lines("val")
+        sources, references = (side[: self.sentences] for side in data.lines("val"))
         references = [*map(data.prepared.tgt_tokenizer.written, references)]
         ids = [data.prepared.src_tokenizer.encode(line) for line in sources]
-        self.src = with_features(ids, data.source.split_features("val", data.cache_dir))
+        features = data.source.split_features("val", data.cache_dir)
+        self.src = with_features(ids, None if features is None else features[: self.sentences])
         with whole_weights(trainer):
             hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, self.src)
         metrics = for_text(self.metrics, data.source.text_form, data.source.tgt_lang)

@@ -36,7 +36,9 @@ def test_a_command_lists_what_it_takes_and_nothing_else(command: str) -> None:
         composed(command, *words if words[0] != "-m" else [])
     listed = {key.partition(".")[0] for key in re.findall(r"^  ([\w.]+)=", text, re.MULTILINE)} - {"hydra"}
     if command in OPTIONS:
-        assert listed == {*OPTIONS[command].__dataclass_fields__} | ({"recipe", "launcher", "experiment"} & listed)
+        assert listed == {*OPTIONS[command].__dataclass_fields__} | (
+            {"recipe", "launcher", "experiment", "debug"} & listed
+        )
     assert "Hydra" not in text
     assert "_target_" not in text
 

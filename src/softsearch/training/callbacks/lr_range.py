@@ -1,0 +1,91 @@
+"""Search for a learning rate: the losses of a short run whose rate rises (Smith 2017, arXiv:1506.01186, section 3.3).
+
+Lightning's own finder saves and restores the run, gives one rate to all groups of an optimizer and takes no schedule.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+from lightning.pytorch.callbacks import Callback
+from numpy.typing import NDArray
+from torch.optim import Optimizer
+
+from softsearch.errors import ConfigError
+from softsearch.ranges import Positive
+
+log = logging.getLogger(__name__)
+_MEMORY = 0.9  # of the running mean of losses
+_DIVERGED = 2.0  # times the lowest loss
+_FEWEST = 20  # steps
+
+
+class RateRange(Callback):
+    """Sets the rates, ends training when the loss diverges, draws losses over rates, and logs a suggestion.
+
+    Args:
+        path: the picture.
+        lowest: rate of the first step; it rises exponentially, in place of the schedule.
+        highest: rate at ``trainer.max_steps``. Groups of the optimizer keep their ratios.
+    """
+
+    def __init__(self, *, path: str | Path, lowest: Positive = 1e-6, highest: Positive = 1.0) -> None:
+        self.path, self.lowest, self.highest = Path(path), lowest, highest
+        self.rates: list[float] = []
+        self.losses: list[float] = []
+
+    def on_before_optimizer_step(self, trainer: lightning.Trainer, _: Any, optimizer: Optimizer) -> None:
+        """Sets the rate of the step."""
+        done, groups = trainer.global_step / max(1, trainer.max_steps - 1), optimizer.param_groups
+        self.rates.append(self.lowest * (self.highest / self.lowest) ** done)
+        for group in groups:
+            group["lr"] = self.rates[-1] * group["initial_lr"] / groups[0]["initial_lr"]  # of the schedule's beginning
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
+        """Notes the loss; all processes decide alike when to stop."""
+        self.losses.append(float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean")))
+        mean = smoothed(self.losses)
+        if len(mean) >= _FEWEST and not mean[-1] < _DIVERGED * mean.min():  # or NaN
+            trainer.should_stop = True
+
+    def on_train_end(self, trainer: lightning.Trainer, *_: Any) -> None:
+        """Draws, and logs the suggestion."""
+        if not trainer.is_global_zero:
+            return
+        from softsearch.report.curves import draw_rates
+
+        count = min(len(self.rates), len(self.losses))
+        rates, mean = np.array(self.rates[:count]), smoothed(self.losses[:count])
+        rate = suggestion(rates, mean)
+        draw_rates(rates, self.losses[:count], mean, rate, self.path)
+        lowest = float(rates[np.nanargmin(mean)])
+        log.info("the loss falls fastest at a rate of %.1e, and is lowest at %.1e: %s", rate, lowest, self.path)
+        log.info("try optimizer.lr=%.0e as the highest rate of the schedule", rate)
+
+
+def smoothed(losses: Sequence[float]) -> NDArray[np.float64]:
+    """The running mean of losses, without bias towards 0 at the beginning."""
+    mean, found = 0.0, []
+    for step, loss in enumerate(losses, 1):
+        mean = _MEMORY * mean + (1 - _MEMORY) * loss
+        found.append(mean / (1 - _MEMORY**step))
+    return np.array(found)
+
+
+def suggestion(rates: NDArray[np.float64], mean: NDArray[np.float64]) -> float:
+    """The rate where the mean loss falls fastest, by the logarithm of the rate, before it is lowest.
+
+    Raises:
+        ConfigError: there are too few steps, or the loss never fell.
+    """
+    usable = np.flatnonzero(np.isfinite(mean))
+    end = int(usable[mean[usable].argmin()]) + 1 if usable.size else 0
+    if len(mean) < _FEWEST or end < 3:
+        raise ConfigError(
+            f"no learning rate can be suggested: the loss was lowest at step {end} of {len(mean)}; set "
+            "trainer.max_steps=200 or more, or a lower callbacks.lr_range.lowest"
+        )
+    return float(rates[np.gradient(mean[:end], np.log(rates[:end])).argmin()])

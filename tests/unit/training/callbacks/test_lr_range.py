@@ -1,0 +1,48 @@
+"""The suggested learning rate is where a smooth loss falls fastest, and a run that never learns has none."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.optim import SGD
+
+from softsearch.errors import ConfigError
+from softsearch.report.curves import draw_rates
+from softsearch.training.callbacks.lr_range import RateRange, smoothed, suggestion
+from softsearch.training.optimizer.schedules import constant
+
+RATES = np.geomspace(1e-6, 1.0, 200)
+
+
+@pytest.mark.parametrize("fastest", [1e-4, 3e-3])
+def test_the_suggestion_is_where_the_loss_falls_fastest(fastest: float, tmp_path: Path) -> None:
+    losses = 9 - 6 / (1 + np.exp(-2 * np.log(RATES / fastest))) + (RATES / 0.5) ** 2
+    found = suggestion(RATES, losses)
+    assert found == pytest.approx(fastest, rel=0.1)
+    late = suggestion(RATES, smoothed(losses.tolist()))
+    assert fastest < late < 4 * fastest  # a running mean lags behind
+    draw_rates(RATES, losses.tolist(), losses, found, tmp_path / "lr.png")
+    assert (tmp_path / "lr.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("losses", [np.linspace(1, 2, 200), np.linspace(2, 1, 10), np.full(200, np.nan)])
+def test_a_loss_that_never_fell_has_no_suggestion(losses: np.ndarray) -> None:
+    with pytest.raises(ConfigError, match="no learning rate can be suggested"):
+        suggestion(RATES[: len(losses)], losses)
+
+
+def test_rates_rise_from_the_lowest_to_the_highest_and_groups_keep_their_ratio(tmp_path: Path) -> None:
+    weights = [torch.nn.Parameter(torch.zeros(1)) for _ in range(2)]
+    optimizer = SGD([{"params": weights[:1], "lr": 0.3}, {"params": weights[1:], "lr": 0.6}])
+    schedule = constant(optimizer, warmup_steps=10)
+    callback, found = RateRange(path=tmp_path / "lr.png", lowest=1e-4, highest=1.0), []
+    for step in range(5):
+        stage: Any = SimpleNamespace(global_step=step, max_steps=5)
+        callback.on_before_optimizer_step(stage, None, optimizer)
+        found.append([group["lr"] for group in optimizer.param_groups])
+        optimizer.step()
+        schedule.step()
+    assert np.array(found) == pytest.approx(np.geomspace(1e-4, 1.0, 5)[:, None] * [1, 2])
