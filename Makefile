@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-nightly lint bench profile docs web release clean
+.PHONY: help setup demo history test test-fast test-nightly lint bench profile docs web release clean
 
 PYTHON ?=
 VENV := .venv
@@ -19,7 +19,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 help: ## list the targets
 	@echo "softsearch: make TARGET"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
-	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by test, test-fast and bench"
+	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by history, test, test-fast and bench"
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and this package
 	@:
@@ -59,6 +59,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (2 minutes)
 	@$(PY) src/demo.py
+
+history: $(STAMP) ## every architecture on one page (6 hours; 40 minutes: ARGS="budget=small")
+	@$(PY) src/history.py $(ARGS)
 
 test: $(STAMP) ## the whole test suite
 	@$(PYTEST) $(ARGS)

@@ -22,6 +22,7 @@ COMMANDS = {  # with configs of the same names, and the functions that do the wo
     "sweep": "softsearch.app.sweep.sweep.sweep",
     "compare": "softsearch.app.compare.compare",
     "reproduce": "softsearch.app.reproduce.command.reproduce",
+    "history": "softsearch.app.history.history",
 }
 
 

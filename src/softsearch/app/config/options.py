@@ -217,23 +217,42 @@ class Compare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reproduce:
-    """Options of ``reproduce``."""
+class Trainings:
+    """Options of commands that train several models."""
 
-    claim: str | tuple[str, ...]
-    scale: Literal["cpu", "paper", "smallest"]
     overrides: tuple[str, ...]
     multi30k: Path | None
     dry_run: bool
-    publish: Path | None
     runs_dir: Path
     run_dir: Path
     cache_dir: Path
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reproduce(Trainings):
+    """Options of ``reproduce``."""
+
+    claim: str | tuple[str, ...]
+    scale: Literal["cpu", "paper", "smallest"]
+    publish: Path | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class History(Trainings):
+    """Options of ``history``."""
+
+    about: Mapping[str, Mapping[str, Any]]
+    title: str
+    text: str
+    models: tuple[str, ...] | None
+    common: tuple[str, ...]
+    options: Mapping[str, tuple[str, ...]]
+    out: Path
+
+
 OPTIONS: Mapping[str, type] = {  # of src/sweep.py: softsearch.app.sweep.study.Plan, which its config names
     options.__name__.lower(): options
-    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce)
+    for options in (Train, Prepare, Evaluate, Score, Tune, Export, Dictionary, Average, Compare, Reproduce, History)
 }
 
 _AtLeastMinusOne = Annotated[int, Range(-1)]  # -1 is "without end" or "all"

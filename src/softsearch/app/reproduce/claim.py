@@ -81,7 +81,17 @@ class Figure(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class Plan:
+    """Runs to train: overrides by name, after those of all runs, with each seed."""
+
+    seeds: tuple[Seed, ...]
+    common: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+    runs: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(Plan):
     """What a paper says, and how it is tried at one scale."""
 
     title: str
@@ -89,10 +99,6 @@ class Claim:
     says: str
     differs: str
     minutes: Count
-    seeds: tuple[Seed, ...]
-    common: tuple[str, ...] = ()
-    sizes: tuple[str, ...] = ()
-    runs: Mapping[str, tuple[str, ...]]
     measures: Parts
     tables: Mapping[str, tuple[str, ...]]
     figure: Figure

@@ -15,10 +15,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Reproduce
+from softsearch.app.config.options import Trainings
 from softsearch.app.config.validation import check, flatten, plain
 from softsearch.app.console import progress
-from softsearch.app.reproduce.claim import Claim
+from softsearch.app.reproduce.claim import Plan
 from softsearch.app.reproduce.measures import digest
 from softsearch.app.results import METRICS, read_metrics
 from softsearch.app.train.train import GIVEN
@@ -57,8 +57,8 @@ class Training:
         return read_metrics(self.folder).get("train/seconds", 0.0) / 60
 
 
-def trainings(claim: Claim, options: Reproduce) -> list[Training]:
-    """The trainings of a claim, with checked configs.
+def trainings(claim: Plan, options: Trainings) -> list[Training]:
+    """The trainings of a claim, or of another plan, with checked configs.
 
     Raises:
         ConfigError: a run has a wrong option.
@@ -67,7 +67,7 @@ def trainings(claim: Claim, options: Reproduce) -> list[Training]:
     return [each for run in claim.runs for each in _trainings(run, claim, options, with_cache)]
 
 
-def _trainings(run: str, claim: Claim, options: Reproduce, further: Sequence[str]) -> Iterator[Training]:
+def _trainings(run: str, claim: Plan, options: Trainings, further: Sequence[str]) -> Iterator[Training]:
     """A run with every seed."""
     overrides = [*claim.common, *claim.sizes, *claim.runs[run], *options.overrides]
     try:
