@@ -42,11 +42,13 @@ def history(options: History) -> None:
     Raises:
         SoftsearchError: a model is unknown, one of its options is wrong, or a training failed.
     """
-    names = options.models or tuple(options.about)
+    facts = options.about.models
+    names = options.models or tuple(facts)
     for name in names:
-        if name not in options.about:
-            raise ConfigError(f"models: about has no {name!r}; {nearest(name, options.about)}")
-    runs = {name: (f"model={name}", *options.common, *options.options.get(name, ())) for name in names}
+        if name not in facts:
+            raise ConfigError(f"models: about.models has no {name!r}; {nearest(name, facts)}")
+    budget = options.budget
+    runs = {name: (f"model={name}", *budget.common, *budget.options.get(name, ())) for name in names}
     needed = trainings(Plan(runs=runs, seeds=(1,)), options)
     if options.dry_run:
         return say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
@@ -57,13 +59,13 @@ def history(options: History) -> None:
     chrf = {each.run: _chrf(each.folder, test.tgt) for each in needed}
     hard = difficulties(read_parallel(*files["train"]), test)
     bundles = {each.run: _exported(each, options.cache_dir) for each in needed}
-    titles = {name: str(options.about[name].get("title") or name) for name in names}
+    titles = {name: str(facts[name].get("title") or name) for name in names}
     shown = [detokenize(line) if source.text_form == "lc_tok" else line for line in test.src]
     about = {
-        "title": options.title,
-        "text": options.text,
+        "title": options.about.title,
+        "text": options.about.text,
         "examples": [{"text": shown[index], "note": note} for index, note in examples(hard, chrf, titles)],
-        "models": {each.run: _told(each, options.about[each.run], bundles[each.run], hard, chrf) for each in needed},
+        "models": {each.run: _told(each, facts[each.run], bundles[each.run], hard, chrf) for each in needed},
     }
     path = options.run_dir / ABOUT
     path.write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")

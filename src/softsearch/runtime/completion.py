@@ -14,6 +14,7 @@ LAB = {  # command -> what it does
     "sweep": "Searches options of training with Optuna",
     "compare": "Compares runs, evaluations and sweeps in a table and pictures",
     "reproduce": "Trains and measures what papers claim, and says whether it holds",
+    "history": "Trains every architecture that translates text, and writes one page that translates with all of them",
     "demo": "Trains, evaluates, exports and translates on a generated corpus, in two minutes",
     "import": "Makes a run of a model that another program trained",
     "new": "Begins a package with parts of your own",
@@ -21,6 +22,7 @@ LAB = {  # command -> what it does
 }
 _SCRIPTS = (
     "train", "prepare", "evaluate", "score", "average", "export", "dictionary", "tune", "sweep", "compare", "reproduce",
+    "history",
 )  # fmt: skip
 _BASH = """\
 _softsearch_lab() {  # WORD COMMAND...: Hydra's, for key=value

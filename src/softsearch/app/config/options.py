@@ -238,15 +238,29 @@ class Reproduce(Trainings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PageFacts(Section):
+    """Texts of a page, and facts of its models by name."""
+
+    title: str
+    text: str
+    models: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget(Section):
+    """Options of all trainings, and of single ones by model."""
+
+    common: tuple[str, ...]
+    options: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class History(Trainings):
     """Options of ``history``."""
 
-    about: Mapping[str, Mapping[str, Any]]
-    title: str
-    text: str
+    about: PageFacts
     models: tuple[str, ...] | None
-    common: tuple[str, ...]
-    options: Mapping[str, tuple[str, ...]]
+    budget: Budget
     out: Path
 
 
