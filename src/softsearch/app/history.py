@@ -124,7 +124,9 @@ def first_errors(hard: Values, chrf: Sequence[float]) -> str:
         third = max(1, len(order) // 3)
         return mean(chrf[i] for i in order[:third]), mean(chrf[i] for i in order[-third:])
 
-    (easy, difficult), kind = max((thirds(values), kind) for kind, values in hard.items())
+    found = {kind: thirds(values) for kind, values in hard.items()}
+    kind = max(found, key=lambda kind: found[kind][0] - found[kind][1])
+    easy, difficult = found[kind]
     return f"{kind}: chrF {easy:.0f} in the easiest third of the test set, {difficult:.0f} in the hardest."
 
 

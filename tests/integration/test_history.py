@@ -1,0 +1,38 @@
+"""The history in its smallest form: trained, exported and written as a site; a second time nothing is trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from softsearch.app.config.composition import composed
+from softsearch.app.config.options import History
+from softsearch.app.config.validation import read_options
+from softsearch.app.history import history
+from softsearch.runtime.bundle import MANIFEST
+from softsearch.runtime.manifest import Manifest
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_two_models_come_to_a_page(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    del page
+    places = [f"{name}={tmp_path / name}" for name in ("out", "runs_dir", "run_dir", "cache_dir")]
+    options = read_options(composed("history", "budget=smallest", "models=[nematus,rnn]", *places), History)
+    (tmp_path / "run_dir").mkdir()
+    history(options)
+    site = json.loads((tmp_path / "out" / "site.json").read_text(encoding="utf-8"))
+    assert [(each["name"], each["about"]["year"]) for each in site["models"]] == [("rnn", 1990), ("nematus", 2017)]
+    assert [each["has_attention"] for each in site["models"]] == [False, True]
+    for each in site["models"]:
+        manifest = Manifest.parse((tmp_path / "out" / "models" / each["name"] / MANIFEST).read_bytes())
+        assert bool(manifest.trained("precision.name")) != ("float32" in each["about"]["note"])
+        assert each["about"]["bleu"] >= 0
+        assert "chrF" in each["about"]["errors"]
+    assert [each["note"].split(".")[0] for each in site["examples"]] == [
+        "A long sentence", "A rare word", "Another word order"
+    ]  # fmt: skip
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")}
+    history(options)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")} == before
+    assert "http.server" in capsys.readouterr().out

@@ -1,0 +1,73 @@
+"""Facts of the page about every architecture, and what it says of them by measure."""
+
+import json
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from softsearch.app.config.composition import CONFIGS, composed
+from softsearch.app.config.options import History
+from softsearch.app.config.validation import read_options
+from softsearch.app.history import difficulties, examples, first_errors, history
+from softsearch.errors import ConfigError
+from softsearch.runtime.web.about import read_about
+from softsearch.text.filters import read_parallel
+
+EASY = {"long sentences": [1, 2, 3], "rare words": [-3, -2, -1], "another word order": [0.5, 0.1, 0]}
+
+
+def test_every_model_has_facts_or_is_said_to_be_left_out(tmp_path: Path) -> None:
+    models = {path.stem for path in (CONFIGS / "model").glob("*.yaml")}
+    facts = OmegaConf.to_container(composed("history").about)
+    assert isinstance(facts, dict)
+    assert facts["models"].keys() <= models
+    assert not [name for name in models - facts["models"].keys() if name not in facts["text"]]
+    (tmp_path / "about.json").write_text(json.dumps(facts), encoding="utf-8")
+    page = read_about(tmp_path / "about.json", models)
+    assert all(
+        about.year and about.title and about.idea and about.equation and about.flow for about in page.models.values()
+    )
+
+
+def test_a_long_a_rare_and_a_reordered_sentence_are_found(tmp_path: Path) -> None:
+    """Links come from words that are together in the training text."""
+    lines = {
+        "train.en": "a b c\na b\nb c\na c\na\nb\nc\n",
+        "train.de": "A B C\nA B\nB C\nA C\nA\nB\nC\n",
+        "test.en": "a b\na b c\na x\n",
+        "test.de": "A B\nC B A\nA X\n",
+    }
+    for name, text in lines.items():
+        (tmp_path / name).write_text(text)
+    train, test = (read_parallel(tmp_path / f"{split}.en", tmp_path / f"{split}.de") for split in ("train", "test"))
+    assert difficulties(train, test) == {
+        "long sentences": [2, 3, 2],
+        "rare words": [-4, -4, 0],
+        "another word order": [0, 1, 0],
+    }
+
+
+def test_examples_are_hard_sentences_on_which_models_differ_most() -> None:
+    chrf = {"good": [90.0, 80.0, 70.0], "bad": [90.0, 20.0, 30.0]}
+    found = examples(EASY, chrf, {"good": "Good", "bad": "Bad"})
+    assert found == [
+        (2, "A long sentence. Best: Good (chrF 70); worst: Bad (chrF 30)."),
+        (1, "A rare word. Best: Good (chrF 80); worst: Bad (chrF 20)."),
+        (0, "Another word order. Best: Good (chrF 90); worst: Bad (chrF 90)."),
+    ]
+
+
+def test_a_model_gets_wrong_first_what_costs_it_most() -> None:
+    assert first_errors(EASY, [90, 50, 20]) == (
+        "long sentences: chrF 90 in the easiest third of the test set, 20 in the hardest."
+    )
+    assert first_errors(EASY, [20, 50, 90]).startswith("another word order: chrF 90 in")
+    mixed = EASY | {"rare words": [3, 1, 2]}  # 50 to 90, against 90 to 20
+    assert first_errors(mixed, [90, 50, 20]).startswith("long sentences: ")
+
+
+def test_an_unknown_model_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+    options = composed("history", "models=[rnnserch]", f"run_dir={tmp_path}", f"runs_dir={tmp_path}")
+    with pytest.raises(ConfigError, match=r"about\.models has no 'rnnserch'.*rnnsearch"):
+        history(read_options(options, History))
