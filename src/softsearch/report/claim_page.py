@@ -30,13 +30,13 @@ def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[
 
 
 def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
-    """A table of text: rows with the same text are one, with the mean and standard deviation of their numbers."""
-    texts = [name for name in columns if any(isinstance(row.get(name), str) for row in rows)]
+    """A table of text: rows with the same text and whole numbers are one, with mean and deviation of the others."""
+    texts = [name for name in columns if any(isinstance(row.get(name), str | int) for row in rows)]
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row.get(name) for name in texts), []).append(row)
     return [
-        [str(group[0].get(name)) if name in texts else _spread([row.get(name) for row in group]) for name in columns]
+        [number(group[0].get(name)) if name in texts else _spread([row.get(name) for row in group]) for name in columns]
         for group in groups.values()
     ]
 

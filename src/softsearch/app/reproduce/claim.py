@@ -5,7 +5,8 @@ A new claim is one more YAML, which needs no code where the measures exist:
 - ``runs``: overrides of ``train`` by the name of a run. Those of ``common`` and ``sizes`` come before them. Each run is
   trained with every seed of ``seeds``.
 - ``measures``: tables by name. A measure is any class that is called with the folders of the finished runs, ``{run:
-  {seed: folder}}``, and returns rows of plain values (:data:`softsearch.app.reproduce.measures.Measure`).
+  {seed: folder}}``, and returns rows of plain values (:data:`softsearch.app.reproduce.measures.Measure`). Of a model
+  it is a function, see :class:`softsearch.app.reproduce.inspection.OfModels`.
 - ``tables``: the columns of a measure that the page shows, averaged over the seeds.
 - ``published``, ``holds``: numbers of the paper, and comparisons that decide. Both name cells of the tables, as in
   ``scores.bleu[run=rnnsearch] - scores.bleu[run=rnnencdec]`` (:mod:`softsearch.app.reproduce.verdict`).

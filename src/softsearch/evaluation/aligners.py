@@ -1,0 +1,99 @@
+"""Word alignments by attention, by each head of a Transformer's decoder, and by IBM Model 1, against gold ones."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from softsearch.data.lexicon import train_lexicon
+from softsearch.errors import CorpusError
+from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
+from softsearch.evaluation.inference import TorchState, TorchStepFunction
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.word_alignment import Link, align, encode_sentences, links
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.multi_head import MultiHeadAttention
+from softsearch.runtime.system import System
+from softsearch.search.interface import Candidates, StepFunction
+from softsearch.text.corpus import read_lines
+
+Lines = tuple[list[str], list[str]]  # sources and targets
+
+
+def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iterator[dict[str, Any]]:
+    """Rows of alignment error rates on the references, by ``aligner``.
+
+    Attention, that of a Transformer's heads alone, and IBM Model 1 of the training text.
+
+    Raises:
+        CorpusError: the corpus has no gold alignments.
+    """
+    gold = read_test_links(system, text, cache_dir)
+    model = cast(TorchStepFunction, system.step_fn).model
+    step_fns: dict[str, StepFunction] = {"attention": system.step_fn}
+    for number, layer in enumerate(model.decoder.source_attention(), 1):
+        heads = range(layer.num_heads if isinstance(layer, MultiHeadAttention) else 0)
+        step_fns |= {f"layer {number} head {head + 1}": HeadStepFunction(model, number - 1, head) for head in heads}
+    src, tgt = (encode_sentences(t, side) for t, side in zip(system.tokenizers, text.lines, strict=True))
+    for name, step_fn in step_fns.items():
+        forced = align(step_fn, system.tokenizers, src, tgt, units="words") or []
+        yield {"aligner": name, "aer": alignment_error_rate([links(each) for each in forced], gold)}
+    train = tuple([*read_lines(path)] for path in system.source.files(cache_dir)["train"])
+    yield {"aligner": "IBM 1", "aer": alignment_error_rate(model_1_links(cast(Lines, train), text.lines), gold)}
+
+
+def read_test_links(system: System, text: HeldOutText, cache_dir: Path) -> list[Gold]:
+    """The gold links that a generated corpus has beside its test set.
+
+    Raises:
+        CorpusError: there are none.
+    """
+    path = system.source.files(cache_dir)["test"][0].with_suffix(".links")
+    if not path.is_file():
+        raise CorpusError(f"{path} does not exist, expected gold alignments; use data=spellout")
+    return read_gold(path, [(len(x.split()), len(y.split())) for x, y in zip(*text.lines, strict=True)], first=0)
+
+
+class HeadStepFunction(TorchStepFunction):
+    """A Transformer whose alignments are those of one head, numbered from 0 in its layer."""
+
+    def __init__(self, model: Seq2Seq, layer: int, head: int) -> None:
+        super().__init__(model)
+        self.attention = cast(MultiHeadAttention, model.decoder.source_attention()[layer])
+        self.head = head
+
+    def step(self, tokens: NDArray[np.int64], state: TorchState, k: int) -> tuple[Candidates, TorchState]:
+        """See StepFunction."""
+        seen: list[Tensor] = []  # [sentences, heads, beams, src_len]
+
+        def recording(*inputs: Tensor) -> tuple[Tensor, Tensor]:
+            output, weights = MultiHeadAttention.with_weights(self.attention, *inputs)
+            seen.append(weights)
+            return output, weights
+
+        self.attention.with_weights = recording  # type: ignore[method-assign, assignment]
+        try:
+            candidates, after = super().step(tokens, state, k)
+        finally:
+            del self.attention.with_weights
+        return candidates._replace(alignments=seen[0][:, self.head].flatten(0, 1).cpu().numpy()), after
+
+
+def model_1_links(train: Lines, test: Lines) -> list[list[Link]]:
+    """The links of IBM Model 1: for each target word the source word with the largest t(y | x); none of new words."""
+    ids: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    src, tgt = (
+        [np.array([own.setdefault(word, len(own)) for word in line.split()], dtype=np.int64) for line in side]
+        for own, side in zip(ids, train, strict=True)
+    )
+    x, y, t = train_lexicon(src, tgt)
+    lexicon = dict(zip(zip(x.tolist(), y.tolist(), strict=True), t.tolist(), strict=True))
+    found = []
+    for pair in zip(*test, strict=True):
+        read, written = ([own.get(word, -1) for word in side.split()] for own, side in zip(ids, pair, strict=True))
+        table = np.array([[lexicon.get((word, new), 0.0) for word in read] for new in written])
+        found.append([(int(row.argmax()), index) for index, row in enumerate(table) if row.any()])
+    return found
