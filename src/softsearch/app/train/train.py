@@ -67,8 +67,8 @@ def train(config: DictConfig) -> None:
     metrics, described = build_metrics(options.metric), describe_model(options)
     training, callbacks = build_training(options, described), build_callbacks(options)
     exports_bundle = _check_search(options, callbacks)
-    trainer = _build_trainer(options, callbacks)
     is_counted = isinstance(described.decoder, CountedDecoder)
+    trainer = _build_trainer(options, callbacks, is_counted=is_counted)
     checkpoint = checkpoint_to_resume(options.resume, options.run_dir, is_counted=is_counted)
     init = read_init(options, resumes=checkpoint is not None, is_counted=is_counted)
     lightning.seed_everything(options.seed, verbose=False)
@@ -182,11 +182,12 @@ def _check_search(options: Train, callbacks: list[Callback]) -> bool:
     return exports_bundle
 
 
-def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Trainer:
+def _build_trainer(options: Train, callbacks: list[Callback], *, is_counted: bool) -> lightning.Trainer:
     """The trainer, without loggers.
 
     Raises:
-        ConfigError: an option is wrong, or a job of a sweep (-m) would have several processes.
+        ConfigError: an option is wrong, a job of a sweep (-m) would have several processes, or the device cannot
+            compute what is asked for.
     """
     trainer: lightning.Trainer = build(
         options.trainer, callbacks=[*callbacks], logger=False, plugins=[AtomicCheckpointIO()]
@@ -196,7 +197,13 @@ def _build_trainer(options: Train, callbacks: list[Callback]) -> lightning.Train
             f"a sweep (-m) with {trainer.world_size} processes for each job: Lightning's processes would each run the "
             "whole sweep; use src/sweep.py, whose trials are commands of their own, or sweep with trainer.devices=1"
         )
-    if trainer.strategy.root_device.type == "cuda":
+    device, has_float64 = trainer.strategy.root_device.type, is_counted or str(trainer.precision).startswith("64")
+    if device == "mps" and has_float64:
+        needs = "an n-gram model" if is_counted else f"trainer.precision={trainer.precision}"
+        raise ConfigError(
+            f"{needs} needs float64, which Apple's GPUs do not have; set trainer=cpu or a lower precision"
+        )
+    if device == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32, for products in float32
     return trainer
 
