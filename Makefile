@@ -25,7 +25,8 @@ setup: $(STAMP) ## create .venv with the pinned dependencies and this package
 	@:
 
 # torch is pinned like everything else. A plain Linux machine gets the wheel of pip's default index, which brings CUDA;
-# for another build configure pip itself (PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS), see CONTRIBUTING.md.
+# for another build configure pip itself (PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS), see CONTRIBUTING.md. uv, which knows nothing
+# of pip's indexes, installs where none is configured.
 $(STAMP): pyproject.toml constraints.txt
 	@python=""; \
 	for candidate in $(CANDIDATES); do \
@@ -46,7 +47,9 @@ $(STAMP): pyproject.toml constraints.txt
 	else \
 	  echo "bringing $(VENV) up to date ..."; \
 	fi; \
-	if ! $(PY) -m pip install --no-input --disable-pip-version-check -c constraints.txt -e '.[lab,sweep,serve,dev]' \
+	if command -v uv >/dev/null && ! $(PY) -m pip config list | grep -qE 'index-url|find-links' && \
+	    uv pip install --quiet --python $(PY) -c constraints.txt -e '.[lab,sweep,serve,dev]' >$(VENV)/setup.log 2>&1; then :; \
+	elif ! $(PY) -m pip install --no-input --disable-pip-version-check -c constraints.txt -e '.[lab,sweep,serve,dev]' \
 	    </dev/null >$(VENV)/setup.log 2>&1; then \
 	  tail -n 60 $(VENV)/setup.log >&2; \
 	  echo "make: pip failed; its whole output is in $(VENV)/setup.log. Run make again once the cause is gone." >&2; \

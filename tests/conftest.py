@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
-from tests.torchlib import read_torchlib_once
+from tests.read_once import read_configs_once, read_torchlib_once
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -39,7 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Makes exports faster, where there are tests that export, and the search for garbage."""
+    """Makes configs and exports faster, where there are tests of them, and the search for garbage."""
+    read_configs_once()
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
     gc.freeze()  # a million objects of modules and tests, which stay

@@ -36,7 +36,7 @@ from softsearch.testing.models import count, model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import POSITIONS, as_sources, every_model
-from tests.torchlib import traced_once
+from tests.read_once import traced_once
 
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5
 

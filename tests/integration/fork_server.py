@@ -9,47 +9,69 @@ import faulthandler
 import gc
 import json
 import os
+import pkgutil
 import random
 import runpy
 import signal
 import sys
 import threading
 import traceback
+import warnings
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
-from tests.torchlib import read_torchlib_once
+import softsearch
+from tests.read_once import read_configs_once, read_torchlib_once
 
-PRELOADED = (
+PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra.main",
     "lightning",
     "matplotlib.pyplot",
-    "onnx",
-    "optuna",
-    "onnxscript.function_libs.torch_lib.ops",
-    "torch.onnx._internal.exporter._core",
-    "softsearch.app.config.command",
-    "softsearch.app.evaluate.evaluate",
-    "softsearch.app.export",
-    "softsearch.app.train.train",
-    "softsearch.runtime.cli",
+    "num2words",
+    "optuna.visualization.matplotlib",
+    "sacrebleu.tokenizers.tokenizer_13a",
+    "sqlalchemy.dialects.sqlite",
 )
 
 
 def serve() -> None:
     """Forks a process for each request until there are no more."""
-    for name in PRELOADED:
-        import_module(name)
+    for name in (*PRELOADED, *(module.name for module in pkgutil.walk_packages(softsearch.__path__, "softsearch."))):
+        with suppress(ImportError):  # an extra that is not installed
+            if not name.endswith("__main__"):
+                import_module(name)
     read_torchlib_once()
+    read_configs_once()
+    warm_up()
     gc.freeze()
     while line := sys.stdin.readline():
         child = os.fork()
         if not child:
             run_and_exit(**json.loads(line))
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def warm_up() -> None:
+    """Composes a config and exports a module, because the first time each imports hundreds of modules."""
+    import torch
+    from tqdm import tqdm
+
+    from softsearch.app.config.command import register_resolvers
+    from softsearch.app.config.composition import composed
+    from softsearch.export.graph_parts import quiet
+
+    register_resolvers()
+    composed("train")
+    composed("evaluate")
+    tqdm.monitor_interval = 0  # its thread would not be in the forked processes
+    with quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = {"input": {0: torch.export.Dim("rows")}}
+        torch.onnx.export(torch.nn.Linear(2, 2), kwargs={"input": torch.ones(3, 2)}, dynamic_shapes=rows, verbose=False)
 
 
 def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, env: dict[str, str]) -> NoReturn:

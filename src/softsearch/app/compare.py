@@ -3,6 +3,7 @@
 import glob
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -81,10 +82,11 @@ def compare(options: Compare) -> None:
 
 
 def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
-    """Orders runs and marks those that no other one beats in score, speed and size together.
+    """Orders runs and marks those that no other one beats in score, speed and size together, on the same test set.
 
-    Scores are those of ``rank_by``, or of the first metric that most runs have. Speed is that of translating or that of
-    training, whichever more runs have; runs that lack a value are in the table, but not in the picture.
+    The test set of most runs comes first; the picture has its runs. Scores are those of ``rank_by``, or of the first
+    metric that most runs have. Speed is that of translating or that of training, whichever more runs have; runs that
+    lack a value are in the table, but not in the picture.
 
     Raises:
         ConfigError: no run has scores, or those of ``rank_by``.
@@ -99,28 +101,38 @@ def compare_runs(runs: Sequence[Run], rank_by: str | None = None) -> Comparison:
         raise ConfigError(f"rank_by is {rank_by!r}, {problem}; {nearest(rank_by, ranking)}")
     metric = rank_by or max(ranking, key=lambda name: sum(name in run.scores for run in runs))
     sign = -1 if facts[metric].higher_is_better else 1
-    runs = sorted(runs, key=lambda run: (not run.scores, sign * run.scores.get(metric, sign * math.inf)))
+    test_sets = list(dict(Counter(run.test_set for run in runs if run.scores).most_common()))
+
+    def place(run: Run) -> tuple[float, float]:
+        found = test_sets.index(run.test_set) if run.scores else math.inf
+        return found, sign * run.scores.get(metric, sign * math.inf)
+
+    runs = sorted(runs, key=place)
     runs = [replace(run, number=number) for number, run in enumerate(runs, 1)]
     scored = [run for run in runs if run.scores]
     speed = max(("translating", "training"), key=lambda name: sum(getattr(run, name) is not None for run in scored))
     values = {run.number: [run.scores.get(metric), getattr(run, speed), run.parameters] for run in scored}
     points = {number: [float(x) for x in point if x is not None] for number, point in values.items()}
     points = {number: point for number, point in points.items() if len(point) == 3}
-    front = pareto_front({number: [-sign * score, rate, -size] for number, (score, rate, size) in points.items()})
+    gains = {number: [-sign * score, rate, -size] for number, (score, rate, size) in points.items()}
+    groups = [{run.number for run in scored if run.test_set == test_set} for test_set in test_sets]
+    front = set().union(*(pareto_front({n: gain for n, gain in gains.items() if n in group}) for group in groups))
     direction = "maximize" if facts[metric].higher_is_better else "minimize"
     objectives = {facts[metric].title: direction, f"tokens/s, {speed}": "maximize", "parameters": "minimize"}
-    warnings = [
-        f"the runs have different {what}, their scores must not be compared: {'; '.join(sorted(different))}"
-        for what, different in (
-            ("test sets", {run.test_set or "unknown" for run in scored}),
-            (f"{facts[metric].title} signatures", {run.signatures.get(metric) or "unknown" for run in scored}),
-        )
-        if len(different) > 1
-    ]
+    warnings = []
+    for test_set, group in zip(test_sets, groups, strict=True):
+        used = {run.signatures.get(metric) or "unknown" for run in scored if run.number in group}
+        if len(used) > 1:
+            where = f"on {test_set or 'an unknown test set'} " * (len(test_sets) > 1)
+            different = "; ".join(sorted(used))
+            warnings.append(
+                f"{where}the {facts[metric].title} signatures differ, do not compare the scores: {different}"
+            )
     if lacking := [run.name for run in scored if run.number not in points]:
         needed = f"{facts[metric].title}, speed while {speed} or parameters"
         warnings.append(f"not in the picture, because {needed} are missing: {', '.join(lacking)}")
     runs = [replace(run, pareto=run.number in front) for run in runs]
+    points = {number: point for number, point in points.items() if number in groups[0]}
     return Comparison(runs, metric, facts, points, objectives, warnings)
 
 
@@ -159,24 +171,30 @@ def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
 
 def print_comparison(comparison: Comparison) -> None:
     """Prints the table, warnings, and the runs without scores."""
-    scored, facts = [run for run in comparison.runs if run.scores], comparison.facts
-    title = facts[comparison.metric].title
-    columns = {
-        fact.title: [fact.show(run.scores[name], 1) if name in run.scores else "" for run in scored]
-        for name, fact in facts.items()
-    }
-    for name, heading in _COLUMNS.items():
-        values = [getattr(run, name) for run in scored]
-        if any(value is not None for value in values):
-            columns[heading] = ["" if value is None else f"{value:,.0f}" for value in values]
-    names = [(f"{run.number}{'*' * run.pareto}", run.name, run.model) for run in scored]
-    rows = ((*name, *cells) for name, *cells in zip(names, *columns.values(), strict=True))
-    title = f"best {title} first, * on the Pareto front of {title}, speed and size"
-    print_rows(("no.", "run", "model", *columns), rows, title, numbers=len(columns))
+    scored = [run for run in comparison.runs if run.scores]
+    for test_set in dict.fromkeys(run.test_set for run in scored):
+        _print_table([run for run in scored if run.test_set == test_set], test_set or "unknown text", comparison)
     for warning in comparison.warnings:
         say(f"warning: {warning}")
     for run in comparison.runs[len(scored) :]:
         say(f"no scores: {run.name}: {run.missing}")
+
+
+def _print_table(runs: Sequence[Run], test_set: str, comparison: Comparison) -> None:
+    """The runs of one test set."""
+    columns = {
+        fact.title: [fact.show(run.scores[name], 1) if name in run.scores else "" for run in runs]
+        for name, fact in comparison.facts.items()
+    }
+    for name, heading in _COLUMNS.items():
+        values = [getattr(run, name) for run in runs]
+        if any(value is not None for value in values):
+            columns[heading] = ["" if value is None else f"{value:,.0f}" for value in values]
+    names = [(f"{run.number}{'*' * run.pareto}", run.name, run.model) for run in runs]
+    rows = ((*name, *cells) for name, *cells in zip(names, *columns.values(), strict=True))
+    title = comparison.facts[comparison.metric].title
+    title = f"{test_set}: best {title} first, * on the Pareto front of {title}, speed and size"
+    print_rows(("no.", "run", "model", *columns), rows, title, numbers=len(columns))
 
 
 def find_folders(runs: Path | list[Path]) -> list[Path]:

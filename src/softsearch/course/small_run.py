@@ -31,20 +31,19 @@ _OPTIONS = (
     "scheduler.warmup_steps=30",
     "loss.bfloat16=false",
     "loss.smoothing=0",
-    "data.train_size=6000",
-    "data.val_size=200",
-    "data.test_size=200",
     "tokenizer.vocab_size=300",
     "batching.tokens=1200",
 )
+_GENERATED = ("data.train_size=6000", "data.val_size=200", "data.test_size=200")
 
 
 class SmallRun:
     """Data and a model, made as ``train`` makes them, without a run folder.
 
     Args:
-        options: as on the command line of ``train``, such as ``model=rnnsearch``. The corpus has 6,000 pairs and the
-            vocabulary 300 pieces, Muon is the optimizer, and there is no label smoothing, unless options say otherwise.
+        options: as on the command line of ``train``, such as ``model=rnnsearch``. The corpus is generated and has 6,000
+            pairs, the vocabulary has 300 pieces, Muon is the optimizer, and there is no label smoothing, unless options
+            say otherwise.
 
     Raises:
         ConfigError: an option is wrong.
@@ -52,7 +51,8 @@ class SmallRun:
 
     def __init__(self, *options: str) -> None:
         register_resolvers()
-        config = composed("train", *_OPTIONS, *options)
+        generated = () if any(option.startswith("data=") for option in options) else _GENERATED
+        config = composed("train", *_OPTIONS, *generated, *options)
         self.options = read_options(config, Train)
         torch.manual_seed(self.options.seed)
         self.data = build_data(self.options)

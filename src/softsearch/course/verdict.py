@@ -83,7 +83,7 @@ def _problem(exercise: Exercise, function: Callable[..., Any], arguments: Mappin
             return f"the function changed its argument {name}; work on a copy of it"
     expected = exercise.reference(**copy.deepcopy(dict(arguments)))
     wrong = difference(found, expected, exercise.tolerance)
-    return None if wrong is None else f"not right yet. For{_call(arguments)}\n{wrong}"
+    return None if wrong is None else f"not right yet: {wrong}\nfor{_call(arguments)}"
 
 
 def _raised(error: Exception, arguments: Mapping[str, Any]) -> str:
@@ -126,7 +126,7 @@ def _sequence(found: Any, expected: Sequence[Any], tolerance: float, where: str)
     if isinstance(found, str) or not isinstance(found, Sequence | np.ndarray):
         return f"{where} is of type {type(found).__name__}, expected {len(expected)} values: {shown(expected)}"
     if len(found) != len(expected):
-        return f"{where} has {len(found)} values, expected {len(expected)}: {shown(found)} and {shown(expected)}"
+        return f"{where} has length {len(found)}, expected {len(expected)}: {shown(found)} and {shown(expected)}"
     pairs = enumerate(zip(found, expected, strict=True))
     parts = (difference(one, other, tolerance, f"{where}[{index}]") for index, (one, other) in pairs)
     return next((part for part in parts if part is not None), None)
@@ -138,11 +138,11 @@ def _numbers(found: Any, expected: Any, tolerance: float, where: str) -> str | N
     try:
         array = np.asarray(found.detach() if hasattr(found, "detach") else found)
     except ValueError:  # rows of different lengths
-        return f"{where} is {shown(found)}, expected an array of shape {right.shape}"
+        return f"{where} is {shown(found)}, expected {_form(right)}"
     if array.dtype.kind not in "biufc" or array.dtype.kind == "c":
-        return f"{where} is {shown(found)} of type {array.dtype}, expected {_kind(right)}"
+        return f"{where} is {shown(found)} of type {array.dtype}, expected {_form(right)}"
     if array.shape != right.shape:
-        return f"{where} has shape {array.shape}, expected {right.shape}"
+        return f"{where} is {_form(array)}, expected {_form(right)}"
     bad = np.isnan(array.astype(float)) & ~np.isnan(right.astype(float))
     if bad.any():
         return f"{where} is NaN{_place(bad)}, expected {right[bad].flat[0]:.6g}"
@@ -155,8 +155,8 @@ def _numbers(found: Any, expected: Any, tolerance: float, where: str) -> str | N
     return values + (f"; {off.sum()} of {off.size} numbers differ" if off.size > 1 else "")
 
 
-def _kind(right: np.ndarray[Any, Any]) -> str:
-    return f"numbers of shape {right.shape}" if right.ndim else "a number"
+def _form(array: np.ndarray[Any, Any]) -> str:
+    return f"numbers of shape {array.shape}" if array.ndim else "one number"
 
 
 def _place(where: np.ndarray[Any, Any]) -> str:

@@ -144,6 +144,13 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
         ),
     },
 }
+PROMPT_OPTIONS = (  # that a person changes between two sentences
+    "--n-best",
+    *_OPTIONS["search"],
+    *_OPTIONS["sampling (--search sample)"],
+    *map(_flag, LENGTHS),
+    "--no-repeat-ngram",
+)
 _FILES = ("alignments", "prefix", "rescore")  # files and bundles, which the command opens itself
 
 

@@ -68,6 +68,7 @@ def _translate(arguments: argparse.Namespace) -> None:
     arguments.search = arguments.search or bundles[0].manifest.search_kind
     check_translate_options(arguments.parser, arguments)
     # Imported here, because --help and usage errors need not wait for ONNX Runtime.
+    from softsearch.runtime.prompt import Prompt, is_wanted
     from softsearch.runtime.streaming import Files, translate_stream
     from softsearch.runtime.translator import Translator
     from softsearch.text.word_dictionary import read_dictionary
@@ -96,6 +97,10 @@ def _translate(arguments: argparse.Namespace) -> None:
         provider=arguments.provider or "cpu",
         inputs=max(1, len(arguments.input)),
     )
+    given = (arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
+    if is_wanted(*given, arguments.resume):
+        Prompt(translator, options).run()
+        return
     files = Files(arguments.input, arguments.output, arguments.alignments, arguments.prefix, arguments.features)
     resume = None
     if arguments.resume:
@@ -207,7 +212,7 @@ def _parser() -> tuple[Parser, Iterable[str]]:
         "translate",
         help="translate lines",
         usage="%(prog)s [OPTION ...] BUNDLE [BUNDLE ...]",
-        description="Translate standard input line by line to standard output.",
+        description="Translate standard input line by line to standard output, or at a prompt.",
     )
     add_translate_options(translate)
     translate.set_defaults(run=_translate, parser=translate)

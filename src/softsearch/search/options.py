@@ -28,7 +28,7 @@ class Option(NamedTuple):
 
 LengthNorm = Literal["power", "gnmt"]
 MAX_BEAM = 1000  # hypotheses of a sentence; each has caches of its own
-Beam = Annotated[int, Range(1, MAX_BEAM), Option("hypotheses per sentence", 100)]
+Beam = Annotated[int, Range(1, MAX_BEAM), Option("beam size: hypotheses per sentence", 100)]
 NBest = Annotated[int, Range(1, 2**20), Option("translations of each sentence")]
 LengthPenalty = Annotated[  # any length to this power fits into a float
     float, Range(0, 10), Option("divide log probabilities by length ** X; 0: do not")

@@ -86,11 +86,20 @@ def test_speed_is_the_kind_that_more_runs_have() -> None:
     assert [run.pareto for run in comparison.runs] == [False, True, True]  # c has no speed while translating
 
 
-@pytest.mark.parametrize("changed", [{"test_set": "other"}, {"signatures": {"bleu": "other"}}])
-def test_scores_that_cannot_be_compared_are_said_to_be(changed: dict[str, Any]) -> None:
-    (warning,) = compare_runs([run("a", 1.0, 1, 1), run("b", 2.0, 1, 1, **changed)]).warnings
-    assert "must not be compared" in warning
-    assert "other" in warning
+def test_scores_with_other_signatures_are_told() -> None:
+    (warning,) = compare_runs([run("a", 1.0, 1, 1), run("b", 2.0, 1, 1, signatures={"bleu": "other"})]).warnings
+    assert warning == "the BLEU signatures differ, do not compare the scores: nrefs:1|tok:none; other"
+
+
+def test_runs_of_different_test_sets_are_in_tables_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    others = [run("c", 90.0, 1, 1, test_set="easy"), run("a", 1.0, 1, 1), run("b", 2.0, 1, 1)]
+    comparison = compare_runs(others)
+    assert [(r.name, r.pareto) for r in comparison.runs] == [("b", True), ("a", False), ("c", True)]
+    assert list(comparison.points) == [1, 2]
+    assert comparison.warnings == []
+    print_comparison(comparison)
+    out = capsys.readouterr().out
+    assert out.index("best BLEU") < out.index("│ b ") < out.index("easy: best BLEU") < out.index("│ c ")
 
 
 def test_any_metric_ranks() -> None:

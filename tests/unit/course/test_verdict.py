@@ -41,7 +41,7 @@ MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
         lambda s, pair: tuple("".join(pair) if p == pair else p[0] for p in pairwise(s)),
         "the result[4] is 's', expected 't'",
     ),
-    "best_segmentation": (lambda word, p: list(word), "has 9 values, expected"),
+    "best_segmentation": (lambda word, p: list(word), "has length 9, expected"),
     "gru_step": (lambda x, h, *_: h, "at [0] is 0.1049, expected 0.365146"),
     "gradient_bound": (
         lambda U, gamma, k: (gamma * max(abs(np.linalg.eigvals(U)))) ** k,
@@ -70,7 +70,7 @@ MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
     "brevity_penalty": (lambda c, r: np.exp(1 - r / c), "hypothesis_length = 12"),
     "p_value": (lambda s, b, x, y: (np.abs(x - y) > abs(s - b)).mean(), "is 0.62, expected 0.189055"),
     "quantize_rows": (lambda m: (np.rint(m / abs(m).max() * 127), abs(m).max() / 127), "the result[0] at [0, 0]"),
-    "plan_batches": (lambda lengths, n: [[i] for i in range(len(lengths))], "has 5 values, expected"),
+    "plan_batches": (lambda lengths, n: [[i] for i in range(len(lengths))], "has length 5, expected"),
     "pareto_front": (lambda q, s: [int(np.argmax(q)), int(np.argmin(s))], "the result at [0]"),
 }
 
@@ -114,9 +114,10 @@ ANSWERS = [
     (calls_what_it_lacks, "raised AttributeError: 'numpy.ndarray' object has no attribute 'maximum'\nin line "),
     (calls_what_it_lacks, "return x.maximum()\nfor\n  x = array of shape (6,) [ 0.126"),
     (lambda: 1, "raised TypeError: <lambda>() takes 0 positional arguments but 1 was given"),
-    (lambda x: x, "has shape (6,), expected (3,)"),
+    (lambda x: x, "is numbers of shape (6,), expected numbers of shape (3,)"),
+    (lambda x: 3.5, "is one number, expected numbers of shape (3,)"),
     (lambda x: "three", "is 'three' of type <U5, expected numbers of shape (3,)"),
-    (lambda x: [[1], [2, 3], [4]], "is [[1], [2, 3], [4]], expected an array of shape (3,)"),
+    (lambda x: [[1], [2, 3], [4]], "is [[1], [2, 3], [4]], expected numbers of shape (3,)"),
     (lambda x: 1j * np.ones(3), "of type complex128, expected numbers of shape (3,)"),
     (lambda x: np.array([0.1, np.nan, 1]) + x[:1], "is NaN at [1], expected 0.6404"),
     (lambda x: np.ones(3, dtype=np.int64), "(its dtype int64 holds no fractions)"),

@@ -41,7 +41,7 @@ class OfModels:
     def __call__(self, runs: Runs) -> list[Row]:
         """Opens each run."""
         found = []
-        for (run, seed), folder in chosen(runs, self.runs).items():
+        for run, seed, folder in _each(runs, self.runs):
             config = OmegaConf.load(folder / "config.yaml")
             (opened,) = open_systems(str(folder), None, None)
             system, cache_dir = replace(opened, name=run), Path(config.cache_dir)
@@ -78,7 +78,7 @@ class Logged:
     def __call__(self, runs: Runs) -> list[Row]:
         """Reads each run's files."""
         rows = []
-        for (run, seed), folder in chosen(runs, self.runs).items():
+        for run, seed, folder in _each(runs, self.runs):
             final, config = read_metrics(folder), OmegaConf.load(folder / "config.yaml")
             row: Row = {"run": run, "seed": seed, "perplexity": math.exp(min(final["test/loss"], 700))}
             row |= {name: final[key] for name, key in (self.final or {}).items()}
@@ -86,3 +86,7 @@ class Logged:
                 row[name] = max(value for _, value in logged_values(folder, key))
             rows.append(row | {name: OmegaConf.select(config, key) for name, key in (self.config or {}).items()})
         return rows
+
+
+def _each(runs: Runs, names: Sequence[str] | None) -> list[tuple[str, int, Path]]:
+    return [(run, *item) for run, seeds in chosen(runs, names).items() for item in seeds.items()]

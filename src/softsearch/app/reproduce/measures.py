@@ -18,6 +18,7 @@ from softsearch.app.reproduce.verdict import Row
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
 from softsearch.files import new_file
+from softsearch.ranges import AtLeastOne
 from softsearch.text.plain_values import read_json
 
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
@@ -70,20 +71,15 @@ def _rounded(value: Any) -> Any:
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
-def chosen(runs: Runs, names: Sequence[str] | None) -> dict[tuple[str, int], Path]:
-    """The folders of the runs of these names, or of all, by name and seed.
+def chosen(runs: Runs, names: Sequence[str] | None) -> Runs:
+    """The runs of these names; None: all.
 
     Raises:
         ConfigError: there is no such run.
     """
     if unknown := set(names or ()) - set(runs):
         raise ConfigError(f"measures: there is no run {min(unknown)!r}, expected some of {', '.join(runs)}")
-    return {
-        (name, seed): folder
-        for name, seeds in runs.items()
-        if names is None or name in names
-        for seed, folder in seeds.items()
-    }
+    return {name: seeds for name, seeds in runs.items() if name in (names or runs)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +92,14 @@ class Evaluate:
         options: of the command, as in ``search.beam=10``.
         runs: names of the runs; null for all.
         together: the systems of a report: ``each`` run alone, the ``runs`` of one seed, or the ``seeds`` of one run.
+        size: how many seeds are one group; null for all.
     """
 
     table: Literal["scores", "lengths", "searches", "differences"]
     options: Sequence[str] = ()
     runs: Sequence[str] | None = None
     together: Literal["each", "runs", "seeds"] = "each"
+    size: AtLeastOne | None = None
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Evaluates what has not been evaluated with these options."""
@@ -110,20 +108,22 @@ class Evaluate:
     def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
         """The folders of each report by run and seed."""
         groups: dict[Any, dict[tuple[str, int], Path]] = {}
-        for key, folder in chosen(runs, self.runs).items():
-            group = {"each": key, "runs": key[1], "seeds": key[0]}[self.together]
-            groups.setdefault(group, {})[key] = folder
+        for name, seeds in chosen(runs, self.runs).items():
+            for index, (seed, folder) in enumerate(seeds.items()):
+                part = (name, index // (self.size or len(seeds)))
+                group = {"each": (name, seed), "runs": seed, "seeds": part}[self.together]
+                groups.setdefault(group, {})[name, seed] = folder
         return list(groups.values())
 
     def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
         report, keys = _evaluated(list(systems.values()), self.options), list(systems)
-        if len(report.systems) < len(keys):  # members=false
-            keys = keys[:0]
-        run, seed = next(iter(systems))
-        ensembles = [(run if self.together == "seeds" else "ensemble", seed)] * (len(report.systems) - len(keys))
+        run, seed = keys[0]
+        of_seeds = (run, "+".join(str(seed) for _, seed in keys))
+        keys = keys if len(report.systems) >= len(keys) else []  # members=false
+        ensembles = [of_seeds if self.together == "seeds" else ("ensemble", seed)]
+        named = [*ensembles[: len(report.systems) - len(keys)], *keys]
         labels = {
-            system.name: {"run": name, "seed": number, "system": system.name}
-            for system, (name, number) in zip(report.systems, [*ensembles, *keys], strict=True)
+            system.name: {"run": name, "seed": seed} for system, (name, seed) in zip(report.systems, named, strict=True)
         }
         if self.table == "differences":
             for c in report.comparisons:

@@ -1,0 +1,139 @@
+"""Translation at a prompt: sentences are typed, and commands that change the search."""
+
+import os
+import shlex
+import sys
+import textwrap
+from argparse import SUPPRESS
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from softsearch.errors import ConfigError, SoftsearchError, printable
+from softsearch.runtime.arguments import PROMPT_OPTIONS, Parser, add_options, search_keywords, with_flags
+from softsearch.runtime.translation import Translation
+from softsearch.runtime.translator import Translator
+
+_HELP = """\
+  a sentence         its translation
+  :beam 10           an option of the search, which stays:
+                     {options}
+  :n-best 3          the three best, with scores
+  :trace             where the model looks while it writes; once more: no longer
+  :reset             the options as they were in the beginning
+  :quit, Ctrl-D      leave
+"""
+_MARKS = ((0.5, "30;48;5;220"), (0.2, "30;48;5;229"), (0.05, "4"))  # least weight: black on yellow, pale; underlined
+
+
+class _Command(Parser):
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(message)
+
+
+class Prompt:
+    """A dialogue on the terminal.
+
+    Args:
+        translator: of one or several bundles.
+        options: of :meth:`Translator.translate`, to begin with.
+        read: returns a line without its end, or raises EOFError.
+        write: prints text.
+    """
+
+    def __init__(
+        self,
+        translator: Translator,
+        options: dict[str, Any],
+        *,
+        read: Callable[[str], str] = input,
+        write: Callable[[str], object] = lambda text: print(text, flush=True),
+    ) -> None:
+        self.translator, self.first, self.options = translator, options, {**options}
+        self.read, self.write, self.traces = read, write, False
+        self.has_colours = not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "dumb")
+        self.parser = _Command(prog="", add_help=False, argument_default=SUPPRESS)
+        add_options(self.parser, *PROMPT_OPTIONS)
+
+    def run(self) -> None:
+        """Reads and replies until the end of the input or ``:quit``."""
+        with suppress(ImportError):  # Windows has none
+            import readline  # noqa: F401 - input() then edits lines and keeps a history
+        self.write("One sentence a line. :help lists commands; :quit or Ctrl-D leaves.")
+        while True:
+            try:
+                line = self.read("> ").strip()
+            except EOFError:
+                self.write("")
+                return
+            if line in (":quit", ":q", ":exit"):
+                return
+            try:
+                self._reply(line)
+            except SoftsearchError as error:
+                self.write(f"error: {with_flags(str(error)).replace('--', ':')}")
+
+    def _reply(self, line: str) -> None:
+        if line in (":help", ":h", ":?"):
+            options = ", ".join(flag[1:].replace("-", ":", 1) for flag in PROMPT_OPTIONS)
+            self.write(_HELP.format(options=textwrap.fill(options, 56).replace("\n", "\n" + " " * 21)))
+        elif line == ":reset":
+            self.options = {**self.first}
+            self.write("options as in the beginning")
+        elif line == ":trace":
+            if not self.traces:
+                self.translator.translate([], **self.options, alignments=True)  # refused without attention
+            self.traces = not self.traces
+            self.write(f"trace {'on' if self.traces else 'off'}")
+        elif line.startswith(":"):
+            self._set(line[1:])
+        elif line:
+            (translation,) = self.translator.translate([line], **self._all())
+            self._show(translation)
+
+    def _all(self) -> dict[str, Any]:
+        return {**self.options, **({"alignments": True} if self.traces else {})}
+
+    def _set(self, command: str) -> None:
+        try:
+            name, *values = shlex.split(command) or [""]
+        except ValueError as error:  # an open quote
+            raise ConfigError(f"{error} in :{command}") from error
+        typed = self.parser.parse_args([f"--{name}", *values])
+        options = {**self.options, **search_keywords(typed), **({"search": typed.search} if "search" in typed else {})}
+        self.translator.translate([], **options)  # checks them
+        self.options = options
+        self.write(" ".join((name, *values)))
+
+    def _show(self, translation: Translation) -> None:
+        ranked = translation.n_best
+        for number, one in enumerate(ranked, 1):
+            text = printable(one.text, keep="\n")
+            self.write(text if len(ranked) == 1 else f"{number}. {text}  ({one.score:.3f})")
+            if self.traces and one.alignments is not None:
+                self._trace(one)
+        if translation.fewer_sentences:
+            self.write("(fewer sentences than the source: put one sentence on each line)")
+
+    def _trace(self, one: Translation) -> None:
+        """The source once for each piece of the translation, with marks on the pieces that it was written from."""
+        assert one.alignments is not None
+        width = max(len(piece) for piece in one.tgt_pieces)
+        for piece, weights in zip(one.tgt_pieces, one.alignments, strict=True):
+            if piece != "</s>":
+                self.write(f"  {printable(piece):{width}} | {self._marked(one.src_pieces, weights)}")
+
+    def _marked(self, pieces: Sequence[str], weights: Sequence[float]) -> str:
+        words = []
+        for piece, weight in zip(map(printable, pieces), weights, strict=True):
+            style = next((style for least, style in _MARKS if weight >= least), "")
+            if style:
+                piece = f"\x1b[{style}m{piece}\x1b[0m" if self.has_colours else f"{piece}({weight:.0%})"
+            words.append(piece)
+        return " ".join(words)
+
+
+def is_wanted(*files: object) -> bool:
+    """Whether a person is at both ends: no file is given, and input and output are terminals."""
+    streams = (sys.stdin, sys.stdout)
+    return not any(files) and all(stream is not None and stream.isatty() for stream in streams)
