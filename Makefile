@@ -60,7 +60,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP) ## train, evaluate, export and translate on a generated corpus (2 minutes)
 	@$(PY) src/demo.py
 
-history: $(STAMP) ## every architecture on one page (6 hours; 40 minutes: ARGS="budget=small")
+history: $(STAMP) ## every architecture on one page (8 hours; less: ARGS="budget=small")
 	@$(PY) src/history.py $(ARGS)
 
 test: $(STAMP) ## the whole test suite

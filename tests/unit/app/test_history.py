@@ -71,3 +71,20 @@ def test_an_unknown_model_is_named_before_anything_is_trained(tmp_path: Path) ->
     options = composed("history", "models=[rnnserch]", f"run_dir={tmp_path}", f"runs_dir={tmp_path}")
     with pytest.raises(ConfigError, match=r"about\.models has no 'rnnserch'.*rnnsearch"):
         history(read_options(options, History))
+
+
+@pytest.mark.parametrize("budget", ["small", "multi30k", "smallest"])
+def test_a_budget_is_the_same_for_all_models_but_for_their_own_options(
+    budget: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = "models=[sutskever2014,transformer_tiny]"
+    places = (f"run_dir={tmp_path}", f"runs_dir={tmp_path}", "multi30k=/data")
+    options = composed("history", f"budget={budget}", models, "dry_run=true", "overrides=['seed=7']", *places)
+    history(read_options(options, History))
+    lstm, transformer = capsys.readouterr().out.replace("\n", " ").split("softsearch train ")[1:]
+    assert "model=sutskever2014 " in lstm
+    assert "model=transformer_tiny " in transformer
+    assert ["data.reverse_source=false" in each for each in (lstm, transformer)] == [True, False]
+    assert (lstm.count("seed=7"), "scheduler.warmup_steps=800" in transformer) == (1, budget == "multi30k")
+    assert ("data.root=" in lstm) == (budget == "multi30k")
+    assert not list(tmp_path.iterdir())
