@@ -27,7 +27,7 @@ def gru_step(x: Array, h: Array, U_z: Array, U_r: Array, U: Array) -> Array:
 
 
 def gradient_bound(U: Array, gamma: float, steps: int) -> float:
-    """(gamma lambda_1)^steps, lambda_1 being the largest singular value of U (Pascanu et al. 2013, equation 7)."""
+    """(gamma lambda_1)^steps, lambda_1 being the largest singular value of U (Pascanu et al. 2013, section 2.1)."""
     return float((gamma * np.linalg.norm(U, 2)) ** steps)
 
 
