@@ -10,10 +10,10 @@ from torch import Tensor
 
 from softsearch.data.lexicon import train_lexicon
 from softsearch.errors import CorpusError
-from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
+from softsearch.evaluation.alignment_error import Gold, Link, alignment_error_rate, read_gold
 from softsearch.evaluation.inference import TorchState, TorchStepFunction
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.evaluation.word_alignment import Link, align, encode_sentences, links
+from softsearch.evaluation.word_alignment import align, encode_sentences, links
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.multi_head import MultiHeadAttention
 from softsearch.runtime.system import System

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError
+from softsearch.evaluation.alignment_error import Link
 from softsearch.evaluation.inference import BATCH_TOKENS
 from softsearch.search.forced_decoding import forced_alignments
 from softsearch.search.interface import StepFunction
@@ -17,7 +18,6 @@ from softsearch.text.unknown_words import most_attended
 from softsearch.text.vocabulary import EOS, SPECIALS, UNK, with_eos
 
 Units = Literal["words", "pieces"]
-Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _SPACE = "\u2581"
 _END, _UNKNOWN = SPECIALS[EOS], SPECIALS[UNK]
 _CHUNK = 2000  # sentence pairs whose attention is in memory at once
