@@ -50,15 +50,15 @@ class Comparison(Section):
 
     Args:
         says: the comparison in words.
-        left: a cell, or a sum and difference of cells.
-        right: another, or a number.
+        left: a cell, a sum and difference of cells, or a number.
+        right: the same.
         margin: by how much it must be greater.
         chance: what rules chance out: ``seeds`` (a permutation test of the seeds' values), the column ``p`` of both
             cells' rows (a paired bootstrap's), or ``none`` for what is not drawn by chance: all seeds must agree.
     """
 
     says: str
-    left: str
+    left: str | float
     right: str | float = 0.0
     margin: float = 0.0
     chance: Literal["seeds", "p", "none"] = "seeds"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from omegaconf import OmegaConf
 
 from softsearch.app.config.composition import composed
@@ -16,9 +17,12 @@ from softsearch.app.config.validation import build, plain
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.reproduce.verdict import Row
 from softsearch.errors import ConfigError
+from softsearch.evaluation.by_frequency import count_words, recall_by_frequency
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
+from softsearch.evaluation.word_alignment import inverted_pairs
 from softsearch.files import new_file
 from softsearch.ranges import AtLeastOne
+from softsearch.text.filters import read_parallel
 from softsearch.text.plain_values import read_json
 
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
@@ -88,16 +92,21 @@ class Evaluate:
 
     Args:
         table: ``scores`` (a row a system, with every metric and its interval), ``lengths`` (by source length),
-            ``searches`` (by search, of ``curve``) or ``differences`` (from the first system, by metric, with ``p``).
+            ``searches`` (by search, of ``curve``), ``differences`` (from the first system, by metric, with ``p``),
+            ``frequencies`` (reference words found, by their number in the training text), ``attention`` (means over the
+            sentences of ``heatmaps``) or ``heatmaps`` (of the two translations of 7 to 14 words with the fewest
+            inverted pairs, and the two with the most).
         options: of the command, as in ``search.beam=10``.
         runs: names of the runs; null for all.
+        seeds: of these runs; null for all.
         together: the systems of a report: ``each`` run alone, the ``runs`` of one seed, or the ``seeds`` of one run.
         size: how many seeds are one group; null for all.
     """
 
-    table: Literal["scores", "lengths", "searches", "differences"]
+    table: Literal["scores", "lengths", "searches", "differences", "frequencies", "attention", "heatmaps"]
     options: Sequence[str] = ()
     runs: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
     together: Literal["each", "runs", "seeds"] = "each"
     size: AtLeastOne | None = None
 
@@ -108,7 +117,8 @@ class Evaluate:
     def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
         """The folders of each report by run and seed."""
         groups: dict[Any, dict[tuple[str, int], Path]] = {}
-        for name, seeds in chosen(runs, self.runs).items():
+        for name, every in chosen(runs, self.runs).items():
+            seeds = {seed: folder for seed, folder in every.items() if self.seeds is None or seed in self.seeds}
             for index, (seed, folder) in enumerate(seeds.items()):
                 part = (name, index // (self.size or len(seeds)))
                 group = {"each": (name, seed), "runs": seed, "seeds": part}[self.together]
@@ -141,7 +151,7 @@ def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
     for name, score in system.scores.items():
         row |= {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}
     empty = sum(not text for text in system.hypotheses) / len(system.hypotheses)
-    facts = ("nll", "length_ratio", "aer", "parameters", "tokens_per_second", "no_unk_sentences")
+    facts = ("nll", "length_ratio", "aer", "parameters", "sentences_per_second", "no_unk_sentences")
     yield row | {name: getattr(system, name) for name in facts} | {"empty": empty}
 
 
@@ -160,10 +170,39 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
         yield row | {name: getattr(point, name) for name in facts}
 
 
+def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
+    config = OmegaConf.load(Path(system.origin).parents[1] / "config.yaml")
+    files = build(config.data).train_files(Path(config.cache_dir))
+    counts = count_words(line for pair in files for line in read_parallel(*pair).tgt)
+    for part in recall_by_frequency(counts, system.hypotheses, report.references):
+        yield {"frequency": part.name, "words": part.words, "recall": part.recall}
+
+
+def _attention(system: SystemReport, report: Report) -> Iterator[Row]:
+    weights = [np.array(each.weights)[:-1, :-1] for each in system.heatmaps if len(each.tgt) > 1]  # without </s>
+    inverted = np.array([inverted_pairs(each) for each in weights])
+    peak = float(np.mean([each.max(axis=1).mean() for each in weights]))
+    yield {"inverted": float(inverted.mean()), "reordered": float((inverted > 0).mean()), "peak": peak}
+
+
+def _heatmaps(system: SystemReport, report: Report) -> Iterator[Row]:
+    maps = [each for each in system.heatmaps if 7 <= len(each.tgt) - 1 <= 14] or system.heatmaps
+    ranked = sorted(maps, key=lambda each: inverted_pairs(np.array(each.weights)[:-1, :-1]))
+    for number, each in enumerate([*ranked[:2], *ranked[2:][-2:]], 1):
+        sentence = f"{number}: {inverted_pairs(np.array(each.weights)[:-1, :-1]):.0%} of the pairs inverted"
+        for row, tgt in enumerate(each.tgt):
+            for column, src in enumerate(each.src):
+                cell = {"src": f"{column} {src}", "tgt": f"{row} {tgt}", "weight": each.weights[row][column]}
+                yield {"sentence": sentence, **cell}
+
+
 _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
     "scores": _scores,
     "lengths": _lengths,
     "searches": _searches,
+    "frequencies": _frequencies,
+    "attention": _attention,
+    "heatmaps": _heatmaps,
 }
 
 

@@ -40,12 +40,11 @@ def judge(comparison: Comparison, tables: Tables) -> Verdict:
     Raises:
         ConfigError: a cell is in no table.
     """
-    left = values(comparison.left, tables)
-    number = not isinstance(comparison.right, str)
-    right = [float(comparison.right)] if number else values(str(comparison.right), tables)
+    left, right = values(comparison.left, tables), values(comparison.right, tables)
+    number = not (isinstance(comparison.left, str) and isinstance(comparison.right, str))
     shifted = [value - comparison.margin for value in left]
     if comparison.chance == "p":
-        cells = (comparison.left, str(comparison.right))
+        cells = [cell for cell in (comparison.left, comparison.right) if isinstance(cell, str)]
         p = max(row["p"] for cell in cells for row in _rows(cell, tables)[0] if row.get("p") is not None)
         outcome = _outcome(float(np.mean(shifted) - np.mean(right)), p)
     elif comparison.chance == "seeds" and not number:
@@ -83,12 +82,14 @@ def permutation_p(left: Sequence[float], right: Sequence[float]) -> float:
     return greater / ways
 
 
-def values(expression: str, tables: Tables) -> list[float]:
-    """The values of a cell, or of a sum and difference of cells, one for each seed.
+def values(expression: str | float, tables: Tables) -> list[float]:
+    """The values of a cell, or of a sum and difference of cells, one for each seed; or a number itself.
 
     Raises:
         ConfigError: there is no such table, column or row.
     """
+    if not isinstance(expression, str):
+        return [float(expression)]
     first, *rest = re.split(r" ([+-]) ", expression)
     total = _cell(first, tables)
     for sign, term in zip(rest[::2], rest[1::2], strict=True):
