@@ -27,7 +27,7 @@ def recall_by_frequency(
 ) -> list[FrequencyRange]:
     """The recall of words by range, rare ones first, without empty ranges; ``counts`` are those of the training text.
 
-    A word counts as found as many times as the translation of its sentence has it, at any position.
+    Repeated words count once for each time that both sides have them; positions do not matter.
     """
     words, found = Counter[int](), Counter[int]()
     for translation, reference in zip(translations, references, strict=True):
