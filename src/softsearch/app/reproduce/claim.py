@@ -66,9 +66,12 @@ class Comparison(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Section):
-    """A picture of one measure's rows, see :func:`softsearch.report.table_chart.draw_rows`."""
+    """A picture of the rows of measures, see :func:`softsearch.report.table_chart.draw_rows`.
 
-    measure: str
+    The rows have a further column, ``measure``.
+    """
+
+    measure: str | tuple[str, ...]
     kind: Literal["line", "bar", "scatter", "heatmap"]
     x: str
     y: str

@@ -103,7 +103,10 @@ def write_claim(results: Results, folder: Path) -> None:
     results = read_json(folder / RESULTS)  # as a reader of the file sees it
     (folder / PAGE).write_text(claim_page(results), encoding="utf-8")
     figure = dict(results["figure"])
-    draw_rows(results["tables"][figure.pop("measure")], folder / FIGURE, **figure)
+    names = figure.pop("measure")
+    names = [names] if isinstance(names, str) else names
+    rows = [row | {"measure": name} for name in names for row in results["tables"][name]]
+    draw_rows(rows, folder / FIGURE, **figure)
 
 
 def write_pages(folder: Path) -> None:
