@@ -157,4 +157,4 @@ def test_the_size_has_limits_that_can_be_exceeded(repo_root: Path, capsys: pytes
     assert set(found) == {"src", "tests"}
     for folder, limit in found.items():
         assert not excess(str(repo_root / folder), limit), capsys.readouterr().out
-    assert excess(str(repo_root / "src"), 10_000)
+    assert excess(str(repo_root / "tests" / "architecture"), 100)

@@ -12,7 +12,8 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from onnx import helper
 
 from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError
@@ -48,12 +49,23 @@ def tokenizer() -> SentencePieceTokenizer:
 
 def random_model(case: tuple[str, ...], vocab_size: int, seed: int) -> Seq2Seq:
     torch.manual_seed(seed)
-    model: Seq2Seq = build(model_config(*case), src_vocab_size=vocab_size, tgt_vocab_size=vocab_size)
+    config = model_config(*case) if case[0] in OF_TWO_LAYERS else of_one_layer(model_config(*case))
+    model: Seq2Seq = build(config, src_vocab_size=vocab_size, tgt_vocab_size=vocab_size)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn_like(parameter)
     count(model)
     return model.eval()
+
+
+def of_one_layer(config: DictConfig) -> DictConfig:
+    """A copy whose stacks have a layer: the time of an export is that of its operators."""
+    copied = config.copy()
+    for node in (copied, *(copied[part] for part in ("encoder", "decoder") if part in copied)):
+        for part in (node, *(value for value in node.values() if isinstance(value, DictConfig))):
+            if part.get("num_layers"):
+                part.num_layers = 1
+    return copied
 
 
 def export(model: Seq2Seq, reference: Seq2Seq, tokenizer: SentencePieceTokenizer, path: Path, **options: Any) -> Any:
@@ -73,7 +85,7 @@ class Exported:
     """A random model as a bundle, and in the forms that are made of the same traces."""
 
     def __init__(self, case: tuple[str, ...], tokenizer: SentencePieceTokenizer, folder: Path) -> None:
-        self.model = random_model(case, tokenizer.vocab_size, seed=1)
+        self.name, self.model = case[0], random_model(case, tokenizer.vocab_size, seed=1)
         self.tokenizer, self.folder = tokenizer, folder
         self.traces: dict[str, Any] = {}
         before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
@@ -102,6 +114,7 @@ class Exported:
 
 ROTARY = "-".join(["transformer_tiny", *POSITIONS["transformer_tiny"][0]])
 FAST = ("rnnsearch", "lstm", "ngram")
+OF_TWO_LAYERS = {"transformer_tiny", "decoder_only", "luong2015", "lstm", "input_forget"}  # each kind of stack
 EVERY_PUSH = {  # in all forms and precisions; the other models, at night
     *FAST, "luong2015", "nematus_deep", "pointer_generator", "multi_source", "lee2017", "chung2016", "show_attend_tell",
     "rnnlm", "decoder_only-decoder.pre_norm=true", "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true",
@@ -147,6 +160,27 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
     is_shared = model.encoder.embedding is not None and model.encoder.embedding is model.decoder.embedding
     assert (EMBEDDING_TABLE in str(bundle.manifest.graphs["encoder"])) == is_shared
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
+    if exported.name in RECURRENCES:
+        count, check = RECURRENCES[exported.name]
+        nodes = [n for n in onnx.load_from_string(bundle.files[ENCODER]).graph.node if n.op_type in ("LSTM", "Scan")]
+        assert len(nodes) == count
+        for node in nodes:
+            check(node, {a.name: helper.get_attribute_value(a) for a in node.attribute})
+
+
+def is_lstm_that_gives_its_memory(node: onnx.NodeProto, attributes: dict[str, Any]) -> None:
+    """A cell without an output gate."""
+    assert attributes["activations"] == [b"Sigmoid", b"Tanh", b"Affine"] * 2
+
+
+def is_scan_of_the_tokens(node: onnx.NodeProto, attributes: dict[str, Any]) -> None:
+    """A cell with options that no operator has."""
+    assert node.input[-1] == "src_tokens"
+    assert attributes["scan_input_axes"][-1] == 1
+    assert not any(part.metadata_props for part in attributes["body"].node)
+
+
+RECURRENCES = {"input_forget": (2, is_lstm_that_gives_its_memory), "nematus_deep": (1, is_scan_of_the_tokens)}
 
 
 @each_kind

@@ -111,7 +111,8 @@ def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> No
     assert (whole["nll"] is None) == (tuned["options"]["language_model_weight"] > 0)
 
 
-def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path) -> None:
+def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softsearch.app.tune._RERANKINGS", 20)
     scorers = ",".join([ckpt(home, "r2l"), bundle(home, "lm"), ckpt(home, "r2l_chars")])
     beam = ("search=rerank", "search.search.beam=4", "search.search.n_best=4", "+search.search.max_length_factor=1")
     models = (f"search.models=[{scorers}]", f"search.proposers=[{ckpt(home, 'r2l')}]")

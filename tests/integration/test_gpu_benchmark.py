@@ -1,18 +1,15 @@
 """The checks that a GPU is to pass, on the CPU."""
 
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-GPU = Path(__file__).parents[2] / "benchmarks" / "gpu"
+from tests.integration.commands import ROOT, SERVER
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(GPU / script), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    return SERVER.run([str(ROOT / "benchmarks" / "gpu" / script), *options])
 
 
 def test_checks_some_models_and_a_resumed_run() -> None:

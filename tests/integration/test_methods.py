@@ -138,7 +138,7 @@ def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
         ("method=scheduled_sampling", "method/decay=linear", "method.decay.c=0.2", "method.decay.floor=0.1"),
         ("method=scheduled_sampling", "method/decay=exponential", "method.decay.k=0.5"),
         ("method=r_drop", "model.encoder.dropout=0.3"),
-        ("method=minimum_risk", "method.samples=3", "batching.sentences=8"),  # each of which is translated
+        ("method=minimum_risk", "method.samples=2", "batching.sentences=3"),  # each of which is translated
         ("scheduler=cosine", "scheduler.warmup_steps=2", "scheduler.total_steps=8"),
     ],
     ids="-".join,

@@ -15,6 +15,9 @@ TYPED = """
 import io, json, resource, sys
 from contextlib import redirect_stderr, redirect_stdout
 from softsearch.app.config.command import run
+from tests.read_once import read_configs_once
+
+read_configs_once()
 
 def answer(command, options, work):
     sys.argv = [f"{command}.py", *options]
@@ -52,7 +55,7 @@ def typed(
         text=True,
         check=False,
         timeout=240,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache")},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
     answers, lab = json.loads(done.stdout)

@@ -13,6 +13,7 @@ from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config
 @pytest.mark.parametrize("width", [5, 7])  # the example has 7 words
 def test_a_width_is_never_taken_for_the_length_of_the_source(width: int) -> None:
     config = model_config("chorowski2015", "model.embeddings.tie=none").copy()
+    config.encoder.num_layers = 1
     config.decoder.hidden_dim = config.decoder.attention.dim = width
     model = build(config, src_vocab_size=SRC_VOCAB, tgt_vocab_size=TGT_VOCAB)
     graph = onnx.load_from_string(export_graphs(model)[DECODER_STEP]).graph

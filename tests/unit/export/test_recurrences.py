@@ -1,4 +1,4 @@
-"""The ONNX operators against the layers they stand for; values at other lengths are the contract's (tests/contract)."""
+"""The ONNX operators against the layers they stand for; others and all values are the contract's (tests/contract)."""
 
 from typing import Any
 
@@ -24,24 +24,3 @@ def test_the_gru_keeps_the_form_that_was_trained(reset: Reset, linear_before_res
         assert attributes.get("linear_before_reset", 0) == linear_before_reset
         assert attributes["direction"] == b"bidirectional"
         assert attributes["hidden_size"] == 8
-
-
-def test_a_cell_without_an_output_gate_is_an_lstm_that_gives_its_memory() -> None:
-    model = small_model("input_forget")
-    encoder = onnx.load_from_string(export_graphs(model)["encoder.onnx"])
-    nodes = [node for node in encoder.graph.node if node.op_type == "LSTM"]
-    assert len(nodes) == 2
-    for node in nodes:
-        attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        assert attributes["activations"] == [b"Sigmoid", b"Tanh", b"Affine"] * 2
-
-
-def test_a_cell_with_options_is_a_scan_of_the_tokens() -> None:
-    encoder = onnx.load_from_string(export_graphs(small_model("nematus_deep"))["encoder.onnx"])
-    scans = [node for node in encoder.graph.node if node.op_type == "Scan"]
-    assert len(scans) == 2
-    for node in scans:
-        attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        assert node.input[-1] == "src_tokens"
-        assert attributes["scan_input_axes"][-1] == 1
-        assert not any(part.metadata_props for part in attributes["body"].node)
