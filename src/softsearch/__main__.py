@@ -7,7 +7,8 @@ argument is an option, as in ``softsearch score ckpt=best.ckpt``; otherwise the 
 import re
 import sys
 
-from softsearch.app.start import COMMANDS, start
+from softsearch.app.start import start
+from softsearch.runtime.completion import LAB
 
 _OPTION = re.compile(r"[+~]*[A-Za-z_][\w.]*=")
 
@@ -17,9 +18,7 @@ def main() -> int:
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:3], "--help", *sys.argv[3:]]
     command, *arguments = sys.argv[1:] or [""]
-    if command in (*COMMANDS, "demo", "import", "new", "plugins") and (
-        command != "score" or (arguments and _OPTION.match(arguments[0]))
-    ):
+    if command in LAB and (command != "score" or (arguments and _OPTION.match(arguments[0]))):
         start(command, arguments)
         return 0
     from softsearch.runtime import cli

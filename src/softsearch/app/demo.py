@@ -4,6 +4,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -33,7 +34,7 @@ RESULTS = {  # key in metrics.json: description and format
 console = plain_console()
 
 
-def demo() -> int:
+def demo(_: Sequence[str] = ()) -> int:
     """Runs every command as a user would type it, until one fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
     checkpoint, examples = RUN / "checkpoints" / "best.ckpt", RUN / "examples.txt"

@@ -6,6 +6,7 @@ It imports little besides the standard library: signals are handled from the fir
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from importlib import import_module
 
 from softsearch.app.process import end_on_signals, missing_package, tune_cpu
 from softsearch.runtime.completion import LAB
@@ -25,35 +26,31 @@ COMMANDS = {  # with configs of the same names, and the functions that do the wo
     "history": "softsearch.app.history.history",
 }
 
+OTHERS = {  # whose functions take the words
+    "cache": ("cache", "cache"),
+    "demo": ("demo", "demo"),
+    "doctor": ("doctor", "doctor"),
+    "import": ("importing.command", "import_model"),
+    "new": ("new", "new"),
+    "plugins": ("plugins", "plugins"),
+}
+
 
 def start(command: str, options: Sequence[str] | None = None) -> None:
     """Runs a command.
 
     Args:
-        command: one of COMMANDS, ``demo``, ``import``, ``new`` or ``plugins``.
+        command: one of COMMANDS or OTHERS.
         options: as typed; None for those of ``sys.argv``.
     """
     end_on_signals()
     try:
-        if command in ("demo", "plugins"):
-            ArgumentParser(f"softsearch {command}", description=f"{LAB[command]}.").parse_args(options)
-        if command == "demo":
-            from softsearch.app.demo import demo
-
-            sys.exit(demo())
-        if command == "plugins":
-            from softsearch.app.plugins import plugins
-
-            return plugins()
-        if command == "import":
+        if command in OTHERS:
+            words, (module, name) = list(options or ()), OTHERS[command]
+            if command in ("demo", "doctor", "plugins"):  # without words of their own
+                ArgumentParser(f"softsearch {command}", description=f"{LAB[command]}.").parse_args(words)
             tune_cpu()
-            from softsearch.app.importing.command import import_model
-
-            return import_model(list(options or ()))
-        if command == "new":
-            from softsearch.app.new import new
-
-            return new(list(options or ()))
+            sys.exit(getattr(import_module(f"softsearch.app.{module}"), name)(words))
         from softsearch.app.config.command import run
     except ModuleNotFoundError as error:
         sys.exit(f"error: {missing_package(command, error)}")

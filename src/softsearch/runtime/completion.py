@@ -15,6 +15,8 @@ LAB = {  # command -> what it does
     "compare": "Compares runs, evaluations and sweeps in a table and pictures",
     "reproduce": "Trains and measures what papers claim, and says whether it holds",
     "history": "Trains every architecture that translates text, and writes one page that translates with all of them",
+    "cache": "Lists, measures and clears what trainings have prepared and downloaded",
+    "doctor": "Prints versions, devices, memory, and what is missing for which command",
     "demo": "Trains, evaluates, exports and translates on a generated corpus, in two minutes",
     "import": "Makes a run of a model that another program trained",
     "new": "Begins a package with parts of your own",

@@ -1,0 +1,84 @@
+"""``softsearch cache``: the prepared data and downloads in the cache, listed, measured and removed."""
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from softsearch.errors import ConfigError, SoftsearchError
+
+_INDEX = "files.json"  # of softsearch.data.preparation.cache_folder, which this command does not import
+_DAY = 86_400.0
+
+
+class Entry(NamedTuple):
+    """A folder or a downloaded file."""
+
+    path: Path
+    size: int  # bytes
+    days: float  # since it was made
+
+
+def cache_folder() -> Path:
+    """The folder of the cache, as the configs have it."""
+    given = os.environ.get("SOFTSEARCH_CACHE")
+    return Path(given) if given else Path.home() / ".cache" / "softsearch"
+
+
+def entries(folder: Path) -> Iterator[Entry]:
+    """What is known to be of the cache, by an index or by the name of a download; nothing else is listed or removed."""
+    made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{_INDEX}")]
+    downloads = (path for path in folder.glob("downloads/*") if re.fullmatch("[0-9a-f]{64}", path.name))
+    for path in sorted([*made, *downloads, *folder.glob("multi30k/*.gz")]):
+        files = [path, *path.rglob("*")]
+        size = sum(file.stat().st_size for file in files if file.is_file())
+        yield Entry(path, size, (time.time() - path.stat().st_mtime) / _DAY)
+
+
+def cache(arguments: list[str]) -> None:
+    """Lists the cache, or removes entries of it."""
+    parser = argparse.ArgumentParser(
+        prog="softsearch cache",
+        description="List what training has prepared and downloaded, with sizes and ages, or remove it; it is made "
+        "again when it is needed. SOFTSEARCH_CACHE names another folder.",
+    )
+    parser.add_argument("do", nargs="?", choices=("list", "clear"), default="list")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="beginnings of names (default: all)")
+    parser.add_argument("--older", type=float, default=0.0, metavar="DAYS", help="only what was made before that")
+    parser.add_argument("--yes", action="store_true", help="clear without asking")
+    parser.add_argument("--dir", type=Path, default=cache_folder(), metavar="FOLDER", help="of cache_dir=FOLDER")
+    options = parser.parse_args(arguments)
+    try:
+        _carry_out(options)
+    except OSError as error:
+        sys.exit(f"error: {error.filename}: {error.strerror}; change its permissions, or remove it by hand")
+    except SoftsearchError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def _carry_out(options: argparse.Namespace) -> None:
+    folder: Path = options.dir
+    found = [entry for entry in entries(folder) if entry.days >= options.older]
+    if options.names:
+        name_of = {entry: entry.path.relative_to(folder).as_posix() for entry in found}
+        found = [entry for entry in found if name_of[entry].startswith(tuple(options.names))]
+    for entry in found:
+        name = entry.path.relative_to(folder).as_posix()
+        print(f"{entry.size / 1e6:>10,.1f} MB  {entry.days:>6.1f} days  {name}")
+    print(f"{sum(entry.size for entry in found) / 1e6:>10,.1f} MB in {len(found)} folders and downloads of {folder}")
+    if options.do == "list" or not found:
+        return
+    if not options.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError("clear asks before it removes, and nobody is at a terminal; add --yes")
+        if input("remove them? [y/N] ").strip().lower() not in ("y", "yes"):
+            return
+    for entry in found:
+        shutil.rmtree(entry.path) if entry.path.is_dir() else entry.path.unlink()
+    print("removed")

@@ -1,0 +1,102 @@
+"""``softsearch doctor``: what is installed, which devices there are, what a command lacks; also without the lab."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, requires, version
+
+import softsearch
+from softsearch.app.cache import cache_folder
+from softsearch.search.batching import cores
+
+_VERSIONS = (
+    "numpy",
+    "onnxruntime",
+    "onnxruntime-gpu",
+    "sentencepiece",
+    "torch",
+    "lightning",
+    "hydra-core",
+    "omegaconf",
+)
+_EXTRAS = {  # extra -> what it is for
+    "": "softsearch",
+    "cpu": "translate, score, verify, bench",
+    "serve": "serve",
+    "paragraphs": "translate --paragraphs",
+    "lab": "train, evaluate, export, compare, average, prepare, dictionary, import, demo",
+    "sweep": "sweep, tune; launcher=joblib and submitit_slurm",
+    "table": "data=table of Parquet; text in .zst",
+    "hf": "data=huggingface",
+    "ctranslate2": "export format=ctranslate2, argos",
+}
+_GIB = 1 << 30
+
+
+def doctor(_: Sequence[str] = ()) -> None:
+    """Prints versions, devices, memory, the cache's place, and what is missing for which command."""
+    for name, text in (*_machine(), *_devices()):
+        print(f"{name:<12}{text}")
+    missing = {extra: [*_missing(extra)] for extra in _EXTRAS}
+    print()
+    for extra, what in _EXTRAS.items():
+        state = f"lacks {', '.join(missing[extra])}: pip install 'softsearch[{extra}]'" if missing[extra] else "ready"
+        print(f"{extra or 'base':<12}{state}  ({what})")
+
+
+def _machine() -> Iterator[tuple[str, str]]:
+    yield "softsearch", f"{softsearch.__version__} in {os.path.dirname(softsearch.__file__)}"  # noqa: PTH120
+    yield "Python", f"{platform.python_version()}, {sys.executable}; {platform.platform()}"
+    yield "packages", ", ".join(f"{name} {found}" for name in _VERSIONS if (found := _version(name)))
+    if _version("onnxruntime") and _version("onnxruntime-gpu"):
+        yield "", "onnxruntime and onnxruntime-gpu break each other: pip uninstall both, then install one"
+    memory = f", {total / _GIB:.1f} GiB of memory" if (total := _memory()) else ""
+    yield "CPU", f"{cores()} cores for this process of {os.cpu_count()}{memory}"
+    folder = cache_folder()
+    place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    writable = "" if os.access(place, os.W_OK) else ", which cannot be written: set SOFTSEARCH_CACHE"
+    yield "cache", f"{folder}, {shutil.disk_usage(place).free / _GIB:.1f} GiB free{writable}"
+
+
+def _devices() -> Iterator[tuple[str, str]]:
+    if _version("onnxruntime") or _version("onnxruntime-gpu"):
+        import onnxruntime
+
+        names = (name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers())
+        yield "providers", ", ".join(names)
+    if _version("torch"):
+        import torch
+
+        gpus = [torch.cuda.get_device_properties(number) for number in range(torch.cuda.device_count())]
+        found = [f"{gpu.name} with {gpu.total_memory / _GIB:.0f} GiB" for gpu in gpus]
+        found += ["Apple's GPU"] if torch.backends.mps.is_available() else []
+        yield "GPUs", ", ".join(found) or "none that PyTorch can use"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return 0
+
+
+def _missing(extra: str) -> Iterator[str]:
+    """The packages of an extra, or of the base, that are not installed."""
+    for requirement in requires("softsearch") or ():
+        name, _, marker = requirement.partition(";")
+        of = re.search(r"extra == ['\"](\w+)['\"]", marker)
+        package = re.match(r"[\w.-]+", name)
+        if package is None or (of[1] if of else "") != extra or _version(package[0]):
+            continue
+        if package[0] != "onnxruntime" or not _version("onnxruntime-gpu"):  # which has the same module
+            yield package[0]
