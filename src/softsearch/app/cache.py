@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """The folder of the cache, as the configs have it."""
+    """The folder of the cache: SOFTSEARCH_CACHE or ``~/.cache/softsearch``."""
     given = os.environ.get("SOFTSEARCH_CACHE")
     return Path(given) if given else Path.home() / ".cache" / "softsearch"
 

@@ -86,6 +86,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     _prepare_process()
     try:
         if line.asks_for_help():
+            register_resolvers(without_pytorch=True)
             print(Help(line), flush=True)
             return
         line.check()
@@ -102,11 +103,12 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
-def register_resolvers() -> None:
-    """Registers the functions below, which YAML calls as ``${share:...}``; PyTorch is imported in the call."""
+def register_resolvers(*, without_pytorch: bool = False) -> None:
+    """Registers the functions below, which YAML calls as ``${share:...}``; some import PyTorch, or return None."""
     register: Any = OmegaConf.register_resolver if HYDRA_1_4 else OmegaConf.register_new_resolver  # renamed in 2.4
     for resolver in (devices_for_ddp, fast_bfloat16, first_metric, home, mode_of, precision, share, sweep_name):
-        register(resolver.__name__, resolver, replace=True)
+        is_left_out = without_pytorch and resolver in (devices_for_ddp, fast_bfloat16, precision)
+        register(resolver.__name__, (lambda *_: None) if is_left_out else resolver, replace=True)
 
 
 def home() -> str:

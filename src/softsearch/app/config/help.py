@@ -116,7 +116,7 @@ class Help:
     def _command(self) -> Iterator[str]:
         command, own = self.line.command, self._own_files()
         header = [text for path in own for text in _paragraphs(self.headers[path])]
-        yield f"{self.line.program} [GROUP=CHOICE ...] [KEY=VALUE ...] [--help [GROUP[=CHOICE]] [KEY]]"
+        yield f"{self.line.program} {'[GROUP=CHOICE ...] ' if self.groups else ''}[KEY=VALUE ...]"
         yield from ("", *self._wrapped(f"{LAB[command]}.", 0), "", "Examples")
         for text in header:
             example = _EXAMPLE.fullmatch(text)
