@@ -41,13 +41,8 @@ def test_a_run_folder_holds_what_the_contract_says(trained: Path) -> None:
     assert [float(row["val/bleu"]) >= 0 for row in rows if row["val/bleu"]] == [True, True]
     assert any(row["tokens/s"] for row in rows)
     assert (trained / "curves.png").read_bytes().startswith(b"\x89PNG")
-    log = (trained / "train.log").read_text()
-    for said in (
-        r"parameters: embeddings [\d,]+, encoder [\d,]+, attention [\d,]+, decoder [\d,]+, output [\d,]+$",
-        r"1 process on CPU \(threads: \d\), precision 32-true$",
-        rf"validation every 4 batches, at most 8 steps; run folder {re.escape(str(trained))}$",
-    ):
-        assert re.search(said, log, re.MULTILINE), said
+    said = r"parameters: emb.* enc.* att.* dec.* output [\d,]+\n.* 1 process on CPU .*\n.* at most 8 steps; run folder "
+    assert re.search(said + re.escape(str(trained)), (trained / "train.log").read_text())
     samples = (trained / "samples" / "step-8.txt").read_text(encoding="utf-8")
     assert samples.count("reference") == samples.count("translation") == 8
     assert {path.name for path in (trained / "checkpoints").iterdir()} == {

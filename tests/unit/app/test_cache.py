@@ -9,7 +9,7 @@ import pytest
 from softsearch.app import doctor as doctor_module
 from softsearch.app.cache import cache, entries
 from softsearch.app.doctor import doctor
-from softsearch.data.preparation.cache_folder import INDEX, make_folder
+from softsearch.data.preparation.cache_folder import make_folder
 
 
 @pytest.fixture
@@ -47,12 +47,9 @@ def test_clear_asks_and_leaves_what_is_not_of_the_cache(folder: Path, capsys: py
     assert "add --yes" in capsys.readouterr().err
     cache(["clear", "--older", "5", "--yes"])
     assert names(folder) == ["downloads/" + "0" * 64, "spellout-1"]
-    cache(["clear", "spell", "--yes"])
-    assert names(folder) == ["downloads/" + "0" * 64]
     cache(["clear", "--yes"])
     assert names(folder) == []
     assert (folder / "downloads" / "thesis.pdf").read_text() == (folder / "mine" / "notes.txt").read_text() == "mine"
-    assert not list(folder.rglob(INDEX))
 
 
 def test_the_doctor_says_what_is_missing_for_what(

@@ -61,19 +61,21 @@ def test_a_recipe_follows_its_model(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("debug", "options", "steps"),
+    "typed",
     [
-        ("fast", ["experiment=wu2021"], 1),
-        ("overfit", ["experiment=sennrich2017", "loss=class_factored"], 300),
-        ("profile", ["experiment=bengio2003"], 100),
-        ("lr", ["model=transformer_tiny", "trainer=ddp"], 200),
+        "1 debug=fast experiment=wu2021",
+        "300 debug=overfit experiment=sennrich2017 loss=class_factored",
+        "100 debug=profile experiment=bengio2003",
+        "200 debug=lr model=transformer_tiny trainer=ddp",
     ],
 )
-def test_a_debug_run_is_short_whatever_the_experiment(debug: str, options: list[str], steps: int) -> None:
-    config = composed("train", *options, f"debug={debug}", "run_dir=run", "name=test")
-    trainer = config.trainer
-    assert (trainer.max_steps, trainer.max_epochs, trainer.val_check_interval) == (steps, -1, steps)
-    assert trainer.check_val_every_n_epoch is None
-    assert config.test == (8 if debug == "fast" else False)
+def test_a_debug_run_is_short_whatever_the_experiment(typed: str) -> None:
+    steps, *options = typed.split()
+    config = composed("train", *options, "run_dir=run", "name=test")
+    found = [
+        config.trainer[key] for key in ("max_steps", "max_epochs", "val_check_interval", "check_val_every_n_epoch")
+    ]
+    assert found == [int(steps), -1, int(steps), None]
+    assert config.test == (8 if steps == "1" else False)
     for name, node in plain(config).items():
         check(node, name, given=GIVEN.get(name, ()))

@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.image
 import numpy as np
@@ -17,10 +18,6 @@ step,train/loss,lr,tokens/s,grad_norm/total,grad_norm/encoder,val/loss,val/bleu,
 20,4.0,0.002,8000,,,4.5,12.5,0.1
 30,3.0,0.001,nan,1.0,0.5,,,
 4"""
-
-
-class Stage:
-    is_global_zero, sanity_checking = True, False
 
 
 def colours(path: Path) -> set[str]:
@@ -46,15 +43,15 @@ def test_a_run_has_a_colour_for_each_metric_and_several_runs_one_each(tmp_path: 
 
 
 def test_what_cannot_be_drawn_is_told_once_and_stops_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    callback = Curves(folder=tmp_path)
-    callback.on_validation_end(Stage())  # type: ignore[arg-type]
+    callback, stage = Curves(folder=tmp_path), SimpleNamespace(is_global_zero=True, sanity_checking=False)
+    callback.on_validation_end(stage)
     assert not list(tmp_path.iterdir())
     (tmp_path / "metrics.csv").write_text(METRICS)
-    callback.on_validation_end(Stage())  # type: ignore[arg-type]
+    callback.on_validation_end(stage)
     before = (tmp_path / "curves.png").read_bytes()
     (tmp_path / "metrics.csv").write_text("no,steps\n1,2\n")
     with caplog.at_level(logging.WARNING):
-        callback.on_validation_end(Stage())  # type: ignore[arg-type]
-        callback.on_validation_end(Stage())  # type: ignore[arg-type]
+        callback.on_validation_end(stage)
+        callback.on_validation_end(stage)
     assert caplog.text.count("cannot be drawn: KeyError: 'step'") == 1
     assert (tmp_path / "curves.png").read_bytes() == before

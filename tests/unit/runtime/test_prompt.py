@@ -13,16 +13,9 @@ from tests.terminal import at_terminal
 
 
 def talk(*lines: str, **options: Any) -> list[str]:
-    typed, written = iter(lines), list[str]()
-
-    def read(_: str) -> str:
-        try:
-            return next(typed)
-        except StopIteration:
-            raise EOFError from None
-
-    Prompt(Translator(BUNDLE), {"search": "beam"} | options, read=read, write=written.append).run()
-    return [text for text in written[1:] if text]  # without the hint, and the line end after Ctrl-D
+    typed, written = iter([*lines, ":quit"]), list[str]()
+    Prompt(Translator(BUNDLE), {"search": "beam"} | options, read=lambda _: next(typed), write=written.append).run()
+    return written[1:]  # without the hint
 
 
 def test_a_reply_is_what_translate_says() -> None:

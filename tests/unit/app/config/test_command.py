@@ -55,7 +55,7 @@ def start(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: st
     """The cache that a command gets to see."""
     quiet = [f"hydra/{log}=disabled" for log in ("job_logging", "hydra_logging")]
     quiet += [f"hydra.{log}.disable_existing_loggers=false" for log in ("job_logging", "hydra_logging")]
-    needed = ["ckpt=a.ckpt", "out=b"] if name in ("dictionary", "export") else []
+    needed = ["ckpt=a.ckpt", "out=b"] if name in ("dictionary", "export") else ["claim=all"] * (name == "reproduce")
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *quiet, f"hydra.run.dir={folder / 'run'}", *needed, *options])
     seen: list[str] = []
 
