@@ -35,8 +35,7 @@ def entries(folder: Path) -> Iterator[Entry]:
     made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{_INDEX}")]
     downloads = (path for path in folder.glob("downloads/*") if re.fullmatch("[0-9a-f]{64}", path.name))
     for path in sorted([*made, *downloads, *folder.glob("multi30k/*.gz")]):
-        files = [path, *path.rglob("*")]
-        size = sum(file.stat().st_size for file in files if file.is_file())
+        size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
         yield Entry(path, size, (time.time() - path.stat().st_mtime) / _DAY)
 
 
@@ -51,7 +50,6 @@ def cache(arguments: list[str]) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="beginnings of names (default: all)")
     parser.add_argument("--older", type=float, default=0.0, metavar="DAYS", help="only what was made before that")
     parser.add_argument("--yes", action="store_true", help="clear without asking")
-    parser.add_argument("--dir", type=Path, default=cache_folder(), metavar="FOLDER", help="of cache_dir=FOLDER")
     options = parser.parse_args(arguments)
     try:
         _carry_out(options)
@@ -63,11 +61,9 @@ def cache(arguments: list[str]) -> None:
 
 
 def _carry_out(options: argparse.Namespace) -> None:
-    folder: Path = options.dir
-    found = [entry for entry in entries(folder) if entry.days >= options.older]
-    if options.names:
-        name_of = {entry: entry.path.relative_to(folder).as_posix() for entry in found}
-        found = [entry for entry in found if name_of[entry].startswith(tuple(options.names))]
+    folder = cache_folder()
+    begins = tuple(f"{folder}/{name}" for name in options.names or [""])
+    found = [e for e in entries(folder) if e.days >= options.older and str(e.path).startswith(begins)]
     for entry in found:
         name = entry.path.relative_to(folder).as_posix()
         print(f"{entry.size / 1e6:>10,.1f} MB  {entry.days:>6.1f} days  {name}")
@@ -81,4 +77,3 @@ def _carry_out(options: argparse.Namespace) -> None:
             return
     for entry in found:
         shutil.rmtree(entry.path) if entry.path.is_dir() else entry.path.unlink()
-    print("removed")

@@ -4,7 +4,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import OmegaConf
@@ -34,7 +33,7 @@ RESULTS = {  # key in metrics.json: description and format
 console = plain_console()
 
 
-def demo(_: Sequence[str] = ()) -> int:
+def demo() -> int:
     """Runs every command as a user would type it, until one fails; writes below the current folder."""
     shutil.rmtree(RUN, ignore_errors=True)
     checkpoint, examples = RUN / "checkpoints" / "best.ckpt", RUN / "examples.txt"

@@ -5,7 +5,7 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 
 import softsearch
@@ -36,14 +36,14 @@ _EXTRAS = {  # extra -> what it is for
 _GIB = 1 << 30
 
 
-def doctor(_: Sequence[str] = ()) -> None:
+def doctor() -> None:
     """Prints versions, devices, memory, the cache's place, and what is missing for which command."""
     for name, text in (*_machine(), *_devices()):
         print(f"{name:<12}{text}")
-    missing = {extra: [*_missing(extra)] for extra in _EXTRAS}
     print()
     for extra, what in _EXTRAS.items():
-        state = f"lacks {', '.join(missing[extra])}: pip install 'softsearch[{extra}]'" if missing[extra] else "ready"
+        missing = ", ".join(_missing(extra))
+        state = f"lacks {missing}: pip install 'softsearch[{extra}]'" if missing else "ready"
         print(f"{extra or 'base':<12}{state}  ({what})")
 
 
@@ -53,7 +53,8 @@ def _machine() -> Iterator[tuple[str, str]]:
     yield "packages", ", ".join(f"{name} {found}" for name in _VERSIONS if (found := _version(name)))
     if _version("onnxruntime") and _version("onnxruntime-gpu"):
         yield "", "onnxruntime and onnxruntime-gpu break each other: pip uninstall both, then install one"
-    memory = f", {total / _GIB:.1f} GiB of memory" if (total := _memory()) else ""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0  # Windows
+    memory = f", {total / _GIB:.1f} GiB of memory" * (total > 0)
     yield "CPU", f"{cores()} cores for this process of {os.cpu_count()}{memory}"
     folder = cache_folder()
     place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -81,13 +82,6 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return ""
-
-
-def _memory() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # Windows
-        return 0
 
 
 def _missing(extra: str) -> Iterator[str]:

@@ -1,12 +1,10 @@
 """``softsearch plugins``: what installed packages add to softsearch."""
 
-from collections.abc import Sequence
-
 from softsearch.app.config.allowed_classes import ENTRY_POINTS, installed_classes
 from softsearch.app.console import print_rows, say
 
 
-def plugins(_: Sequence[str] = ()) -> None:
+def plugins() -> None:
     """Prints the classes of installed packages that a checkpoint may name."""
     rows = [
         (name, f"{point.dist.name} {point.dist.version}" if point.dist else "")

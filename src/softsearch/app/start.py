@@ -26,7 +26,7 @@ COMMANDS = {  # with configs of the same names, and the functions that do the wo
     "history": "softsearch.app.history.history",
 }
 
-OTHERS = {  # whose functions take the words
+OTHERS = {  # whose functions take the words, if there can be any
     "cache": ("cache", "cache"),
     "demo": ("demo", "demo"),
     "doctor": ("doctor", "doctor"),
@@ -47,10 +47,11 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
     try:
         if command in OTHERS:
             words, (module, name) = list(options or ()), OTHERS[command]
-            if command in ("demo", "doctor", "plugins"):  # without words of their own
+            takes_none = command in ("demo", "doctor", "plugins")
+            if takes_none:
                 ArgumentParser(f"softsearch {command}", description=f"{LAB[command]}.").parse_args(words)
             tune_cpu()
-            sys.exit(getattr(import_module(f"softsearch.app.{module}"), name)(words))
+            sys.exit(getattr(import_module(f"softsearch.app.{module}"), name)(*[words] * (not takes_none)))
         from softsearch.app.config.command import run
     except ModuleNotFoundError as error:
         sys.exit(f"error: {missing_package(command, error)}")

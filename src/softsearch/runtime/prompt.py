@@ -88,11 +88,9 @@ class Prompt:
         elif line.startswith(":"):
             self._set(line[1:])
         elif line:
-            (translation,) = self.translator.translate([line], **self._all())
+            chosen = {**self.options, "alignments": True} if self.traces else self.options
+            (translation,) = self.translator.translate([line], **chosen)
             self._show(translation)
-
-    def _all(self) -> dict[str, Any]:
-        return {**self.options, **({"alignments": True} if self.traces else {})}
 
     def _set(self, command: str) -> None:
         try:

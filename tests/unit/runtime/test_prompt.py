@@ -68,4 +68,3 @@ def test_a_terminal_without_input_gets_a_prompt_and_ctrl_d_leaves(tmp_path: Path
     assert code == 0, screen
     assert screen.startswith("One sentence a line. :help lists commands; :quit or Ctrl-D leaves.\n> ")
     assert "\neinundzwanzig jahren\n> :beam 2\nbeam 2\n> \n" in screen
-    assert not list(tmp_path.iterdir())

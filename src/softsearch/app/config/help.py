@@ -232,14 +232,11 @@ class Help:
         return "; ".join(filter(None, (self.keys.get(f"defaults.{group}"), choices)))
 
     def _file(self, path: str) -> File:
-        sources = [Path(source.removeprefix("file://")) for source in self._folders()]
-        for folder in (CONFIGS, *sources, Path(OWN)):
+        sources = [source for word in self.line.search_path() for source in json.loads(word.partition("=")[2])]
+        for folder in (CONFIGS, *(Path(source.removeprefix("file://")) for source in sources), Path(OWN)):
             if (folder / f"{path}.yaml").is_file():
                 return File.read((folder / f"{path}.yaml").read_text(encoding="utf-8"))
         return File()
-
-    def _folders(self) -> list[str]:
-        return [source for word in self.line.search_path() for source in json.loads(word.partition("=")[2])]
 
     def _row(self, left: str, right: str) -> Iterator[str]:
         """Two columns; the right one begins in the next line if the left one is too long."""

@@ -30,9 +30,8 @@ def final_test(
     """
     model, search = system
     split, text = _text(data, options.test)
-    hypotheses, scores = evaluate(
-        model, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer), search, text, metrics
-    )
+    tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
+    hypotheses, scores = evaluate(model, tokenizers, search, text, metrics)
     for logger in trainer.loggers:
         logger.log_metrics(scores.prefixed(split).values, trainer.global_step)
         logger.finalize("success")

@@ -60,7 +60,7 @@ def print_end(options: Train, model: Seq2Seq, trainer: lightning.Trainer) -> Non
         say(f"last checkpoint: {last}")
     if isinstance(model.encoder, NoSource) or not (best.is_file() or last.is_file()):
         return
-    run = shlex.quote(str(_shortest(options.run_dir if best.is_file() else last)))
+    run = shlex.quote(str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/"))
     out = shlex.quote(f"exports/{options.name}")
     commands = [f"softsearch evaluate ckpt={run}", f"softsearch export ckpt={run} out={out}"]
     if model.encoder.description.feature_dim is None:
@@ -69,7 +69,3 @@ def print_end(options: Train, model: Seq2Seq, trainer: lightning.Trainer) -> Non
             f"softsearch web {out}-single --out {shlex.quote(options.name)}-site",
         ]
     say("\n  ".join(("next:", *commands)))
-
-
-def _shortest(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
