@@ -152,8 +152,8 @@ def prepare(folder: Path) -> None:
     )
     write_model(folder / "marian-en-de", {"tied-embeddings-all": True}, joint=True)
     (folder / "exports").mkdir(exist_ok=True)
-    (folder / "exports" / "C").symlink_to(folder / "A")
-    (folder / "RUN").symlink_to(folder / "logs" / "train" / "A")
+    (folder / "exports" / "C").symlink_to(Path("..", "A"))
+    (folder / "RUN").symlink_to(Path("logs", "train", "A"))
 
 
 def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINING) -> None:
