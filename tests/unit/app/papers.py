@@ -20,6 +20,7 @@ LAB: dict[str, Any] = {
     "batching": "Batching",
     "batching.sentences": None,
     "batching.max_length": None,
+    "batching.batches": None,
     "batching.num_workers": 0,
     "noise": "Noise",
     **dict.fromkeys(
