@@ -26,6 +26,7 @@ OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-features=BackForwardCache",  # a page that was left would keep its workers
     "--disable-extensions",
     "--no-first-run",
     "--hide-scrollbars",

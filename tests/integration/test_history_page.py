@@ -60,7 +60,7 @@ def shown(browser: Chrome, address: str) -> Chrome:
     view(browser, 1280)
     browser.set_script_timeout(60)
     browser.get(address)
-    WebDriverWait(browser, 60).until(lambda _: translations(browser)[0] == expected(TEXT).text)
+    WebDriverWait(browser, 60).until(lambda _: translations(browser)[:1] == [expected(TEXT).text])
     return browser
 
 
@@ -108,10 +108,10 @@ def test_a_model_translates_once_its_card_is_in_view(shown: Chrome) -> None:
         WebDriverWait(shown, 60).until(lambda _, card=card: translations_of(card) == expected(TEXT).text)
         assert card.find_element("css selector", ".status").text.endswith("ms")
     assert translations(shown) == [expected(TEXT).text] * len(ORDER)
-    WebDriverWait(shown, 10).until(lambda _: len(models_in_memory(shown)) == 3)
+    WebDriverWait(shown, 60).until(lambda _: len(models_in_memory(shown)) == 3)
     shown.execute_script("scrollTo(0, 0)")
     replace(shown, OTHER)
-    WebDriverWait(shown, 60).until(lambda _: translations(shown)[0] == expected(OTHER).text)
+    WebDriverWait(shown, 60).until(lambda _: translations(shown)[:1] == [expected(OTHER).text])
     assert translations(shown)[-1] == ""
     assert texts(shown, "#example-note") == [""]
 
@@ -131,7 +131,7 @@ def translations_of(card: WebElement) -> str:
 def test_the_keyboard_reaches_an_example_a_word_and_the_paper(shown: Chrome) -> None:
     shown.execute_script("document.querySelectorAll('#examples button')[1].focus()")
     ActionChains(shown).send_keys(Keys.ENTER).perform()
-    WebDriverWait(shown, 60).until(lambda _: translations(shown)[0] == expected(OTHER).text)
+    WebDriverWait(shown, 60).until(lambda _: translations(shown)[:1] == [expected(OTHER).text])
     shown.execute_script("document.querySelector('.target .word').focus()")
     ActionChains(shown).send_keys(Keys.ARROW_RIGHT).perform()
     assert value(shown, "document.activeElement.textContent") == expected(OTHER).text.split()[1]

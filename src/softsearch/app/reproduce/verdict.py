@@ -45,8 +45,9 @@ def judge(comparison: Comparison, tables: Tables) -> Verdict:
     shifted = [value - comparison.margin for value in left]
     if comparison.chance == "p":
         cells = [cell for cell in (comparison.left, comparison.right) if isinstance(cell, str)]
-        p = max(row["p"] for cell in cells for row in _rows(cell, tables)[0] if row.get("p") is not None)
-        outcome = _outcome(float(np.mean(shifted) - np.mean(right)), p)
+        found = [row["p"] for cell in cells for row in _rows(cell, tables)[0] if row.get("p") is not None]
+        p = max(found, default=None)  # none of systems without a difference
+        outcome = CLOSE if p is None else _outcome(float(np.mean(shifted) - np.mean(right)), p)
     elif comparison.chance == "seeds" and not number:
         p = permutation_p(shifted, right)
         outcome = _outcome(float(np.mean(shifted) - np.mean(right)), p)
