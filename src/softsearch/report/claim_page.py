@@ -46,8 +46,10 @@ def number(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     size = abs(value)
-    if isinstance(value, int) or size >= 1000:
+    if isinstance(value, int) or 1000 <= size < 1e7:
         return f"{value:,.0f}"
+    if size >= 1e7:
+        return f"{value:.3g}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 1 else f"{value:.3g}"
 
 

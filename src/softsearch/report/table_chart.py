@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
 
@@ -149,6 +150,9 @@ def _finish(axes: Axes, x_label: str, y_label: str, *, x_log: bool, y_log: bool)
         axes.set_xscale("log")
     if y_log:
         axes.set_yscale("log")
+    for axis in [axes.xaxis] * x_log + [axes.yaxis] * y_log:
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default one writes formulas, which are not drawn
+        axis.set_minor_formatter(NullFormatter())
     if max((len(label.get_text()) for label in axes.get_xticklabels()), default=0) > 6:
         axes.tick_params(axis="x", rotation=30)
     axes.tick_params(labelsize=9, labelcolor=SOFT)
