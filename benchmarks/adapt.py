@@ -29,6 +29,7 @@ WAYS = {  # by name: options beside the data
     "adapted, vocabulary grown": ["init={base}", "init.vocabulary=grow", "tokenizer.vocab_size=4000"],
     "from scratch": ["tokenizer.vocab_size=4000"],
     "grown, on both": ["init={base}", "init.vocabulary=grow", "tokenizer.vocab_size=4000"],
+    "grown, half of each": ["init={base}", "init.vocabulary=grow", "tokenizer.vocab_size=4000", "data.temperature=100"],
 }
 MODEL = [
     "experiment=speedrun", "logger=csv", "overwrite=true", "model.encoder.dropout=0.2", "model.decoder.dropout=0.2",
@@ -130,7 +131,7 @@ def bleu(run: Path, test: str, out: Path) -> float:
 def both(arguments: argparse.Namespace, name: str, way: str, size: int, steps: int) -> tuple[float, float]:
     """BLEU of the other domain and of Multi30k after a training."""
     out: Path = arguments.out
-    run, mixes = out / name, way.endswith("both")
+    run, mixes = out / name, way.endswith(("both", "each"))
     if not (run / "metrics.json").exists():
         train = f"[{pair(out, f'train{size}')},{pair(out, 'm30k')}]" if mixes else pair(out, f"train{size}")
         lab(
