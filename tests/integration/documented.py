@@ -60,7 +60,7 @@ PLACEHOLDERS = {
     "searches=60": "searches=2",
     "seed=1,2": "seed=1",
     "model=transformer_base": "model=transformer_base model.encoder.num_layers=1 model.decoder.num_layers=1",
-    "claim=search_curve": "claim=search_curve dry_run=true",  # test_reproduce.py trains
+    "claim=vanishing_gradient": "claim=vanishing_gradient dry_run=true",  # test_reproduce.py trains
     "last=5": "last=1",
     "average=5": "average=1",
     "compile=true": "",  # needs a compiler of C++

@@ -21,6 +21,7 @@ from softsearch.app.reproduce.trainings import Training, train_all, trainings
 from softsearch.app.results import read_metrics, translations_of
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.runtime.bundle import MANIFEST, Bundle
+from softsearch.runtime.web.about import read_about
 from softsearch.runtime.web.site import write_site
 from softsearch.text.corpus import read_lines
 from softsearch.text.filters import ParallelCorpus, read_parallel
@@ -47,11 +48,14 @@ def history(options: History) -> None:
     for name in names:
         if name not in facts:
             raise ConfigError(f"models: about.models has no {name!r}; {nearest(name, facts)}")
-    budget = options.budget
-    runs = {name: (f"model={name}", *budget.common, *budget.options.get(name, ())) for name in names}
+    runs = {name: (f"model={name}", *options.budget.common, *options.budget.options.get(name, ())) for name in names}
     needed = trainings(Plan(runs=runs, seeds=(1,)), options)
     if options.dry_run:
         return say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
+    page: dict[str, Any] = {"title": options.about.title, "text": options.about.text}
+    path = options.run_dir / ABOUT
+    path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
+    read_about(path, names)  # before hours of training
     train_all(needed)
     source = build(composed("train", *needed[0].overrides, "name=NAME", "run_dir=RUN").data)
     files = source.files(options.cache_dir)
@@ -62,12 +66,10 @@ def history(options: History) -> None:
     titles = {name: str(facts[name].get("title") or name) for name in names}
     shown = [detokenize(line) if source.text_form == "lc_tok" else line for line in test.src]
     about = {
-        "title": options.about.title,
-        "text": options.about.text,
+        **page,
         "examples": [{"text": shown[index], "note": note} for index, note in examples(hard, chrf, titles)],
-        "models": {each.run: _told(each, facts[each.run], bundles[each.run], hard, chrf) for each in needed},
+        "models": {each.run: _measured_facts(each, facts[each.run], bundles[each.run], hard, chrf) for each in needed},
     }
-    path = options.run_dir / ABOUT
     path.write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
     write_site([*bundles.values()], options.out, about=path)
     return say(f"{options.out}: python -m http.server --directory {options.out} 8000, then http://localhost:8000")
@@ -146,10 +148,12 @@ def _exported(each: Training, cache_dir: Path) -> Path:
     return out
 
 
-def _told(each: Training, about: Mapping[str, Any], bundle: Path, hard: Values, chrf: Values) -> Mapping[str, Any]:
+def _measured_facts(
+    each: Training, about: Mapping[str, Any], bundle: Path, hard: Values, chrf: Values
+) -> Mapping[str, Any]:
     """The facts of a model with what was measured."""
     bleu = next(value for name, value in read_metrics(each.folder).items() if name.startswith("test/bleu"))
-    told = {**about, "bleu": bleu, "errors": first_errors(hard, chrf[each.run])}
+    facts = {**about, "bleu": bleu, "errors": first_errors(hard, chrf[each.run])}
     if not Bundle.open(bundle).manifest.trained("precision.name"):
-        told["note"] = f"{about.get('note', '')} In float32, because int8 was refused.".strip()
-    return told
+        facts["note"] = f"{about.get('note', '')} In float32, because int8 was refused.".strip()
+    return facts

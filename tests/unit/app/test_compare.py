@@ -86,7 +86,7 @@ def test_speed_is_the_kind_that_more_runs_have() -> None:
     assert [run.pareto for run in comparison.runs] == [False, True, True]  # c has no speed while translating
 
 
-def test_scores_with_other_signatures_are_told() -> None:
+def test_different_signatures_are_a_warning() -> None:
     (warning,) = compare_runs([run("a", 1.0, 1, 1), run("b", 2.0, 1, 1, signatures={"bleu": "other"})]).warnings
     assert warning == "the BLEU signatures differ, do not compare the scores: nrefs:1|tok:none; other"
 
