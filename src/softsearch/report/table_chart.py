@@ -57,7 +57,7 @@ def draw_rows(
     draw = {"line": _lines, "bar": _bars, "scatter": _points}
     with style():
         figure = Figure(figsize=(max(6.4, 5.4 * columns), 3.8 * lines), layout="constrained")
-        grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
+        grid = np.ravel(figure.subplots(lines, columns, squeeze=False, sharey=kind != "heatmap"))
         for axes, name in zip(grid, panels, strict=False):
             own = [row for row in rows if panel is None or row[panel] == name]
             if panel is not None:

@@ -3,7 +3,7 @@
 A new claim is one more YAML, which needs no code where the measures exist:
 
 - ``runs``: overrides of ``train`` by the name of a run. Those of ``common`` and ``sizes`` come before them. Each run is
-  trained with every seed of ``seeds``.
+  trained with every seed of ``seeds``. ``init.ckpt=NAME`` starts from an earlier run of the claim, with the same seed.
 - ``measures``: tables by name. A measure is any class that is called with the folders of the finished runs, ``{run:
   {seed: folder}}``, and returns rows of plain values (:data:`softsearch.app.reproduce.measures.Measure`). Of a model
   it is a function, see :class:`softsearch.app.reproduce.inspection.OfModels`.

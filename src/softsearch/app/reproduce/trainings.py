@@ -2,7 +2,7 @@
 
 import logging
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -64,21 +64,32 @@ def trainings(claim: Plan, options: Trainings) -> list[Training]:
         ConfigError: a run has a wrong option.
     """
     with_cache = [] if options.cache_dir == _usual_cache() else [f"cache_dir='{options.cache_dir}'"]
-    return [each for run in claim.runs for each in _trainings(run, claim, options, with_cache)]
+    found: list[Training] = []
+    for run in claim.runs:
+        found += _trainings(run, claim, options, with_cache, {(each.run, each.seed): each.folder for each in found})
+    return found
 
 
-def _trainings(run: str, claim: Plan, options: Trainings, further: Sequence[str]) -> Iterator[Training]:
-    """A run with every seed."""
+def _trainings(
+    run: str, claim: Plan, options: Trainings, further: Sequence[str], earlier: Mapping[tuple[str, int], Path]
+) -> Iterator[Training]:
+    """A run with every seed; an earlier run that ``init`` names has the same one."""
     overrides = [*claim.common, *claim.sizes, *claim.runs[run], *options.overrides]
     try:
         config = composed("train", *overrides, "name=NAME", "run_dir=RUN", "cache_dir=CACHE")
+        init = config.init.ckpt
+        if init in claim.runs and (init, claim.seeds[0]) not in earlier:
+            raise ConfigError(f"init.ckpt is {init}, a later run; expected an earlier one, change their order")
         for seed in claim.seeds:
             config.seed = seed
+            start = [f"init.ckpt='{earlier[init, seed]}'"] if init in claim.runs else []
+            if start:
+                config.init.ckpt = earlier[init, seed].name  # of its config: where it lies does not change the result
             values = plain(config)
             for name, node in values.items():
                 check(node, name, given=GIVEN.get(name, ()))
             key = digest({name: node for name, node in values.items() if name not in _PLACES})
-            own = [*overrides, f"seed={seed}", f"name={run}", *_roots(values, options.multi30k), *further]
+            own = [*overrides, *start, f"seed={seed}", f"name={run}", *_roots(values, options.multi30k), *further]
             yield Training(run, seed, tuple(own), options.runs_dir / key, max(0, int(config.trainer.max_steps)))
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"runs.{run}: {CommandLine('train', overrides).explain(error)}") from error
@@ -130,7 +141,7 @@ def _train(each: Training, name: str) -> None:
 
 def described(each: Training) -> dict[str, Any]:
     """A training as plain values, for ``results.json``."""
-    places = ("name=", "cache_dir=", "seed=")
+    places = ("name=", "cache_dir=", "seed=", "init.ckpt='")
     overrides = [o for o in each.overrides if not o.startswith(places) and ".root=" not in o]
     config = OmegaConf.load(each.folder / "config.yaml")
     return {

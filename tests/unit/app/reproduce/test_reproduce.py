@@ -15,7 +15,7 @@ from softsearch.app.config.validation import read_options
 from softsearch.app.reproduce.claim import claim_names, read_claim
 from softsearch.app.reproduce.command import PAGE, RESULTS, published, reproduce, write_pages
 from softsearch.app.reproduce.measures import Runs
-from softsearch.app.reproduce.trainings import trainings
+from softsearch.app.reproduce.trainings import Training, trainings
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.report.claim_page import claim_page
 from tests.integration.commands import ROOT
@@ -151,6 +151,22 @@ def test_only_what_trains_differently_has_another_folder(place: Path) -> None:
         )
     ]
     assert [folders.index(folder) for folder in folders] == [0, 0, 0, 3, 3, 5, 6]
+
+
+def test_a_run_starts_from_an_earlier_one_of_its_seed_and_is_another_where_that_one_is(place: Path) -> None:
+    claim, tuned = replace(read_claim("tried", "cpu"), seeds=(1, 2)), ("model=gru", "init.ckpt=short")
+
+    def found(short: str, runs_dir: str) -> list[Training]:
+        return trainings(replace(claim, runs={"short": (short,), "tuned": tuned}), options(f"runs_dir={runs_dir}"))
+
+    here, there, other = found("model=gru", "here"), found("model=gru", "there"), found("model=lstm", "here")
+    starts = [next(o for o in reversed(each.overrides) if o.startswith("init")) for each in here[2:]]
+    assert starts == [f"init.ckpt='{each.folder}'" for each in here[:2]]
+    names = [[each.folder.name for each in every] for every in (here, there, other)]
+    assert names[0] == names[1]
+    assert not {*names[0]} & {*names[2]}
+    with pytest.raises(ConfigError, match=r"runs.tuned: init.ckpt is short, a later run"):
+        trainings(replace(claim, runs={"tuned": tuned, "short": ()}), options())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""Exposure bias: the loss where a decoder reads the reference, and where it reads what it has written itself.
+
+Bengio et al. 2015 (arXiv:1506.03099), section 2.2; Ranzato et al. 2016 (arXiv:1511.06732), section 3.1.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.system import System
+from softsearch.text.vocabulary import BOS, EOS, PAD
+
+_BATCH = 64  # sentences
+
+
+def losses_by_history(system: System, text: HeldOutText, _: Path, *, ends: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Rows of the loss (nats a token) by ``history``, gold or own, and ``position`` of the token in the reference.
+
+    Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` are all of them.
+    """
+    model = cast(TorchStepFunction, system.step_fn).model
+    src, tgt = ([np.asarray(ids) for ids in side] for side in text.encode(system.tokenizers))
+    parts = []
+    for start in range(0, len(src), _BATCH):
+        part = slice(start, start + _BATCH)
+        targets = pad(tgt[part], bos=True)
+        both = torch.stack([read_losses(model, pad(src[part]), targets, own=own) for own in (False, True)])
+        position = torch.arange(1, targets.shape[1]).expand(targets[:, 1:].shape)
+        parts.append(torch.cat((position[None], both))[:, targets[:, 1:] != PAD])  # [3, tokens]
+    position, *losses = torch.cat(parts, dim=1)
+    groups = {
+        f"{first + 1:02}-{last:02}": (position > first) & (position <= last) for first, last in pairwise((0, *ends))
+    }
+    for group, inside in {**groups, "all": position > 0}.items():
+        for history, values in zip(("gold", "own"), losses, strict=True):
+            yield {
+                "history": history,
+                "position": group,
+                "loss": float(values[inside].mean()) if inside.any() else None,
+            }
+
+
+@torch.no_grad()
+def read_losses(model: Seq2Seq, src: Tensor, tgt: Tensor, *, own: bool) -> Tensor:
+    """-log p of each reference token, ``[batch, tgt_len]``, after the reference's tokens or after the model's ``own``.
+
+    ``tgt`` is ``[batch, tgt_len + 1]`` with BOS and EOS. The own tokens are the most probable ones except EOS, so that
+    the history is as long as the reference's.
+    """
+    state, read, losses = model.encode(src), tgt[:, 0], []
+    for target in tgt[:, 1:].unbind(1):
+        logits, _, state = model.decoder.step(read, state)
+        log_probs = logits.log_softmax(-1)
+        losses.append(-log_probs.gather(1, target[:, None])[:, 0])
+        read = log_probs.index_fill(1, torch.tensor([PAD, BOS, EOS]), -torch.inf).argmax(1) if own else target
+    return torch.stack(losses, dim=1)
