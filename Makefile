@@ -100,7 +100,7 @@ web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)
 	@cd src/web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build
 
 release: $(STAMP) ## sdist and wheel, checked in fresh environments, with notes and an SBOM, in dist/
-	@$(PY) -m pip install --no-input --disable-pip-version-check --quiet -c constraints.txt '.[release]'
+	@$(PY) -m pip install --no-input --disable-pip-version-check --quiet -c constraints.txt -e '.[release]'
 	@$(PY) -m tests.release $(ARGS)
 
 clean: ## remove what was generated, .venv and run folders excepted

@@ -24,6 +24,7 @@ INTERNALS = {  # by distribution: the file that uses its private names, and wher
         "training/lightning_internals.py",
         (
             "trainer._accelerator_connector.cluster_environment",
+            "trainer._logger_connector.log_metrics",
             "trainer._logger_connector.on_batch_end",
             "trainer._logger_connector.update_train_step_metrics",
             "trainer.fit_loop._data_fetcher",

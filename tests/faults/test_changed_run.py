@@ -64,5 +64,5 @@ def test_another_rate_is_used_and_told(folder: Path, caplog: pytest.LogCaptureFi
     assert "trainer.max_steps 4 -> 8" in caplog.text
     with (folder / "run" / "metrics.csv").open(newline="") as file:
         rates = {int(row["step"]): float(row["lr"]) for row in csv.DictReader(file) if row["lr"]}
-    assert {step: rate for step, rate in rates.items() if step >= 4} == pytest.approx({5: 0.0005, 7: 0.0005})
-    assert all(rate == pytest.approx(0.006) for step, rate in rates.items() if step < 4)
+    assert {step: rate for step, rate in rates.items() if step > 4} == pytest.approx({6: 0.0005, 8: 0.0005})
+    assert all(rate == pytest.approx(0.006) for step, rate in rates.items() if step <= 4)

@@ -15,7 +15,7 @@ from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
 
 CURVES = "curves.png"
 _NO_SCORES = ("val/loss", "val/perplexity")
-_PANELS = {  # title: the metrics of a single run, those of each of several runs
+PANELS = {  # title: the metrics of a single run, those of each of several runs
     "loss": ("train/loss val/loss", "val/loss"),
     "scores on the validation set": ("val/", "val/"),
     "learning rate": ("lr", "lr"),
@@ -53,7 +53,7 @@ def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
         figure = Figure(figsize=(12, 6.4))
         figure.subplots_adjust(0.05, 0.08, 0.99, 0.95, 0.2, 0.25)
         *panels, last = figure.subplots(2, 3, sharex=True).ravel()
-        for axes, (title, wanted) in zip(panels, _PANELS.items(), strict=True):
+        for axes, (title, wanted) in zip(panels, PANELS.items(), strict=True):
             _draw(axes, title, runs, wanted[len(runs) > 1])
             axes.xaxis.set_tick_params(labelbottom=True)
         last.set_axis_off()
@@ -65,6 +65,15 @@ def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
         panels[-1].set_xlabel("steps", color=SOFT, fontsize=8)
         with new_file(path) as file:
             figure.savefig(file, format="png", dpi=100, pil_kwargs={"compress_level": 1})  # a third of the time
+
+
+def draw_panel(title: str, runs: Mapping[str, Points]) -> Figure | None:
+    """Draws one panel of :func:`draw_curves` inside ``style``; none where no run has such metrics."""
+    figure = Figure(figsize=(4.8, 3.0), layout="constrained")
+    axes = figure.add_subplot()
+    _draw(axes, title, runs, PANELS[title][len(runs) > 1])
+    axes.set_xlabel("steps", color=SOFT, fontsize=9)
+    return figure if axes.lines else None
 
 
 def draw_rates(
@@ -113,9 +122,9 @@ def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str) -> No
                 label=drawable(name.rpartition("/")[2] if "grad" in name or wanted == "val/" else name)
                 + " in %" * is_share,
             )
-    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_title(title, color=SOFT, fontsize=10, loc="left")
     if len(runs) == 1 and len(names) > 1 and not wanted.startswith("grad_norm"):
-        axes.legend(fontsize=8, frameon=False)
+        axes.legend(fontsize=8, frameon=False, labelcolor=SOFT)
     if wanted.startswith("grad_norm") and names:
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(NullFormatter())

@@ -3,6 +3,7 @@
 tests/architecture/test_internals.py looks for each of them, so that a release without one is named there.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import lightning
@@ -37,8 +38,21 @@ def validates_next(trainer: lightning.Trainer) -> bool:
 
 
 def logged_step(trainer: lightning.Trainer) -> int:
-    """Returns the step under which Lightning logs scalars, as figures and tables beside them must be, too."""
-    return trainer.fit_loop.epoch_loop._batches_that_stepped
+    """Returns the step under which scalars, figures and tables are logged; the first one is 1."""
+    return trainer.fit_loop.epoch_loop._batches_that_stepped + 1
+
+
+def count_from_one(trainer: lightning.Trainer) -> None:
+    """Logs scalars under :func:`logged_step`; Lightning counts from 0, unlike its progress bar and checkpoints."""
+    connector = trainer._logger_connector
+    log: Callable[..., None] = connector.log_metrics
+
+    def log_metrics(metrics: dict[str, Any], step: int | None = None) -> None:
+        if step is None:
+            metrics, step = {"epoch": trainer.current_epoch} | metrics, logged_step(trainer)
+        log(metrics, step)
+
+    connector.log_metrics = log_metrics  # type: ignore[method-assign]
 
 
 def log_step_metrics(trainer: lightning.Trainer) -> None:

@@ -19,6 +19,7 @@ from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy
 from softsearch.training.faults.step_guard import StepGuard, StepRecord, describe, free_memory, out_of_memory, stand_in
+from softsearch.training.lightning_internals import count_from_one
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
 from softsearch.training.optimizer.lazy_adam import LazyAdam, clip_by_norm, clip_by_value
 from softsearch.training.optimizer.muon import Muon, parameter_groups
@@ -62,6 +63,7 @@ class TranslationModule(lightning.LightningModule):
 
     def on_fit_start(self) -> None:
         """Compiles the model's method in place, so that its weights keep their names; all lengths share one graph."""
+        count_from_one(self.trainer)
         if self.compiles:
             self.model.features = torch.compile(self.model.features, dynamic=True)  # type: ignore[method-assign]
 

@@ -1,5 +1,7 @@
 """``evaluate``: checkpoints, bundles and ensembles of them on a test set, with a report."""
 
+import csv
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +32,7 @@ from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment
+from softsearch.report.curves import Points, read_points
 from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle, open_shortlist
@@ -194,5 +197,14 @@ def _write(
         name = options.split if len(systems) == 1 else f"{options.split}.{file_name(system.name)}"
         write_hypotheses(folder, name, system.hypotheses)
     write_report(report, folder)
-    write_page(report, folder)
+    write_page(report, folder, _curves(report))
     return report
+
+
+def _curves(report: Report) -> dict[str, Points]:
+    """The learning curves of the checkpoints that are in the folders of their runs, by system."""
+    curves = {}
+    for system in report.systems:
+        with suppress(OSError, LookupError, ValueError, csv.Error):  # a bundle, or another file of the name
+            curves[system.name] = read_points(Path(system.origin).parents[1] / "metrics.csv")
+    return curves

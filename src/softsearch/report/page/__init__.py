@@ -14,17 +14,19 @@ from matplotlib.figure import Figure
 from softsearch.evaluation.by_length import MIN_DRAWN
 from softsearch.evaluation.schema import Heatmap, LengthRange, MetricFacts, Report, SearchPoint, three_digits
 from softsearch.report.charts import MARKERS, draw_by_length, draw_search_curve
+from softsearch.report.curves import Points, draw_panel
 from softsearch.report.drawing import style, svg
 from softsearch.report.heatmap import data_url, pictures
 from softsearch.text.vocabulary import FEATURE_TAG
 
+TRAINING = {"training-loss": "loss", "training-scores": "scores on the validation set"}  # figures: panels
 _FOLDER = Path(__file__).parent
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TAGS = re.compile(f"{FEATURE_TAG}(?: {FEATURE_TAG})+")  # a tag for each feature vector
 
 
-def write_page(report: Report, folder: Path) -> Path:
-    """Writes ``report.html`` and returns its path."""
+def write_page(report: Report, folder: Path, curves: Mapping[str, Points] | None = None) -> Path:
+    """Writes ``report.html``, with the learning ``curves`` of systems by name, and returns its path."""
     css, script = _style(), (_FOLDER / "page.js").read_text(encoding="utf-8")
     counts = dict(sorted({r.name: r.sentences for system in report.systems for r in system.by_length}.items()))
     text = _render(
@@ -38,7 +40,7 @@ def write_page(report: Report, folder: Path) -> Path:
         counts=counts,
         min_drawn=MIN_DRAWN,
         comparisons={(c.system, c.metric): c for c in report.comparisons},
-        figures=_draw_figures(report, counts),
+        figures=_draw_figures(report, counts, curves or {}),
         markers=list(MARKERS.values()),
         style=css,
         script=script,
@@ -112,7 +114,7 @@ def _translations(report: Report) -> dict[str, Any]:
     }
 
 
-def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
+def _draw_figures(report: Report, counts: Mapping[str, int], points: Mapping[str, Points]) -> dict[str, str]:
     """The figures that the report has values for, as SVG, by their ids in the page."""
     counts = {name: count for name, count in counts.items() if count >= MIN_DRAWN}
     by_length = {
@@ -142,6 +144,10 @@ def _draw_figures(report: Report, counts: Mapping[str, int]) -> dict[str, str]:
         if curves:
             figure = draw_search_curve(curves, metric.title)
             add("search-curve", figure, curves, partial(_point_note, metric))
+        learning = {system.name: points.get(system.name, {}) for system in report.systems}
+        for name, title in TRAINING.items():
+            if drawn := draw_panel(title, learning):
+                add(name, drawn, {}, str)
     return figures
 
 

@@ -10,11 +10,13 @@ import lightning
 from lightning.pytorch.callbacks import Callback
 from rich import progress
 
+from softsearch.evaluation.schema import three_digits
+
 log = logging.getLogger(__name__)
 _SECONDS = 30.0  # between lines in a log
 _FORMATS = {  # by metric
     "train/loss": "loss {:.3f}",
-    "tokens/s": "{:,.0f} tokens/s",
+    "tokens/s": "{} tokens/s",
     "lr": "lr {:.2e}",
     "val/loss": "val loss {:.3f}",
 }
@@ -72,4 +74,6 @@ class Progress(Callback):
 
     def _metrics(self, trainer: lightning.Trainer) -> str:
         metrics = trainer.callback_metrics | trainer.progress_bar_metrics
-        return ", ".join(form.format(float(metrics[name])) for name, form in self.formats.items() if name in metrics)
+        shown = {name: float(metrics[name]) for name in self.formats if name in metrics}
+        speed = {name: three_digits(value) for name, value in shown.items() if name == "tokens/s"}
+        return ", ".join(self.formats[name].format(value) for name, value in (shown | speed).items())

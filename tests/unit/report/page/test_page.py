@@ -94,6 +94,16 @@ def test_what_no_system_has_is_no_column(report: Report, tmp_path: Path) -> None
     assert "paired" not in page.all("caption")[0].text
 
 
+def test_runs_at_hand_have_learning_curves(report: Report, tmp_path: Path) -> None:
+    points = {"train/loss": ([1, 2], [4.0, 3.0]), "val/loss": ([2], [3.5])}
+    for runs, lines in (({"tiny": points}, 1), ({"rnn": points, "tiny": points}, 2), ({}, 0)):
+        page = Page(write_page(report, tmp_path, runs)).root
+        figures = page.all("figure", id="training-loss")
+        colours = {path.attributes.get("stroke") for figure in figures for path in figure.all("path")}
+        assert len(colours & {"var(--s0)", "var(--s1)"}) == lines
+        assert not page.all("figure", id="training-scores")
+
+
 def test_figures_have_bands_colours_and_their_values_in_words(page: Element) -> None:
     by_length, curve, ratio = (
         page.all("figure", id=name)[0] for name in ("score-by-length", "search-curve", "length-ratio")

@@ -221,7 +221,7 @@ def test_wandb_has_a_table_of_samples(written: Written) -> None:
 
 def test_wandb_has_a_chart_and_heatmaps_as_html(written: Written) -> None:
     charts, pages = ([row for row in written.wandb.history if key in row] for key in (CHART, "samples/alignments"))
-    assert [[row["trainer/global_step"] for row in rows] for rows in (charts, pages)] == [[1, 3]] * 2
+    assert [[row["trainer/global_step"] for row in rows] for rows in (charts, pages)] == [[2, 4]] * 2
     for row in charts:
         (name,) = row[CHART]["filenames"]
         assert (written.wandb.files / name).read_bytes().startswith(b"\x89PNG")
@@ -243,7 +243,7 @@ def test_tensorboard_has_pictures_and_text(written: Written) -> None:
     kinds = {(value.tag, step): value for step, value in written.tensorboard}
     pictures = [f"{CHART}/0", *(f"samples/alignments/{number}" for number in range(HEATMAPS))]
     for tag in pictures:
-        for step in (1, 3):
+        for step in (2, 4):
             value = kinds[tag, step]
             encoded = value.image.encoded_image_string or value.tensor.string_val[-1]
             assert encoded.startswith(b"\x89PNG"), tag
