@@ -165,9 +165,9 @@ def written(tmp_path_factory: pytest.TempPathFactory, offline: None) -> Written:
 def test_each_scalar_is_in_the_csv_file(written: Written) -> None:
     assert set(written.csv) >= TRAINING | VALIDATION
     for key in TRAINING | VALIDATION:
-        assert list(written.csv[key]) == [1, 3], key  # Lightning counts from 0
-    assert 0 < written.csv["train/padding_efficiency"][3] <= 1
-    assert written.csv["train/peak_memory_mb"][3] > 10
+        assert list(written.csv[key]) == [2, 4], key
+    assert 0 < written.csv["train/padding_efficiency"][4] <= 1
+    assert written.csv["train/peak_memory_mb"][4] > 10
 
 
 def test_tensorboard_has_the_same_scalars(written: Written) -> None:
@@ -199,7 +199,7 @@ def test_each_range_has_the_score_of_its_own_sentences(written: Written) -> None
         places = [i for i, source in enumerate(sources) if len(source.split()) in inside]
         sides = ([side[i] for i in places] for side in (hypotheses, references))
         expected = corpus_scores(*sides, text_form="plain", tgt_lang="de").values["bleu"]
-        assert written.csv[f"bleu_by_length/{name}"][3] == pytest.approx(expected, abs=1e-4)
+        assert written.csv[f"bleu_by_length/{name}"][4] == pytest.approx(expected, abs=1e-4)
 
 
 def test_wandb_has_config_and_state_of_the_code(written: Written) -> None:
@@ -249,13 +249,13 @@ def test_tensorboard_has_pictures_and_text(written: Written) -> None:
             assert encoded.startswith(b"\x89PNG"), tag
     config = kinds["config/text_summary", 0].tensor.string_val[0].decode()
     assert json.loads(config.removeprefix("```json\n").removesuffix("\n```")) == CONFIG
-    table = kinds["samples/translations/text_summary", 3].tensor.string_val[0].decode().splitlines()
+    table = kinds["samples/translations/text_summary", 4].tensor.string_val[0].decode().splitlines()
     assert len(table) == 2 + SAMPLES
     for line, sample in zip(table[2:], written.validation.sample_lines(), strict=True):
         assert [html.unescape(cell.strip()) for cell in line.strip("|").split("|")] == [
             " ".join(cell.split()) for cell in sample
         ]
-    weights = kinds["samples/alignments/0/text_summary", 3].tensor.string_val[0].decode().splitlines()
+    weights = kinds["samples/alignments/0/text_summary", 4].tensor.string_val[0].decode().splitlines()
     assert weights[0].endswith("| &lt;/s&gt; |")
     rows = [[int(cell.strip(" %")) for cell in line.strip("|").split("|")[1:]] for line in weights[2:]]
     assert all(sum(row) == pytest.approx(100, abs=len(row)) for row in rows)

@@ -126,6 +126,6 @@ def test_a_run_that_goes_on_with_more_steps_is_exact(tmp_path: Path, ended: int,
     assert_same_bits(last(cut), last(whole))
     assert trained(cut) == trained(whole)
     found, expected = rows(cut), rows(whole)
-    assert [row["step"] for row in found] == [str(step) for step in range(steps)]
+    assert [row["step"] for row in found] == [str(step + 1) for step in range(steps)]
     assert [row["train/loss"] for row in found] == [row["train/loss"] for row in expected]
-    assert [row["step"] for row in found if row["val/loss"]] == [str(ended - 1), str(steps - 1)]
+    assert [row["step"] for row in found if row["val/loss"]] == [str(ended), str(steps)]
