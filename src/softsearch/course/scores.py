@@ -141,7 +141,7 @@ def _weights() -> list[Arguments]:
 def _systems() -> list[Arguments]:
     cases: tuple[tuple[list[float], list[float]], ...] = (
         ([30.0, 35.0, 33.0], [1.0, 4.0, 5.0]),
-        ([30.0, 30.0, 29.0], [2.0, 2.0, 1.0]),
+        ([30.0, 30.0, 29.0, 30.0], [2.0, 2.0, 1.0, 3.0]),
     )
     return [{"quality": quality, "seconds": seconds} for quality, seconds in cases]
 

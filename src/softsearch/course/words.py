@@ -101,7 +101,7 @@ def _counted_words() -> list[Arguments]:
 
 
 def _merges() -> list[Arguments]:
-    cases = (("newest", ("e", "s")), ("aaaaa", ("a", "a")), ("low", ("x", "y")), ("ababa", ("a", "b")))
+    cases = (("newest", ("e", "s")), ("aaaaa", ("a", "a")), ("low", ("x", "y")), (("re", "s", "e", "s"), ("e", "s")))
     return [{"symbols": tuple(word), "pair": pair} for word, pair in cases]
 
 
