@@ -21,15 +21,19 @@ _GRACE = 60.0  # seconds that a run has for its last checkpoint
 
 
 def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> list[str]:
-    """The command of a run in ``folder`` that ends when this process does."""
+    """The command of a run in ``folder`` that ends when this process does; on Windows it may live longer."""
     path = str(folder.absolute()).replace("'", "\\'")
     options = [*overrides, f"hydra.run.dir='{path}'", "resume=auto" if resume else "overwrite=true"]
-    return [sys.executable, die_with_parent.__file__, str(os.getpid()), sys.executable, *TRAIN, *options]
+    # On Windows exec begins another process, of which nobody here would know.
+    guard = (sys.executable, die_with_parent.__file__, str(os.getpid())) if hasattr(os, "killpg") else ()
+    return [*guard, sys.executable, *TRAIN, *options]
 
 
 @contextmanager
 def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterator[subprocess.Popen[bytes]]:
     """Runs ``softsearch train`` in a process group of its own, which is ended when the block is left.
+
+    Windows has no such groups: there the process alone is ended, at once.
 
     With ``resume`` it continues from the last checkpoint in the folder; otherwise the metrics there are removed first.
     """
@@ -49,18 +53,21 @@ def training(folder: Path, overrides: Sequence[str], *, resume: bool) -> Iterato
     finally:
         try:
             if process.poll() is None:
-                _signal(process, signal.SIGTERM)  # it may save a checkpoint first
+                _end(process, kill=False)  # it may save a checkpoint first
                 process.wait(_GRACE)
         except subprocess.TimeoutExpired:
             log.warning("%s did not end within %.0f seconds of SIGTERM and is killed", folder, _GRACE)
         finally:  # after a second signal too
-            _signal(process, signal.SIGKILL)  # including what the first process has left behind
+            _end(process, kill=True)  # including what the first process has left behind
             process.wait()
 
 
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def _end(process: subprocess.Popen[bytes], *, kill: bool) -> None:
+    if not hasattr(os, "killpg"):
+        process.kill() if kill else process.terminate()
+        return
     with suppress(ProcessLookupError, PermissionError):  # macOS denies permission for a group of zombies
-        os.killpg(process.pid, number)
+        os.killpg(process.pid, signal.SIGKILL if kill else signal.SIGTERM)
 
 
 def logged_values(folder: Path, metric: str) -> list[tuple[int, float]]:

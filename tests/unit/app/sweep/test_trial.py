@@ -94,6 +94,23 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
         assert (tmp_path / "output.log").read_text().count("line 98") == 1
 
 
+@pytest.mark.parametrize("polite", ["yes", "no"])
+def test_without_process_groups_the_run_is_ended(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    monkeypatch.delattr(os, "killpg", raising=False)
+    script = tmp_path / "train.py"
+    script.write_text(WITH_A_CHILD)
+    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
+    monkeypatch.setattr("softsearch.app.train_process._GRACE", 60.0 if polite == "yes" else 0.3)
+    monkeypatch.setenv("POLITE", polite)
+    with training(tmp_path / "run", [], resume=False) as process:
+        first, child = map(int, wait_for(tmp_path / "pids").split())
+        assert first == process.pid
+    assert process.returncode == (143 if polite == "yes" else -signal.SIGKILL)
+    os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("polite", ["yes", "no"])
 def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
