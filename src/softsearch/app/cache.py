@@ -64,6 +64,10 @@ def _carry_out(options: argparse.Namespace) -> None:
     folder = cache_folder()
     begins = tuple(f"{folder}/{name}" for name in options.names or [""])
     found = [e for e in entries(folder) if e.days >= options.older and str(e.path).startswith(begins)]
+    if options.names and not found:
+        raise ConfigError(
+            f"{folder} has nothing that begins with {' or '.join(options.names)}; softsearch cache lists it"
+        )
     for entry in found:
         name = entry.path.relative_to(folder).as_posix()
         print(f"{entry.size / 1e6:>10,.1f} MB  {entry.days:>6.1f} days  {name}")

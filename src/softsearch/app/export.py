@@ -98,6 +98,8 @@ def write_bundle(
         from softsearch.app.precision import lowering, read_validation_text
 
         if (val := options.val) is not None:
+            if missing := [str(path) for path in val if not path.is_file()]:
+                raise ConfigError(f"val names {', '.join(missing)}, which is no file; change val")
             text_form, src_lang, tgt_lang = source.text_form, source.src_lang, source.tgt_lang
             given = Parallel(train=val, val=val, text_form=text_form, src_lang=src_lang, tgt_lang=tgt_lang)
         text = read_validation_text(source if val is None else given, options.cache_dir)

@@ -59,6 +59,9 @@ class Bundle:
         folder = Path(path)
         if not (folder / MANIFEST).is_file() and (inner := sorted(p.parent.name for p in folder.glob(f"*/{MANIFEST}"))):
             raise BundleError(f"{folder} is a folder of bundles; name one of them: {printable(', '.join(inner))}")
+        if folder.suffix == ".ckpt" or (folder / "checkpoints").is_dir():
+            kind = "the folder of a run" if folder.is_dir() else "a checkpoint"
+            raise BundleError(f"{folder} is {kind}, expected a bundle; softsearch export ckpt={folder} out=BUNDLE")
         names = _regular_files(folder)
         if MANIFEST not in names:
             raise BundleError(f"{folder} has no {MANIFEST}; expected the folder of an exported bundle, check the path")

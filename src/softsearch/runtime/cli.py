@@ -192,7 +192,7 @@ def _completion(arguments: argparse.Namespace) -> None:
 
 def _parse(argv: list[str]) -> argparse.Namespace:
     parser, commands = _parser()
-    names = [*commands, *LAB]
+    names = [*dict.fromkeys((*commands, *LAB))]
     if argv and not argv[0].startswith("-") and argv[0] not in names:
         parser.error(f"there is no command {argv[0]!r}{nearest(argv[0], names)}")
     return parser.parse_args(argv)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import torch
 
+GPU = bool(torch.cuda.is_available() or torch.backends.mps.is_available())
 ROOT = Path(__file__).parents[3]
 TYPED = """
 import io, json, resource, sys
@@ -113,6 +115,7 @@ BEFORE_THE_LAB = [
     (2, "train --model rnnsearch", "there is no option --model, because options are written as key=value; write mod"),
     (2, "train --model=rnnsearch seed=1", "write model=rnnsearch"),
     (2, "train --run-dir seed=1", "write run_dir=VALUE"),
+    (2, "train --hlep", "there is no option --hlep; did you mean --help?"),
     (2, "train --epochs 5", "did you mean 'trainer.max_epochs'?"),
     (2, "train lr=0.1", "there is no config key 'lr'; did you mean 'optimizer.lr'?"),
     (2, "train learning_rate=0.1", "did you mean 'optimizer.lr'?"),
@@ -153,6 +156,8 @@ BEFORE_THE_DATA = [
     (2, "train trainer.log_every_n_steps=-1", "trainer.log_every_n_steps is -1 (int), expected a whole number of at l"),
     (2, "train trainer.gradient_clip_val=-1", "trainer.gradient_clip_val is -1 (int), expected a number of at least 0"),
     (2, "train trainer.max_time=abc", "trainer: Trainer refuses its options: `Timer(duration='abc')`"),
+    *((2, "train trainer=gpu", "trainer.accelerator is 'gpu', but PyTorch finds no GPU here; set trainer=cpu")
+      for _ in [0] if not GPU),
     (2, "train trainer.devices=0", "trainer: Trainer refuses its options: `Trainer(devices=0)`"),
     (2, "train +trainer.foo=1", "trainer.foo is not an option of Trainer"),
     (2, "train callbacks.early_stopping.patience=-1", "callbacks.early_stopping.patience is -1 (int), expected a who"),

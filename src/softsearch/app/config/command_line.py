@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +26,7 @@ _PLUGINS = {
     "submitit_slurm": "pip install 'softsearch[sweep]'",
     "ray": "pip install hydra-ray-launcher",  # its pins conflict with ours
 }
+_FLAGS = ("--help", "--multirun", "--config-dir", "--cfg", "--resolve")  # those that people type
 _ONE_CHOICE = [field.name for field in fields(OPTIONS["train"]) if field.type is Part]
 
 
@@ -123,6 +125,8 @@ class CommandLine:
         name, _, value = flag.partition("=")
         after = [x for x in self.words[self.words.index(flag) + 1 :][:1] if not x.startswith("-") and "=" not in x]
         key, keys = name.lstrip("-").replace("-", "_"), self._keys()
+        if meant := get_close_matches(name, _FLAGS, 1, 0.7):
+            return f"there is no option {name}; did you mean {meant[0]}?"
         advice = f"write {key}={value or ''.join(after) or 'VALUE'}" if key in keys else nearest(key, keys)
         return f"there is no option {name}, because options are written as key=value; {advice}"
 

@@ -18,6 +18,7 @@ from optuna.storages import RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
+from softsearch.app.config.composition import CONFIGS
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne, NotNegative, Positive, Seed
 
@@ -52,7 +53,8 @@ class Plan:
     def __post_init__(self) -> None:
         """Checks what types cannot say."""
         if not self.study or not self.space or not self.objectives:
-            raise ConfigError("there is no search space or no objective; choose a sweep=NAME of configs/sweep")
+            names = ", ".join(sorted(path.stem for path in (CONFIGS / "sweep").glob("*.yaml")))
+            raise ConfigError(f"there is no search space or no objective; set sweep=NAME, one of {names}")
         if self.pruner is not None and len(self.objectives) > 1:
             raise ConfigError(
                 f"pruner is set, and there are {len(self.objectives)} objectives, but Optuna prunes by a single one; "

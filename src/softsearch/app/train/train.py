@@ -11,6 +11,7 @@ import lightning
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
+from lightning.pytorch.accelerators import CUDAAccelerator, MPSAccelerator
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 from omegaconf import DictConfig, OmegaConf
@@ -189,6 +190,12 @@ def _build_trainer(options: Train, callbacks: list[Callback], *, is_counted: boo
         ConfigError: an option is wrong, a job of a sweep (-m) would have several processes, or the device cannot
             compute what is asked for.
     """
+    accelerator = options.trainer.accelerator
+    if accelerator in ("gpu", "cuda", "mps") and not (CUDAAccelerator.is_available() or MPSAccelerator.is_available()):
+        raise ConfigError(
+            f"trainer.accelerator is {accelerator!r}, but PyTorch finds no GPU here; set trainer=cpu (softsearch "
+            "doctor prints the devices)"
+        )
     trainer: lightning.Trainer = build(
         options.trainer, callbacks=[*callbacks], logger=False, plugins=[AtomicCheckpointIO()]
     )

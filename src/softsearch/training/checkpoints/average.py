@@ -22,8 +22,8 @@ def newest_steps(folder: Path, count: int) -> list[Path]:
     if count > len(paths):
         names = ", ".join(path.name for path in paths) or "none"
         raise CheckpointError(
-            f"the mean of the last {count} checkpoints of {folder}: found {names}; ask for at most {len(paths)}, "
-            "or keep more of the next run with callbacks.last.keep"
+            f"the mean of the last {count} checkpoints of {folder}: found {names}; "
+            f"{f'ask for at most {len(paths)}, or ' if paths else ''}keep more of the next run with callbacks.last.keep"
         )
     return paths[-count:]
 

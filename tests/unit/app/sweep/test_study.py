@@ -28,8 +28,8 @@ SPACE = {
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"space": {}}, "choose a sweep=NAME"),
-        ({"objectives": {}}, "choose a sweep=NAME"),
+        ({"space": {}}, "set sweep=NAME, one of quality, "),
+        ({"objectives": {}}, "set sweep=NAME, one of quality, "),
         (
             {"objectives": {"test/bleu": "maximize", "test/loss": "minimize"}, "pruner": MedianPruner()},
             "there are 2 objectives, but Optuna prunes by a single one",
