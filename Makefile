@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo history test test-fast test-nightly lint bench profile docs web release clean
+.PHONY: help setup demo history test test-fast test-nightly lint bench profile docs pictures gallery web release clean
 
 PYTHON ?=
 VENV := .venv
@@ -19,7 +19,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 help: ## list the targets
 	@echo "softsearch: make TARGET"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
-	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by history, test, test-fast and bench"
+	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by history, test, test-fast, bench and gallery"
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and this package
 	@:
@@ -95,6 +95,12 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 	@$(PY) -m tests.options_page
 	@$(VENV)/bin/zensical build --strict --clean
 	@echo "site/index.html"
+
+pictures: $(STAMP) ## the documentation's pictures of the demo, after make demo (needs Chromium)
+	@$(PY) -m tests.pictures
+
+gallery: $(STAMP) ## the pictures of docs/gallery, from trainings of a minute each
+	@$(PY) -m tests.gallery $(ARGS)
 
 web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)
 	@cd src/web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent build

@@ -1,31 +1,60 @@
-"""The README's picture, drawn by Chromium from the report of ``make demo``: python -m tests.pictures"""
+"""The documentation's pictures of the demo, drawn by Chromium after ``make demo``: make pictures"""
 
+import io
 import tempfile
 from pathlib import Path
 
+from PIL import Image
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
-from softsearch.app.demo import RUN
-from tests.browser import start, view
+from softsearch.app.demo import LINES, RUN, SINGLE
+from softsearch.report.curves import CURVES
+from softsearch.runtime.web.site import write_site
+from tests.browser import element, serve, start, texts, view
 
-PICTURE = Path("docs/alignments.png")
+FOLDER = Path("docs")
+NAMES = ("alignments.png", "page.png", "report.png", "curves.png")
+_COLOURS = 128  # a third of the bytes, and nothing that one sees
 
 
-def draw(report: Path, picture: Path) -> tuple[list[str], list[str]]:
-    """Draws the first heatmap of a report as PNG; returns its source and its target words."""
-    with tempfile.TemporaryDirectory() as profile:
-        browser = start(Path(profile))
+def draw(folder: Path, pictures: Path) -> tuple[list[str], list[str]]:
+    """Draws NAMES from what the demo wrote to ``folder``; returns source and target words of the first heatmap."""
+    with tempfile.TemporaryDirectory() as scratch:
+        browser = start(Path(scratch) / "profile")
         try:
             view(browser, 1280)
-            browser.get(report.resolve().as_uri())
+            browser.get((folder / RUN / "evaluate" / "report.html").resolve().as_uri())
+            _save(browser.get_screenshot_as_png(), pictures / "report.png")
             heatmap = browser.find_element(By.CSS_SELECTOR, "table.heatmap")
             browser.execute_script("document.body.replaceChildren(arguments[0])", heatmap)  # whole, not in a card
-            picture.write_bytes(heatmap.screenshot_as_png)
+            (pictures / "alignments.png").write_bytes(heatmap.screenshot_as_png)
             src, tgt = (heatmap.find_elements(By.CSS_SELECTOR, f"th[scope={scope}]") for scope in ("col", "row"))
-            return [word.text for word in src], [word.text for word in tgt]
+            words = [word.text for word in src], [word.text for word in tgt]
+            _draw_page(browser, folder / SINGLE, Path(scratch), pictures / "page.png")
         finally:
             browser.quit()
+    _save((folder / RUN / CURVES).read_bytes(), pictures / "curves.png")
+    return words
+
+
+def _draw_page(browser: Chrome, bundle: Path, scratch: Path, picture: Path) -> None:
+    """Draws the page of ``softsearch web`` with the translation of the first line of the demo."""
+    (scratch / "examples").write_text("".join(f"{line}\n" for line in LINES))
+    write_site([bundle], scratch / "site", scratch / "examples")
+    with serve(scratch / "site") as address:
+        browser.get(address)
+        WebDriverWait(browser, 120).until(lambda _: texts(browser, ".target[aria-busy=false]") not in ([], [""]))
+        element(browser, ".target").click()
+        _save(browser.get_screenshot_as_png(), picture)
+        browser.get("about:blank")  # ends its workers
+
+
+def _save(png: bytes, path: Path) -> None:
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(_COLOURS).save(path, optimize=True)
 
 
 if __name__ == "__main__":
-    print(PICTURE, *draw(RUN / "evaluate" / "report.html", PICTURE))
+    draw(Path(), FOLDER)
+    print(*(FOLDER / name for name in NAMES))

@@ -170,9 +170,13 @@ def carry_out(lines: list[str], folder: Path, training: tuple[str, ...] = TRAINI
         argv, stdin, stdout = _arguments(line, training)
         began = time.time()
         done = SERVER.run(argv, cwd=folder, stdin=stdin, stdout=stdout, env={"SOFTSEARCH_CACHE": str(folder / "cache")})
-        if argv[0] == "src/train.py":  # folders of runs are named by the second
+        if _trains(argv):  # folders of runs are named by the second
             time.sleep(max(0.0, began + 1 - time.time()))
         assert done.returncode == 0, (line, done.stdout[-3000:] + done.stderr[-3000:])
+
+
+def _trains(words: list[str]) -> bool:
+    return words[0] == "src/train.py" or words[:2] == ["softsearch", "train"]
 
 
 def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, str]:
@@ -187,7 +191,7 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
             files[sign] = words[index + 1]
             del words[index : index + 2]
     words = words[1:] if words[0] == "python" else words
-    if words[0] == "src/train.py":
+    if _trains(words):
         words = [word for word in words if not word.startswith("trainer=")]
         words += [*training, "trainer=cpu"]
         given = [word for word in words if word.startswith("data=")]

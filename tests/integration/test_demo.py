@@ -16,7 +16,7 @@ from softsearch.app.demo import BUNDLE, LINES, RUN
 from softsearch.runtime.translator import Translator
 from tests.integration.commands import ROOT
 from tests.integration.documented import PAGES, ask, python_blocks, requests
-from tests.pictures import draw
+from tests.pictures import NAMES, draw
 from tests.serving import serving
 
 TRANSLATIONS = (
@@ -52,14 +52,14 @@ class TestTrained:
         assert '<table class="heatmap">' in report
 
     def test_the_readme_shows_its_attention(self, folder: Path, tmp_path: Path) -> None:
-        """Drawn again by ``python -m tests.pictures``; the words stand beside the picture."""
-        picture = tmp_path / "alignments.png"
-        src, tgt = draw(folder / RUN / "evaluate" / "report.html", picture)
+        """Drawn again by ``make pictures``; the words stand beside the picture."""
+        src, tgt = draw(folder, tmp_path)
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
         assert f"![Attention of the demo model: {' '.join(tgt[:-1])}](docs/alignments.png)" in readme
         assert src[0] in ("friday", "friday,")
-        with Image.open(ROOT / "docs" / "alignments.png") as shown, Image.open(picture) as drawn:
-            assert max(abs(a - b) for a, b in zip(shown.size, drawn.size, strict=True)) <= 40  # other fonts
+        for name in NAMES:
+            with Image.open(ROOT / "docs" / name) as shown, Image.open(tmp_path / name) as drawn:
+                assert max(abs(a - b) for a, b in zip(shown.size, drawn.size, strict=True)) <= 40  # other fonts
 
     def test_it_translates_its_examples_and_single_words(self, folder: Path) -> None:
         expected = dict(zip(LINES, TRANSLATIONS, strict=True)) | SHORT

@@ -34,10 +34,10 @@ def test_the_commands_of_a_page_run(page: str, workplace: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_the_requests_of_the_server_page_are_answered() -> None:
+def test_the_requests_of_the_pages_are_answered() -> None:
     """Here by any model; test_demo.py compares the answers."""
     with serving(f"demo={BUNDLE}") as served:
-        for command, _ in requests("docs/server.md"):
+        for command, _ in (request for page in ("docs/server.md", "docs/tutorial.md") for request in requests(page)):
             assert ask(served.url, command)
 
 

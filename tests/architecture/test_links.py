@@ -1,0 +1,50 @@
+"""Every link in the Markdown leads to a file and a heading that exist; addresses elsewhere are well formed."""
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+GENERATED = {"options.md", "LICENSES.txt"}  # by `make docs` and by the build of the page
+LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)")
+CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(
+        r"^#+ (.+)$", CODE.sub(lambda code: code[0].strip("`"), page.read_text("utf-8")), re.MULTILINE
+    )
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings)
+
+
+def problem(page: Path, link: str) -> str:
+    """What is wrong with a link of a page; empty if it is right."""
+    parts = urlsplit(link)
+    if parts.scheme:
+        good = parts.scheme in ("http", "https") and re.fullmatch(r"localhost:\d+|[\w-]+(\.[\w-]+)+", parts.netloc)
+        return "" if good else "no address"
+    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    if target.name in GENERATED:
+        return ""
+    if not target.exists():
+        return "no such file"
+    is_page = parts.fragment and target.suffix == ".md"
+    return f"no heading #{parts.fragment}" if is_page and parts.fragment not in anchors(target) else ""
+
+
+def test_links_lead_somewhere(repo_root: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=repo_root, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone")
+    pages = [repo_root / name for name in listed.stdout.splitlines()]
+    links = [(page, link) for page in pages for link in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8")))]
+    wrong = [f"{page.relative_to(repo_root)}: {link}: {why}" for page, link in links if (why := problem(page, link))]
+    assert len(links) > 150
+    assert not wrong, "\n".join(wrong)
+    bad = ("docs/nope.md", "docs/search.md#nope", "#nope", "https://nope", "htps://example.com")
+    assert all(problem(repo_root / "README.md", link) for link in bad)
