@@ -57,7 +57,7 @@ def draw_rows(
     draw = {"line": _lines, "bar": _bars, "scatter": _points}
     with style():
         figure = Figure(figsize=(max(6.4, 5.4 * columns), 3.8 * lines), layout="constrained")
-        grid = np.ravel(figure.subplots(lines, columns, squeeze=False, sharey=kind != "heatmap"))
+        grid = np.ravel(figure.subplots(lines, columns, squeeze=False, sharey=kind in {"line", "bar"}))
         for axes, name in zip(grid, panels, strict=False):
             own = [row for row in rows if panel is None or row[panel] == name]
             if panel is not None:
@@ -74,7 +74,9 @@ def draw_rows(
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         if series is not None and kind != "heatmap":
-            figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9)
+            shown = [pair for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+            handles = {label: handle for handle, label in shown}  # a panel may lack some
+            figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
         figure.savefig(path, format="png")
 
 

@@ -31,17 +31,21 @@ class OfModels:
     Args:
         rows: called with a run as a system of that name, its test set and the cache folder.
         runs: names of the runs; null for all.
+        seeds: of these runs; null for all.
         weights: ``trained``, and ``initial`` for those of a new model with the run's config and seed.
     """
 
     rows: Inspect
     runs: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
     weights: Sequence[Literal["initial", "trained"]] = ("trained",)
 
     def __call__(self, runs: Runs) -> list[Row]:
         """Opens each run."""
         found = []
         for run, seed, folder in _each(runs, self.runs):
+            if self.seeds is not None and seed not in self.seeds:
+                continue
             config = OmegaConf.load(folder / "config.yaml")
             (opened,) = open_systems(str(folder), None, None)
             system, cache_dir = replace(opened, name=run), Path(config.cache_dir)

@@ -1,0 +1,161 @@
+"""Vectors of whole sentences: whether meaning decides which are near each other, or words, their order, a language.
+
+Sutskever, Vinyals & Le 2014 (arXiv:1409.3215), section 3.8 and figure 2; Johnson et al. 2017 (arXiv:1611.04558),
+section 5.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations, product
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.system import System
+from softsearch.text.corpus import read_lines
+from softsearch.text.vocabulary import language_tag
+
+_WHO = ("man", "woman", "boy", "girl")
+_DOES = {"chasing": "chased", "pushing": "pushed", "holding": "held", "watching": "watched", "kissing": "kissed"}
+_WHERE = ("in the park", "on the street", "at the beach")
+_SAME = 1e-3  # of the mean distance; sums in another order differ by less
+Row = dict[str, Any]
+
+
+def sentence_forms() -> dict[str, list[str]]:
+    """Sentences in four forms, one for each of two people, what one does to the other, and a place.
+
+    ``active``; the place ``moved`` to the front, and ``passive``, which say the same; and ``swapped``, where the two
+    people have changed places, which says something else with the same words.
+    """
+    forms: dict[str, list[str]] = {"active": [], "moved": [], "passive": [], "swapped": []}
+    for (one, other), (does, done), where in product(permutations(_WHO, 2), _DOES.items(), _WHERE):
+        forms["active"].append(f"a {one} is {does} a {other} {where} .")
+        forms["moved"].append(f"{where} a {one} is {does} a {other} .")
+        forms["passive"].append(f"a {other} is {done} by a {one} {where} .")
+        forms["swapped"].append(f"a {other} is {does} a {one} {where} .")
+    return forms
+
+
+def forms_apart(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
+    """Rows of the distance from a sentence's active form to its other ones, by ``form`` and kind of ``vectors``.
+
+    ``distance`` is in mean distances of two active sentences; ``nearer`` is the share of sentences whose form is nearer
+    than the swapped one. The vectors are the model's summary of a sentence, and the mean of its word vectors, which
+    does not know the order.
+    """
+    forms = sentence_forms()
+    summaries = {name: summarise(system, lines) for name, lines in forms.items()}
+    words = {name: mean_embeddings(system, lines) for name, lines in forms.items()}
+    for kind, vectors in {"summary": summaries, "words": words}.items():
+        active = vectors.pop("active")
+        unit = torch.pdist(active).mean()
+        apart = {name: (each - active).norm(dim=1) / unit for name, each in vectors.items()}
+        for name, distances in apart.items():
+            nearer = None if name == "swapped" else float((distances < apart["swapped"] - _SAME).float().mean())
+            yield {"vectors": kind, "form": name, "distance": float(distances.mean()), "nearer": nearer}
+
+
+def forms_in_plane(system: System, _text: HeldOutText, _cache_dir: Path) -> Iterator[Row]:
+    """Rows of the first two principal components, ``x`` and ``y``, of what a man does to a woman, or she to him.
+
+    ``group`` says who does it, in any of the forms that say so.
+    """
+    forms = sentence_forms()
+    found = [
+        (forms[name][index], "a man does it" if line.startswith("a man") else "a woman does it")
+        for index, line in enumerate(forms["active"])
+        if {"man", "woman"} <= {*line.split()}
+        for name in ("active", "moved", "passive")
+    ]
+    lines, groups = zip(*found, strict=True)
+    yield from _plane(summarise(system, lines), groups)
+
+
+def languages_together(
+    system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+) -> Iterator[Row]:
+    """Rows by ``pair`` of languages: whether a sentence's nearest vector is that of its translation.
+
+    ``found``: of the vectors of the other language; ``nearest``: of all other ones in both languages. Each way counts
+    one half.
+    """
+    vectors = _by_language(system, cache_dir, corpora, tags)
+    for one, other in combinations(vectors, 2):
+        across = torch.cdist(vectors[one], vectors[other])  # [sentences of one, of the other]
+        own = across.diagonal()
+        found, nearest = [], []
+        for distances, name in ((across, one), (across.T, other)):
+            within = torch.cdist(vectors[name], vectors[name]).fill_diagonal_(torch.inf).min(1).values
+            found.append((distances.min(1).values == own).float().mean())
+            nearest.append(((distances.min(1).values == own) & (own < within)).float().mean())
+        shares = (float(torch.stack(each).mean()) for each in (found, nearest))
+        yield {"pair": f"{one}-{other}", "sentences": len(own), **dict(zip(("found", "nearest"), shares, strict=True))}
+
+
+def languages_in_plane(
+    system: System, _text: HeldOutText, cache_dir: Path, *, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+) -> Iterator[Row]:
+    """Rows of the first two principal components, ``x`` and ``y``, of sentences and their translations.
+
+    ``group`` is the language.
+    """
+    vectors = _by_language(system, cache_dir, corpora, tags)
+    yield from _plane(torch.cat([*vectors.values()]), [lang for lang, each in vectors.items() for _ in each])
+
+
+def _by_language(
+    system: System, cache_dir: Path, corpora: Sequence[ParallelSource], tags: Mapping[str, str]
+) -> dict[str, Tensor]:
+    """The vectors of the same sentences in several languages, each read with the tag of the language in ``tags``."""
+    vectors = {}
+    for corpus in corpora:
+        langs = (corpus.src_lang, corpus.tgt_lang)
+        for lang, path in zip(langs, corpus.files(cache_dir)["test"], strict=True):
+            if lang not in vectors:
+                lines = [f"{language_tag(tags[lang])} {line}" for line in read_lines(path)]
+                vectors[lang] = summarise(system, lines)
+    return vectors
+
+
+@torch.no_grad()
+def summarise(system: System, lines: Sequence[str]) -> Tensor:
+    """The vectors of sources, ``[sentences, dim]``.
+
+    They are the last states of all layers, from which the decoder of a model without attention starts; with attention,
+    which needs no such vector, the mean annotation.
+    """
+    model = _model(system)
+    encoded = model.read_source(_ids(system, lines))
+    if model.decoder.has_attention:
+        return encoded.mean_state()
+    return torch.cat([part for final in encoded.final for part in final.joined()], dim=1)
+
+
+@torch.no_grad()
+def mean_embeddings(system: System, lines: Sequence[str]) -> Tensor:
+    """The mean word vector of each source, ``[sentences, dim]``."""
+    embedding = cast(nn.Module, _model(system).encoder.embedding)
+    return torch.stack([embedding(_ids(system, [line]))[0].mean(0) for line in lines])
+
+
+def _model(system: System) -> Seq2Seq:
+    return cast(TorchStepFunction, system.step_fn).model
+
+
+def _ids(system: System, lines: Sequence[str]) -> Tensor:
+    return pad([np.asarray(system.tokenizers[0].encode(line)) for line in lines])
+
+
+def _plane(vectors: Tensor, groups: Sequence[str]) -> Iterator[Row]:
+    centred = vectors - vectors.mean(0)
+    components = torch.linalg.svd(centred, full_matrices=False).Vh[:2]
+    for group, (x, y) in zip(groups, (centred @ components.T).tolist(), strict=True):
+        yield {"group": group, "x": x, "y": y}
