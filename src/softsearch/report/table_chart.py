@@ -74,10 +74,15 @@ def draw_rows(
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         if series is not None and kind != "heatmap":
-            shown = [pair for axes in grid for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
-            handles = {label: handle for handle, label in shown}  # a panel may lack some
-            figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
+            _legend(figure)
         figure.savefig(path, format="png")
+
+
+def _legend(figure: Figure) -> None:
+    """Names the series of all panels, some of which may lack some."""
+    shown = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    handles = {label: handle for handle, label in shown}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, fontsize=9)
 
 
 def _distinct(rows: _Rows, column: str | None) -> list[Any]:
