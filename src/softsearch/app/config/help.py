@@ -185,7 +185,8 @@ class Help:
         for key in keys:
             above, _, name = key.rpartition(".")
             value, (_, arguments) = self._value(key), _documented(self.values.get(f"{above}._target_"))
-            text = self.keys.get(key) or arguments.get(name, "")
+            ends = (".".join(key.split(".")[-parts:]) for parts in (2, 1))
+            text = self.keys.get(key) or arguments.get(name) or next(filter(None, map(_meanings().get, ends)), "")
             if isinstance(value, Mapping) and value:
                 what, _ = _documented(value.get("_target_"))
                 if about := "; ".join(filter(None, (self.keys.get(key), what))):
@@ -262,6 +263,13 @@ def _shown(value: Any) -> str:
         return value or "''"
     text = yaml.safe_dump(value, default_flow_style=True, width=10_000).strip().removesuffix("\n...")
     return text.replace(", ", ",")
+
+
+@cache
+def _meanings() -> dict[str, str]:
+    """What options of many classes mean, by the ends of their names."""
+    meanings: dict[str, str] = yaml.safe_load(Path(__file__).with_name("meanings.yaml").read_text(encoding="utf-8"))
+    return meanings
 
 
 @cache

@@ -48,12 +48,14 @@ def test_a_choice_is_explained_with_the_comments_of_its_files() -> None:
     assert "arXiv:1706.03762" in text
     for line in (
         r"model.encoder +TransformerEncoder: A stack",  # its class
-        r"model.encoder.num_layers=2$",  # as typed
+        r"model.encoder.num_layers=2 +layers on top of each other",  # as typed, and meanings.yaml
         r"model.encoder.activation=relu\s+gelu, swish",  # YAML
         r"model.embeddings.tie=all +none; output: target = output matrix;",  # the class's docstring
     ):
         assert re.search(f"^  {line}", text, re.MULTILINE), line
     assert "model/attention" not in text
+    alone = re.findall(r"^  (\S+)\n(?! {20})", said("train", "model=nematus") + "\n", re.MULTILINE)
+    assert not alone  # without an explanation
 
 
 def test_a_group_lists_its_choices_and_a_key_its_section() -> None:
