@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from softsearch.app.console import plain_console, print_rows
 from softsearch.app.results import read_metrics
 from softsearch.data.corpora.spellout import Spellout
+from softsearch.evaluation.schema import three_digits
 
 RUN = Path("logs/demo")
 BUNDLE, SINGLE = Path("exports/demo"), Path("exports/demo-single")
@@ -22,13 +23,13 @@ LINES = (
     "one two three",
     "ten",
 )
-RESULTS = {  # key in metrics.json: description and format
+RESULTS = {  # key in metrics.json: description and format; "" for three digits
     "test/exact_match": ("held-out sentences exactly right", ".1%"),
     "test/bleu": ("BLEU", ".1f"),
     "test/chrf": ("chrF", ".1f"),
     "test/aer": ("alignment error rate of its attention", ".1%"),
     "train/seconds": ("training time in seconds", ".0f"),
-    "train/tokens_per_second": ("training speed in target tokens/s", ",.0f"),
+    "train/tokens_per_second": ("training speed in target tokens/s", ""),
 }
 console = plain_console()
 
@@ -50,7 +51,10 @@ def demo() -> int:
     output = _run("translate", str(BUNDLE), text=text)
     print_rows(("source", "translation by the torch-free runtime"), zip(LINES, output.splitlines(), strict=True))
     metrics = read_metrics(RUN) | read_metrics(RUN / "evaluate")
-    print_rows(("result", "value"), ((what, format(metrics[key], form)) for key, (what, form) in RESULTS.items()))
+    values = {
+        key: format(metrics[key], form) if form else three_digits(metrics[key]) for key, (_, form) in RESULTS.items()
+    }
+    print_rows(("result", "value"), ((what, values[key]) for key, (what, _) in RESULTS.items()))
     written = {
         checkpoint: "the best model",
         RUN: "metrics, and translations while it trained",
