@@ -161,7 +161,8 @@ def _finish(axes: Axes, x_label: str, y_label: str, *, x_log: bool, y_log: bool)
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default one writes formulas, which are not drawn
         axis.set_minor_formatter(NullFormatter())
     if max((len(label.get_text()) for label in axes.get_xticklabels()), default=0) > 6:
-        axes.tick_params(axis="x", rotation=30)
+        for label in axes.get_xticklabels():
+            label.set(rotation=30, ha="right", rotation_mode="anchor")
     axes.tick_params(labelsize=9, labelcolor=SOFT)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color=LINE)
