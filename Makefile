@@ -9,8 +9,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.setup-done
 ARGS ?=
-# Some tests start processes of their own: more threads than cores only fight each other.
-PYTEST := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal
+# Some tests start processes of their own: more threads than cores only fight each other. What one process has compiled,
+# the others read.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 # The first interpreter that runs and is of a version the project is tested on; PYTHON=... chooses another.
 CANDIDATES := $(if $(PYTHON),$(PYTHON),python3 python3.13 python3.12 python3.11)

@@ -145,6 +145,8 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory, offline: None) -> Written:
+    import wandb
+
     folder = tmp_path_factory.mktemp("run")
     (folder / "bundle").mkdir()
     (folder / "bundle" / "encoder.onnx").write_bytes(b"a graph")
@@ -156,6 +158,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, offline: None) -> Written:
         ]
         trainer = fit(folder, loggers, heatmaps=HEATMAPS)
         log_folder(loggers, folder / "bundle", "n: a bundle", {"test/bleu": 1.5})
+    wandb.teardown()  # the end of a run does not wait until the service has written the last of its file
     (file,) = folder.glob("wandb/offline-run-*/*.wandb")
     (validation,) = (c for c in trainer.callbacks if isinstance(c, TranslateValidation))  # type: ignore[attr-defined]
     events = read_tensorboard(folder / "tensorboard")
