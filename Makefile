@@ -19,7 +19,7 @@ SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 
 help: ## list the targets
 	@echo "softsearch: make TARGET"
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 	@echo "  PYTHON=python3.12 chooses the interpreter of a new .venv; ARGS='...' is passed on by history, test, test-fast, bench and gallery"
 
 setup: $(STAMP) ## create .venv with the pinned dependencies and this package
@@ -100,7 +100,7 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 pictures: $(STAMP) ## the documentation's pictures of the demo, after make demo (needs Chromium)
 	@$(PY) -m tests.pictures
 
-gallery: $(STAMP) ## the pictures of docs/gallery, from trainings of a minute each
+gallery: $(STAMP) ## the pictures of docs/gallery, from thirteen small trainings (half an hour)
 	@$(PY) -m tests.gallery $(ARGS)
 
 web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)

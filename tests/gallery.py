@@ -93,10 +93,13 @@ def draw_attention(systems: Mapping[str, System], path: Path) -> list[str]:
 
 def draw_learning(curves: Mapping[str, Points], path: Path) -> None:
     """Draws chrF on the validation set over steps, a panel for each kind of model."""
+    kinds = {kind: [name for name in models if name in curves] for kind, models in KINDS.items()}
+    kinds = {kind: models for kind, models in kinds.items() if models}
     with style():
-        figure = Figure(figsize=(12, 3.6), layout="constrained")
-        for axes, (kind, models) in zip(figure.subplots(1, len(KINDS), sharey=True), KINDS.items(), strict=True):
-            for number, name in enumerate(name for name in models if name in curves):
+        figure = Figure(figsize=(4 * len(kinds), 3.6), layout="constrained")
+        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
+        for axes, (kind, models) in zip(panels, kinds.items(), strict=True):
+            for number, name in enumerate(models):
                 axes.plot(*curves[name]["val/chrf"], color=COLOURS[number], label=name, marker="o", markersize=3)
             axes.set_title(kind, loc="left", fontsize=10)
             axes.set_xlabel("steps", color=SOFT, fontsize=9)
@@ -172,10 +175,10 @@ def main(models: Sequence[str]) -> None:
     systems = {name: open_systems(str(folder), None, None)[0] for name, folder in folders.items()}
     FOLDER.mkdir(exist_ok=True)
     draw_attention(systems, FOLDER / "attention.png")
-    draw_learning(
-        {name: read_points(folder / "metrics.csv") for name, folder in folders.items()}, FOLDER / "curves.png"
-    )
-    print(draw_beam(next(s for name, s in systems.items() if name in ("rnnsearch", models[0])), FOLDER / "beam.png"))
+    curves = {name: read_points(folder / "metrics.csv") for name, folder in folders.items()}
+    draw_learning(curves, FOLDER / "curves.png")
+    best = max(curves, key=lambda name: curves[name]["val/chrf"][1][-1])
+    print(f"{best}: {draw_beam(systems[best], FOLDER / 'beam.png')}")
 
 
 if __name__ == "__main__":

@@ -133,8 +133,8 @@ class ParallelDataModule(LightningDataModule):
         if self._epochs_trained is not None:
             self.batches_trained, self._epochs_trained = self._epochs_trained * len(sampler), None
         log.info(
-            "training on %d pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
-            len(sampler.order),
+            "training on %s pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
+            f"{len(sampler.order):,}",
             len(sampler),
             100 * padding_efficiency(batches, src_lengths),
             100 * padding_efficiency(batches, tgt_lengths),

@@ -102,9 +102,8 @@ class Evaluator:
         )
         warnings = [f"{system.name} has no -log p of a reference token: {no_nll}"] if no_nll else []
         if cut := sum(hypothesis.truncated for hypothesis in hypotheses):
-            warnings.append(
-                f"{system.name}: {cut:,} translations were cut at the length limit, before the model ended them"
-            )
+            share = f"{cut:,} of {len(hypotheses):,} translations"
+            warnings.append(f"{system.name}: the length limit, not the model, ended {share}")
         return Measured(report, hypotheses, warnings, scored.resampled)
 
     def score(self, texts: list[str]) -> Scored:

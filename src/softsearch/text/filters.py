@@ -155,8 +155,8 @@ class CorpusReport:
 
     def summary(self) -> str:
         """Returns one line: the files, the pairs kept and the findings."""
-        findings = "".join(f"; {count} {what}" for what, count in self.findings().items())
-        return f"{self.src} | {self.tgt}: {self.kept} of {self.lines} pairs kept{findings}"
+        findings = "".join(f"; {count:,} {what}" for what, count in self.findings().items())
+        return f"{self.src} | {self.tgt}: {self.kept:,} of {self.lines:,} pairs kept{findings}"
 
     def check(self) -> None:
         """Warns if the two sides seem to be the same.

@@ -55,7 +55,7 @@ def evaluate(config: DictConfig) -> None:
     members = open_systems(options.ckpt, options.bundle, options.average)
     text = read_test_set(options, options.test, members)
     for system in members:
-        say(f"translating {len(text.sources)} sentences with {system.described}")
+        say(f"translating {len(text.sources):,} sentences with {system.described}")
     inputs = 1 if options.test is None else len(options.test) - 1
     members = with_separate_inputs([_with_shortlist(system, options) for system in members], inputs)
     systems = _with_ensemble(members, options)

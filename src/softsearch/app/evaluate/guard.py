@@ -39,7 +39,7 @@ def guard(options: Evaluate, systems: Sequence[System]) -> list[str]:
     text = read_test_set(options, files, systems)
     name, metric = next(iter(for_text(build_metrics(options.metric), text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)
-    say(f"guard: translating {len(text.sources)} sentences of {text.name} with both")
+    say(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
     new, old = (
         resample(metric, metric.table(evaluator.translate(system, strategy).texts, text.references, text.sources))
         for system in systems

@@ -3,6 +3,7 @@
 import inspect
 import logging
 import os
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,7 @@ def _quieten_lightning() -> None:
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)  # what trainer.profiler measured
+    warnings.filterwarnings("ignore", "The number of training batches")  # of an epoch; the log counts steps
     if int(os.environ.get("LOCAL_RANK", "0")):  # set by Lightning in the processes that it starts
         logging.getLogger("softsearch").setLevel(logging.WARNING)
 

@@ -55,9 +55,8 @@ class Progress(Callback):
         elif trainer.is_global_zero and monotonic() - self.last_line > _SECONDS:
             self.last_line = monotonic()
             of = f" of {self.total:,}" if self.total else ""
-            log.info(
-                "step %d%s, %s%s", trainer.global_step, of, self._metrics(trainer), self._left(trainer.global_step)
-            )
+            parts = (f"step {trainer.global_step}{of}", self._metrics(trainer), self._left(trainer.global_step))
+            log.info(", ".join(filter(None, parts)))
 
     def teardown(self, *_: Any, **__: Any) -> None:
         """Closes the bar, also when training failed."""
@@ -70,7 +69,7 @@ class Progress(Callback):
         if not self.total or step <= self.first:
             return ""
         seconds = (monotonic() - self.began) / (step - self.first) * max(0, self.total - step)
-        return f", {timedelta(seconds=round(seconds))} left"
+        return f"{timedelta(seconds=round(seconds))} left"
 
     def _metrics(self, trainer: lightning.Trainer) -> str:
         metrics = trainer.callback_metrics | trainer.progress_bar_metrics
