@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
-from tests.read_once import read_configs_once, read_torchlib_once
+from tests.read_once import TRACES, read_configs_once, read_torchlib_once, trace_once
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -28,6 +29,14 @@ settings.register_profile("softsearch", deadline=None, derandomize=True)
 settings.load_profile("softsearch")
 
 register_resolvers()  # as each command does; configs are composed by tests of every folder
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the folder of the graphs that all processes share, which ends with the session."""
+    if TRACES not in os.environ:
+        folder = TemporaryDirectory()
+        os.environ[TRACES] = folder.name
+        config.add_cleanup(lambda: (folder.cleanup(), os.environ.pop(TRACES)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,6 +52,7 @@ def pytest_collection_finish() -> None:
     read_configs_once()
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
+        trace_once()
     gc.freeze()  # a million objects of modules and tests, which stay
 
 

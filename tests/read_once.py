@@ -1,13 +1,17 @@
 """What libraries read or trace anew each time, done once in a process that composes, exports or forks many times."""
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import hashlib
+import io
+import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
-import pytest
+TRACES = "SOFTSEARCH_TESTS_TRACES"  # a variable of the environment
 
 
 def read_configs_once() -> None:
@@ -42,23 +46,27 @@ def read_torchlib_once() -> None:
         utils._materialize_cpp_cia_ops = cache(utils._materialize_cpp_cia_ops)
 
 
-@contextmanager
-def traced_once(programs: dict[str, Any]) -> Iterator[None]:
-    """Exports of one model trace each of its modules once: what else a bundle gets is added to the graphs.
+def trace_once() -> None:
+    """Lets the processes of a session share the graphs of the modules that they export, in the folder :data:`TRACES`.
 
-    Args:
-        programs: the traced modules by the names of their classes, which later blocks take from there.
+    Two modules have one graph if they are equal in classes, attributes and weights, and are traced with equal examples.
     """
+    import onnx
     import torch
 
-    trace = torch.onnx.export
+    folder, trace = Path(os.environ[TRACES]), torch.onnx.export
 
-    def export(module: torch.nn.Module, *arguments: Any, **options: Any) -> Any:
-        name = type(module).__name__
-        if name not in programs:
-            programs[name] = trace(module, *arguments, **options)
-        return programs[name]  # whose model_proto is written anew each time
+    def export(module: torch.nn.Module, **options: Any) -> Any:
+        examples, rest = options["kwargs"], {key: value for key, value in options.items() if key != "kwargs"}
+        if {type(part).__module__.partition(".")[0] for part in module.modules()} - {"softsearch", "tests", "torch"}:
+            return trace(module, **options)  # a test's own package: another test's may have the same name
+        torch.save((module, examples, repr(rest)), content := io.BytesIO())
+        kept = folder / f"{hashlib.sha256(content.getbuffer()).hexdigest()}.onnx"
+        if not kept.exists():
+            program = trace(module, **options)
+            with TemporaryDirectory(dir=folder) as place:
+                onnx.save(program.model_proto, f"{place}/new.onnx")
+                os.replace(f"{place}/new.onnx", kept)
+        return SimpleNamespace(model_proto=onnx.load(kept))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.onnx, "export", export)
-        yield
+    torch.onnx.export = export  # type: ignore[assignment]

@@ -25,7 +25,7 @@ from typing import NoReturn
 import numpy as np
 
 import softsearch
-from tests.read_once import read_configs_once, read_torchlib_once
+from tests.read_once import TRACES, read_configs_once, read_torchlib_once, trace_once
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra.main",
@@ -47,6 +47,8 @@ def serve() -> None:
     read_torchlib_once()
     read_configs_once()
     warm_up()
+    if TRACES in os.environ:
+        trace_once()
     gc.freeze()
     while line := sys.stdin.readline():
         child = os.fork()

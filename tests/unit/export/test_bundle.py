@@ -23,7 +23,6 @@ from softsearch.search.sampling import Sampling
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
-from tests.read_once import traced_once
 
 LINES = ["abc def", "g", "fed cba abc ghij"]
 LIMITS: dict[str, Any] = {"max_length_factor": 1.0, "max_length_offset": 5}
@@ -46,8 +45,6 @@ SEARCHES: dict[str, Strategy] = {
     "exact": ExactSearch(beam=2, max_nodes=50, min_length_factor=0.5, **LIMITS),
 }
 
-TRACES: dict[str, Any] = {}  # of the model that all searches have
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEARCHES)
@@ -63,8 +60,7 @@ def test_the_runtime_translates_as_the_model_does(name: str, tmp_path: Path) -> 
             parameter.add_(0.3 * torch.randn_like(parameter))
     reference = TorchStepFunction(model.eval())
     path = tmp_path / "bundle"
-    with traced_once(TRACES):
-        export_bundle(model, reference, (src, tgt), path, search=search, max_src_tokens=64, facts={"model": "test"})
+    export_bundle(model, reference, (src, tgt), path, search=search, max_src_tokens=64, facts={"model": "test"})
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["tokenizers"] == {"src": "joint.model", "tgt": "joint.model"}  # one file for both directions
     assert manifest["reversed"] == {"src": True, "tgt": False}
