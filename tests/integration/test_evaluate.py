@@ -156,8 +156,8 @@ def test_your_own_files_and_a_bundle_alone(trained: Path, bundle: Path, tmp_path
     first = evaluated(tmp_path / "a", cache, f"ckpt={trained / 'checkpoints' / 'best.ckpt'}", *common)
     assert first["overlap"]["source and reference"] == 6
     assert any("the training data holds 6 by source and reference" in warning for warning in first["warnings"])
-    second = evaluated(tmp_path / "b", cache, f"bundle={bundle}", *common)
-    assert first["systems"][0]["hypotheses"] == second["systems"][0]["hypotheses"]
+    second = evaluated(tmp_path / "b", cache, f"bundle={bundle}", *common, "sentences=4")
+    assert first["systems"][0]["hypotheses"][:4] == second["systems"][0]["hypotheses"]
     assert second["overlap"] == {}
     assert {"test.hypotheses.txt", "metrics.json", "report.json", "report.html"} == {
         path.name for path in (tmp_path / "b").iterdir()

@@ -1,6 +1,7 @@
 """Word alignments by attention, by each head of a Transformer's decoder, and by IBM Model 1, against gold ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.corpora.joined import Joined
 from softsearch.data.lexicon import train_lexicon
 from softsearch.errors import CorpusError
 from softsearch.evaluation.alignment_error import Gold, Link, alignment_error_rate, read_gold
@@ -19,6 +22,7 @@ from softsearch.models.multi_head import MultiHeadAttention
 from softsearch.runtime.system import System
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.text.corpus import read_lines
+from softsearch.text.filters import read_parallel
 
 Lines = tuple[list[str], list[str]]  # sources and targets
 
@@ -46,15 +50,41 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
 
 
 def read_test_links(system: System, text: HeldOutText, cache_dir: Path) -> list[Gold]:
-    """The gold links that a generated corpus has beside its test set.
+    """The gold links that a generated corpus has beside its test set, also where its sentences are joined.
 
     Raises:
         CorpusError: there are none.
     """
-    path = system.source.files(cache_dir)["test"][0].with_suffix(".links")
+    source: ParallelSource = system.source
+    sizes: Sequence[int] = [1]
+    if isinstance(source, Joined):
+        sizes, source = source.held_out, source.source
+    files = source.files(cache_dir)["test"]
+    path = files[0].with_suffix(".links")
     if not path.is_file():
         raise CorpusError(f"{path} does not exist, expected gold alignments; use data=spellout")
-    return read_gold(path, [(len(x.split()), len(y.split())) for x, y in zip(*text.lines, strict=True)], first=0)
+    corpus = read_parallel(*files, keep_empty=True)
+    lengths = [(len(x.split()), len(y.split())) for x, y in zip(corpus.src, corpus.tgt, strict=True)]
+    return joined_links(read_gold(path, lengths, first=0), lengths, sizes)[: len(text.sources)]
+
+
+def joined_links(gold: Sequence[Gold], lengths: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[Gold]:
+    """The links of sentences that are joined as :func:`softsearch.data.corpora.joined.join` does it.
+
+    ``lengths`` are the numbers of words of sources and targets.
+    """
+    rest, joined = iter(zip(gold, lengths, strict=True)), list[Gold]()
+    for size in cycle(sizes):
+        taken = list(islice(rest, size))
+        if len(taken) < size:
+            break
+        whole, i, j = Gold(set(), set()), 0, 0
+        for links_of, (src_len, tgt_len) in taken:
+            for together, own in zip(whole, links_of, strict=True):
+                together |= {(src + i, tgt + j) for src, tgt in own}
+            i, j = i + src_len, j + tgt_len
+        joined.append(whole)
+    return joined
 
 
 class HeadStepFunction(TorchStepFunction):

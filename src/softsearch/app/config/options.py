@@ -124,6 +124,7 @@ class Evaluate(Systems):
     language_model_weight: float
     members: bool
     test: tuple[Path, ...] | None
+    sentences: AtLeastOne | None
     shortlist: Shortlist
     replace_unknown: str | None
     against: Path | None

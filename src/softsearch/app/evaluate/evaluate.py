@@ -54,6 +54,7 @@ def evaluate(config: DictConfig) -> None:
     curve, metrics = _check_options(options), build_metrics(options.metric)
     members = open_systems(options.ckpt, options.bundle, options.average)
     text = read_test_set(options, options.test, members)
+    text = text.select(range(len(text.sources))[: options.sentences])
     for system in members:
         say(f"translating {len(text.sources):,} sentences with {system.described}")
     inputs = 1 if options.test is None else len(options.test) - 1

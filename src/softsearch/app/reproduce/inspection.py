@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model
 from softsearch.app.config.options import Systems
@@ -46,11 +46,7 @@ class OfModels:
         for run, seed, folder in _each(runs, self.runs):
             if self.seeds is not None and seed not in self.seeds:
                 continue
-            config = OmegaConf.load(folder / "config.yaml")
-            (opened,) = open_systems(str(folder), None, None)
-            system, cache_dir = replace(opened, name=run), Path(config.cache_dir)
-            places = Systems(ckpt=None, bundle=None, average=None, split="test", run_dir=folder, cache_dir=cache_dir)
-            text = read_test_set(places, None, [system])
+            system, text, config = _opened(run, folder)
             for weights in self.weights:
                 if weights == "initial":
                     torch.manual_seed(seed)
@@ -59,8 +55,43 @@ class OfModels:
                 else:
                     inspected = system
                 labels: Row = {"run": run, "seed": seed, "weights": weights}
-                found += [labels | row for row in self.rows(inspected, text, cache_dir)]
+                found += [labels | row for row in self.rows(inspected, text, Path(config.cache_dir))]
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfSeeds:
+    """Rows that a function computes of the models of a run, with one model for each seed.
+
+    Args:
+        rows: called with the systems, their test set and the cache folder.
+        runs: names of the runs; null for all.
+    """
+
+    rows: Callable[[Sequence[System], HeldOutText, Path], Iterable[Row]]
+    runs: Sequence[str] | None = None
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Opens the models of each run."""
+        found: list[Row] = []
+        for run, seeds in chosen(runs, self.runs).items():
+            opened = [_opened(run, folder) for folder in seeds.values()]
+            _, text, config = opened[0]
+            systems = [system for system, _, _ in opened]
+            found += [{"run": run} | row for row in self.rows(systems, text, Path(config.cache_dir))]
+        return found
+
+
+def _opened(run: str, folder: Path) -> tuple[System, HeldOutText, DictConfig]:
+    """A run as a system of that name, its test set and its config."""
+    config = OmegaConf.load(folder / "config.yaml")
+    assert isinstance(config, DictConfig)
+    (opened,) = open_systems(str(folder), None, None)
+    system = replace(opened, name=run)
+    places = Systems(
+        ckpt=None, bundle=None, average=None, split="test", run_dir=folder, cache_dir=Path(config.cache_dir)
+    )
+    return system, read_test_set(places, None, [system]), config
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,18 +16,21 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.validation import build, plain
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.reproduce.verdict import Row
+from softsearch.data.corpora.base import ParallelSource
 from softsearch.errors import ConfigError
 from softsearch.evaluation.by_frequency import count_words, recall_by_frequency
+from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
 from softsearch.evaluation.word_alignment import inverted_pairs
 from softsearch.files import new_file
 from softsearch.ranges import AtLeastOne
-from softsearch.text.filters import read_parallel
+from softsearch.text.filters import ParallelCorpus, read_parallel
 from softsearch.text.plain_values import read_json
 
 Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
 Measure = Callable[[Runs], list[Row]]
 _DIGITS = 6
+_PARTS = 5  # of the sentences, by rarity
 
 
 def digest(value: object) -> str:
@@ -93,9 +96,10 @@ class Evaluate:
     Args:
         table: ``scores`` (a row a system, with every metric and its interval), ``lengths`` (by source length),
             ``searches`` (by search, of ``curve``), ``differences`` (from the first system, by metric, with ``p``),
-            ``frequencies`` (reference words found, by their number in the training text), ``attention`` (means over the
-            sentences of ``heatmaps``) or ``heatmaps`` (of the two translations of 7 to 14 words with the fewest
-            inverted pairs, and the two with the most).
+            ``frequencies`` (reference words found, by their number in the training text), ``rarity`` (BLEU of five
+            parts of the sentences, by the mean rank of the source's words among those of the training text, frequent
+            ones first), ``attention`` (means over the sentences of ``heatmaps``) or ``heatmaps`` (of the two
+            translations of 7 to 14 words with the fewest inverted pairs, and the two with the most).
         options: of the command, as in ``search.beam=10``.
         runs: names of the runs; null for all.
         seeds: of these runs; null for all.
@@ -103,7 +107,7 @@ class Evaluate:
         size: how many seeds are one group; null for all.
     """
 
-    table: Literal["scores", "lengths", "searches", "differences", "frequencies", "attention", "heatmaps"]
+    table: Literal["scores", "lengths", "searches", "differences", "frequencies", "rarity", "attention", "heatmaps"]
     options: Sequence[str] = ()
     runs: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
@@ -170,12 +174,29 @@ def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
         yield row | {name: getattr(point, name) for name in facts}
 
 
-def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
+def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelCorpus]]:
+    """The data that a system was trained on, and the text of it."""
     config = OmegaConf.load(Path(system.origin).parents[1] / "config.yaml")
-    files = build(config.data).train_files(Path(config.cache_dir))
-    counts = count_words(line for pair in files for line in read_parallel(*pair).tgt)
+    source: ParallelSource = build(config.data)
+    return source, [read_parallel(*pair) for pair in source.train_files(Path(config.cache_dir))]
+
+
+def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
+    counts = count_words(line for corpus in _training_text(system)[1] for line in corpus.tgt)
     for part in recall_by_frequency(counts, system.hypotheses, report.references):
         yield {"frequency": part.name, "words": part.words, "recall": part.recall}
+
+
+def _rarity(system: SystemReport, report: Report) -> Iterator[Row]:
+    source, text = _training_text(system)
+    counts = count_words(line for corpus in text for line in corpus.src)
+    ranks = {word: rank for rank, (word, _) in enumerate(counts.most_common(), 1)}
+    means = [np.mean([ranks.get(word, len(ranks) + 1) for word in line.split()]) for line in report.sources]
+    bleu = bleu_for(source.text_form, report.tgt_lang)
+    for number, part in enumerate(np.array_split(np.argsort(means, kind="stable"), _PARTS), 1):
+        texts = ([side[index] for index in part] for side in (system.hypotheses, report.references))
+        rank = float(np.mean([means[index] for index in part]))
+        yield {"rarity": number, "sentences": len(part), "rank": rank, "bleu": bleu.corpus_score(*texts)}
 
 
 def _attention(system: SystemReport, report: Report) -> Iterator[Row]:
@@ -201,6 +222,7 @@ _TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
     "lengths": _lengths,
     "searches": _searches,
     "frequencies": _frequencies,
+    "rarity": _rarity,
     "attention": _attention,
     "heatmaps": _heatmaps,
 }

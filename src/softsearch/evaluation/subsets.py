@@ -1,0 +1,113 @@
+"""All ensembles of some of several models: loss, errors and diversity of each."""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.system import System
+from softsearch.text.vocabulary import EOS, PAD
+
+_PERMUTATIONS = 9999
+_BATCH = 64  # sentences
+
+
+def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
+    """A row for each subset of the systems, which average their distributions after the tokens of the references.
+
+    ``nll`` is the loss, in nats a token, ``error`` the share of tokens that are not the most probable ones, ``gain`` by
+    how much the loss is below the members' mean. ``diversity`` is the generalised Jensen-Shannon divergence of their
+    distributions, in nats (Lin 1991), ``disagreement`` the share of tokens where two members differ in the
+    most probable token, the mean over pairs (Skalak 1996; Kuncheva & Whitaker 2003). A row's ``seed`` are its members,
+    as in ``1+3``, numbered in their order.
+    """
+    src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
+    models = [cast(TorchStepFunction, system.step_fn).model for system in systems]
+    probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
+    targets = torch.from_numpy(np.concatenate([[*ids, EOS] for ids in tgt]))
+    entropies, best, losses = _entropy(probs), probs.argmax(-1), _loss(probs, targets)
+    for size in range(1, len(systems) + 1):
+        for members in map(list, combinations(range(len(systems)), size)):
+            mean = probs[members].mean(0)
+            nll = float(_loss(mean, targets))
+            pairs = [float((best[one] != best[other]).float().mean()) for one, other in combinations(members, 2)]
+            yield {
+                "seed": "+".join(str(member + 1) for member in members),
+                "size": size,
+                "nll": nll,
+                "error": float((mean.argmax(-1) != targets).float().mean()),
+                "gain": float(losses[members].mean()) - nll,
+                "diversity": float((_entropy(mean) - entropies[members].mean(0)).mean()),
+                "disagreement": float(np.mean(pairs)) if pairs else 0.0,
+                "best_member": float(losses[members].min()),
+            }
+
+
+def by_size(
+    systems: Sequence[System], text: HeldOutText, cache_dir: Path, *, sentences: int
+) -> Iterator[dict[str, Any]]:
+    """A row for each size of subsets, up to the ``whole``: means, the ``lowest`` and the ``highest`` loss, comparisons.
+
+    ``below_best`` is the share of subsets with a lower loss than each of their members. Of pairs, ``correlation`` is
+    that of gain and diversity, and ``p`` the share of permutations of the members with one as large (Mantel 1967).
+    """
+    rows = list(subset_rows(systems, text, cache_dir, sentences=sentences))
+    for size in range(1, len(systems) + 1):
+        own = [row for row in rows if row["size"] == size]
+        means = {key: float(np.mean([row[key] for row in own])) for key in ("nll", "error", "gain", "diversity")}
+        losses = [row["nll"] for row in own]
+        below = None if size == 1 else float(np.mean([row["nll"] < row["best_member"] for row in own]))
+        row = {"size": size, **means, "lowest": min(losses), "highest": max(losses), "below_best": below}
+        row["whole"] = size == len(systems)
+        if size == 2 and len(systems) > 2:
+            tables = ([each[key] for each in own] for key in ("gain", "diversity"))
+            row["correlation"], row["p"] = mantel(*(square(values, len(systems)) for values in tables))
+        yield row
+
+
+def square(pairs: Sequence[float], members: int) -> NDArray[np.float64]:
+    """A symmetric matrix ``[members, members]`` of values of all pairs in their order, with zeros in the diagonal."""
+    table = np.zeros((members, members))
+    table[np.triu_indices(members, 1)] = pairs
+    return table + table.T
+
+
+def mantel(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
+    """The correlation of two symmetric matrices off the diagonal, and its one-sided p (Mantel 1967).
+
+    The pairs of a member depend on each other, so that members are permuted, not pairs.
+    """
+    upper, rng = np.triu_indices(len(one), 1), np.random.default_rng(1)
+    observed = np.corrcoef(one[upper], other[upper])[0, 1]
+    orders = [rng.permutation(len(one)) for _ in range(_PERMUTATIONS)]
+    found = [np.corrcoef(one[upper], other[np.ix_(order, order)][upper])[0, 1] for order in orders]
+    return float(observed), (1 + int(np.sum(np.array(found) >= observed - 1e-12))) / (1 + _PERMUTATIONS)
+
+
+@torch.no_grad()
+def next_token_probs(model: Seq2Seq, src: Sequence[NDArray[np.int64]], tgt: Sequence[NDArray[np.int64]]) -> Tensor:
+    """The distribution of each token of the references and of their ends, row by row, ``[tokens, vocab]``."""
+    parts = []
+    for start in range(0, len(src), _BATCH):
+        targets = pad(tgt[start : start + _BATCH], bos=True)
+        logits = model(pad(src[start : start + _BATCH]), targets[:, :-1])
+        parts.append(logits[targets[:, 1:] != PAD].softmax(-1))
+    return torch.cat(parts)
+
+
+def _loss(probs: Tensor, targets: Tensor) -> Tensor:
+    """Means of -log p of the ``targets`` ``[tokens]`` by ``probs`` ``[..., tokens, vocab]``."""
+    return -probs[..., torch.arange(len(targets)), targets].log().mean(-1)
+
+
+def _entropy(probs: Tensor) -> Tensor:
+    return torch.special.entr(probs).sum(-1)
