@@ -1,6 +1,6 @@
 """Exposure bias: the loss where a decoder reads the reference, and where it reads what it has written itself.
 
-Bengio et al. 2015 (arXiv:1506.03099), section 2.2; Ranzato et al. 2016 (arXiv:1511.06732), section 3.1.
+Bengio et al. 2015 (arXiv:1506.03099), section 2; Ranzato et al. 2016 (arXiv:1511.06732).
 """
 
 from collections.abc import Iterator, Sequence
