@@ -8,13 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
 
 _Rows = Sequence[Mapping[str, Any]]
 _MARKERS = "os^Dvp*X"
 _COLUMNS = 2  # of panels
+_FEW = 1000  # times that one end of an axis with logarithms is the other, with more numbers than powers of ten
 
 
 def draw_rows(
@@ -158,6 +159,9 @@ def _finish(axes: Axes, x_label: str, y_label: str, *, x_log: bool, y_log: bool)
     if y_log:
         axes.set_yscale("log")
     for axis in [axes.xaxis] * x_log + [axes.yaxis] * y_log:
+        low, high = axis.get_view_interval()
+        if high < _FEW * low:
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))  # the default one writes formulas, which are not drawn
         axis.set_minor_formatter(NullFormatter())
     if max((len(label.get_text()) for label in axes.get_xticklabels()), default=0) > 6:
