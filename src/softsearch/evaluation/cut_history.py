@@ -28,7 +28,8 @@ def losses_by_context(
     model = cast(TorchStepFunction, system.step_fn).model
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(system.tokenizers))
     sources, targets = pad(src), pad(tgt, bos=True)
-    for name, context in {**{context: context for context in contexts}, "all": targets.shape[1]}.items():
+    named: list[tuple[int | str, int]] = [*((context, context) for context in contexts), ("all", targets.shape[1])]
+    for name, context in named:
         loss = float(cut_losses(model, sources, targets, context).mean())
         yield {"context": name, "loss": loss, "perplexity": float(np.exp(loss))}
 
