@@ -26,6 +26,7 @@ SMALL = (
     "trainer.max_steps=8",
     "trainer.val_check_interval=4",
     "trainer.log_every_n_steps=2",
+    "callbacks.curves=null",
     "search.max_length_factor=1",
 )
 

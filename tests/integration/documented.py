@@ -45,6 +45,7 @@ TRAINING = (
     "trainer.max_steps=2",
     "trainer.val_check_interval=2",
     "trainer.log_every_n_steps=1",
+    "callbacks.curves=null",
     "search.max_length_factor=1",
 )
 PLACEHOLDERS = {

@@ -7,6 +7,7 @@ its standard input and answers with the exit code; ``tests.integration.commands`
 import atexit
 import faulthandler
 import gc
+import io
 import json
 import os
 import pkgutil
@@ -28,13 +29,17 @@ import softsearch
 from tests.read_once import TRACES, read_configs_once, read_torchlib_once, trace_once
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
+    "hydra._internal.logging_config",
     "hydra.main",
     "lightning",
+    "matplotlib.backends.backend_mixed",
+    "matplotlib.backends.backend_svg",
     "matplotlib.pyplot",
     "num2words",
     "optuna.visualization.matplotlib",
     "sacrebleu.tokenizers.tokenizer_13a",
     "sqlalchemy.dialects.sqlite",
+    "torch.utils.serialization.config",
 )
 
 
@@ -58,8 +63,9 @@ def serve() -> None:
 
 
 def warm_up() -> None:
-    """Composes a config and exports a module, because the first time each imports hundreds of modules."""
+    """Composes a config, exports a module and draws, because the first time each imports hundreds of modules."""
     import torch
+    from matplotlib.figure import Figure
     from tqdm import tqdm
 
     from softsearch.app.config.command import register_resolvers
@@ -69,6 +75,10 @@ def warm_up() -> None:
     register_resolvers()
     composed("train")
     composed("evaluate")
+    figure = Figure()
+    figure.subplots().set_title("fonts")
+    for form in ("png", "svg"):
+        figure.savefig(io.BytesIO(), format=form)
     tqdm.monitor_interval = 0  # its thread would not be in the forked processes
     with quiet(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

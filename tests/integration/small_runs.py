@@ -26,6 +26,7 @@ OPTIONS = (
     "trainer.max_steps=30",
     "trainer.val_check_interval=30",
     "trainer.log_every_n_steps=5",
+    "callbacks.curves=null",
     "search=greedy",
     "search.max_length_factor=1",
 )
