@@ -17,8 +17,8 @@ TRACES = "SOFTSEARCH_TESTS_TRACES"  # a variable of the environment
 def read_configs_once() -> None:
     """Lets Hydra parse a YAML file once for all compositions of this process, if it reads files where it does today.
 
-    And compose a command's config once: before that it composes another one to look whether it sets ``hydra.mode``, which
-    none of ours does.
+    And compose a command's config once: it composes another one to look whether that sets ``hydra.mode``, which none of
+    ours does.
     """
     from hydra._internal.hydra import Hydra
     from hydra._internal.sources_registry import SourcesRegistry
