@@ -63,7 +63,7 @@ def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
     assert metrics["train/steps"] == STEPS
     assert 0 < metrics["val/loss"] < 20
     assert len((tmp_path / "run" / "val.hypotheses.txt").read_text(encoding="utf-8").splitlines()) == 5
-    assert [int(row["step"]) for row in rows] == list(range(STEPS))
+    assert [int(row["step"]) for row in rows] == list(range(1, STEPS + 1))
     last = load_checkpoint(tmp_path / "run" / "checkpoints" / "last.ckpt")
     assert last["global_step"] == STEPS
     state = last["ParallelDataModule"]

@@ -22,9 +22,9 @@ def test_two_processes_share_the_weights(model: tuple[str, ...], tmp_path: Path)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "metrics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [int(row["step"]) for row in rows] == list(range(STEPS))
+    assert [int(row["step"]) for row in rows] == list(range(1, STEPS + 1))
     assert {row["grad_norm/embeddings"] for row in rows} == {"0.0"}  # they are frozen
     for part in ("encoder", "attention", "decoder", "output", "total"):
         assert all(0 < float(row[f"grad_norm/{part}"]) < math.inf for row in rows), part
-    assert [row["step"] for row in rows if row["val/bleu"]] == ["3", str(STEPS - 1)]
+    assert [row["step"] for row in rows if row["val/bleu"]] == ["4", str(STEPS)]
     assert float(rows[-1]["train/loss"]) < float(rows[0]["train/loss"])
