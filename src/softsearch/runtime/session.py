@@ -21,16 +21,17 @@ import copy
 import functools
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
-from softsearch.runtime.candidates import Words, read_candidates, read_words
+from softsearch.runtime.candidates import read_candidates, read_words
 from softsearch.runtime.graph_check import check_graph, embedding_table
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
+from softsearch.runtime.onnx_state import OnnxState
 from softsearch.runtime.providers import Provider, check_provider, find_provider, has_vnni
 from softsearch.search.interface import Candidates, StepFunction
 from softsearch.search.shortlist import Shortlist, Shortlisted
@@ -69,19 +70,6 @@ _STEP_INPUTS = {
 _SHORTLIST_INPUTS = {"shortlist": "int64", "shortlist_bias": "float32"}
 _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 _OPTIONAL_OUTPUTS = {"alignments": "float32", "all_log_probs": "float32"}
-_COMPACT_EVERY = 2  # steps
-_FEW = 0.75  # of the slots: dropping the others is worth a copy
-
-
-class OnnxState(NamedTuple):
-    """State of a batch's hypotheses; never changed in place."""
-
-    src_mask: NDArray[np.bool_]  # [sentences, src_len]
-    memory: tuple[NDArray[Any], ...]  # axis 0 = sentences
-    cache: tuple[NDArray[Any], ...]  # [sentences, previous beams, ...], and [sentences, ...] of the slots
-    parents: NDArray[np.int64]  # [sentences, beams] into the previous beams: how the next step reorders the caches
-    position: int  # tokens read so far
-    words: Words | None = None  # None: the whole vocabulary
 
 
 class OnnxStepFunction:
@@ -160,24 +148,24 @@ class OnnxStepFunction:
             _check_shape(ENCODER, name, value.shape[: len(axes)], axes)
         memory, cache = tuple(values[: len(self._memory)]), tuple(values[len(self._memory) :])
         words = None if self._shortlist is None else read_words(self._shortlist(src))
-        return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0, words)
+        return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0, words, np.arange(len(src)))
 
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
         """See StepFunction."""
-        sentences, beams = shape = state.parents.shape
-        if self._slots and beams > 1 and state.position % _COMPACT_EVERY == 1:
-            state = _without_dead_slots(state)
+        batch, beams = shape = state.parents.shape
+        if self._slots:
+            state = state.without_dead_slots()
         words = state.words
         whole = self._has_all and k == self.vocab_size
         size = k if words is None else min(k, words.used)
         feeds = {
-            "tokens": tokens.reshape(shape),
+            "tokens": state.of_batch(tokens),
             "parents": state.parents,
             "position": np.full(shape, state.position, dtype=np.int64),
             "k": np.array([1 if whole else size], dtype=np.int64),
             "all": np.array([size if whole else 0], dtype=np.int64),
             "shortlist": np.zeros(0, dtype=np.int64) if words is None else words.tokens,
-            "shortlist_bias": np.zeros((sentences, 1, 0), dtype=np.float32) if words is None else words.bias,
+            "shortlist_bias": np.zeros((batch, 1, 0), dtype=np.float32) if words is None else words.bias,
             "src_mask": state.src_mask,
             **dict(zip(self._memory, state.memory, strict=True)),
             **dict(zip(self._cache, state.cache, strict=True)),
@@ -190,7 +178,7 @@ class OnnxStepFunction:
         for name, value in outputs.items():
             expected = axes.get(name, shape[:1] if name.startswith("next_slots.") else shape)
             _check_shape(DECODER_STEP, name, value.shape if name in axes else value.shape[: len(expected)], expected)
-        rows = {name: outputs[name].reshape(sentences * beams, -1) for name in axes if name in outputs}
+        rows = {name: state.of_rows(outputs[name]) for name in axes if name in outputs}
         candidates = read_candidates(rows, words, self.vocab_size)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
@@ -198,36 +186,11 @@ class OnnxStepFunction:
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
         """Reorders, repeats or drops rows within their sentences; the next step moves the caches."""
-        sentences = state.parents.shape[0]
-        return state._replace(parents=state.parents.reshape(-1)[rows].reshape(sentences, -1))
+        return state._replace(parents=state.of_batch(state.of_rows(state.parents)[rows]))
 
     def keep(self, state: OnnxState, sentences: NDArray[np.int64]) -> OnnxState:
         """See StepFunction."""
-        return state._replace(
-            src_mask=state.src_mask[sentences],
-            memory=tuple(values[sentences] for values in state.memory),
-            cache=tuple(values[sentences] for values in state.cache),
-            parents=state.parents[sentences],
-            words=state.words and state.words._replace(bias=state.words.bias[sentences]),
-        )
-
-
-def _without_dead_slots(state: OnnxState) -> OnnxState:
-    """Drops the slots that no hypothesis attends to: those of a beam have most of their ancestors in common."""
-    bias, *slots = state.cache
-    for values in slots:
-        _check_shape(DECODER_STEP, "next_slots", (values.ndim, *values.shape[2:3]), (4, *bias.shape[2:]))
-    sentences = np.arange(len(bias))[:, None]
-    alive = (bias[sentences, state.parents] == 0).any(axis=1)  # [sentences, slots]
-    most = int(alive.sum(axis=1).max())
-    if most > _FEW * alive.shape[1]:
-        return state
-    # Sentences with fewer live slots keep dead ones, to which nothing attends.
-    kept = np.argsort(~alive, axis=1, kind="stable")[:, :most]
-    _, heads, before, width = slots[0].shape
-    rows = (sentences * heads + np.arange(heads))[:, :, None] * before + kept[:, None]  # [sentences, heads, most]
-    moved = (values.reshape(-1, width).take(rows, axis=0) for values in slots)
-    return state._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
+        return state.keep(sentences)
 
 
 def describe_onnx(model: bytes) -> dict[str, Any]:

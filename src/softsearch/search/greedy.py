@@ -27,7 +27,12 @@ class Greedy(OutputOptions, PrefixStrategy):
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """See PrefixStrategy."""
-        return write(step_fn, src, self, lambda candidates, _: candidates.log_probs.argmax(axis=1), prefixes=prefixes)
+        return write(step_fn, src, self, most_probable, prefixes=prefixes)
+
+
+def most_probable(candidates: Candidates, _: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The best candidate of each row, a `Chooser`."""
+    return np.asarray(candidates.log_probs.argmax(axis=1))
 
 
 def write(

@@ -54,19 +54,27 @@ def test_beam_search_over_a_padded_batch_scores_as_forced_decoding_of_each_sente
     assert reordered > len(SOURCES)
 
 
-def test_keep_and_select_commute_with_step(step_fn: OnnxStepFunction) -> None:
-    state = step_fn.start(SOURCES)
-    _, state = step_fn.step(np.full(4, BOS), state, 2)
-    state = step_fn.select(state, np.repeat(np.arange(4), 3))
-    first, after = step_fn.step(np.arange(4, 16), state, 2)
-    rows = np.array([2, 0, 1, 3, 3, 3, 8, 7, 6, 9, 11, 10])
-    whole, _ = step_fn.step(np.arange(20, 32), step_fn.select(after, rows), 2)
-    part, _ = step_fn.step(np.arange(26, 32), step_fn.keep(step_fn.select(after, rows), np.array([2, 3])), 2)
-    swapped, _ = step_fn.step(np.arange(26, 32), step_fn.select(step_fn.keep(after, np.array([2, 3])), rows[6:] - 6), 2)
-    assert first.log_probs.shape == (12, 2)
+@pytest.mark.parametrize("kept", [[2, 3], [1, 2, 3, 4, 5]], ids=["copied", "left in the batch"])
+def test_keep_and_select_commute_with_step(kept: list[int], step_fn: OnnxStepFunction) -> None:
+    sources = [*SOURCES, *SOURCES[:2]]
+    state = step_fn.start(sources)
+    _, state = step_fn.step(np.full(6, BOS), state, 2)
+    state = step_fn.select(state, np.repeat(np.arange(6), 3))
+    first, after = step_fn.step(np.arange(4, 22), state, 2)
+    rows = np.array([2, 0, 1, 3, 3, 3, 8, 7, 6, 9, 11, 10, 12, 14, 13, 17, 16, 15])
+    tokens = np.arange(20, 38)
+    whole, further = step_fn.step(tokens, step_fn.select(after, rows), 2)
+    own = (3 * np.array(kept)[:, None] + np.arange(3)).reshape(-1)
+    shifted = (rows[own].reshape(-1, 3) % 3 + 3 * np.arange(len(kept))[:, None]).reshape(-1)
+    part, ended = step_fn.step(tokens[own], step_fn.keep(step_fn.select(after, rows), np.array(kept)), 2)
+    swapped, _ = step_fn.step(tokens[own], step_fn.select(step_fn.keep(after, np.array(kept)), shifted), 2)
+    assert first.log_probs.shape == (18, 2)
     for got in (part, swapped):
-        np.testing.assert_allclose(got.log_probs, whole.log_probs[6:], atol=1e-6)
-        np.testing.assert_array_equal(got.tokens, whole.tokens[6:])
+        np.testing.assert_allclose(got.log_probs, whole.log_probs[own], atol=1e-6)
+        np.testing.assert_array_equal(got.tokens, whole.tokens[own])
+    last, _ = step_fn.step(tokens[own[-6:]], step_fn.keep(ended, np.arange(len(kept))[-2:]), 2)
+    expected, _ = step_fn.step(tokens, further, 2)
+    np.testing.assert_allclose(last.log_probs, expected.log_probs[own[-6:]], atol=1e-6)
 
 
 def test_a_state_can_be_stepped_twice(step_fn: OnnxStepFunction) -> None:

@@ -151,11 +151,11 @@ class Counting(TableModel):
 @pytest.mark.parametrize(
     ("options", "prefixes", "expected"),
     [
-        ({}, None, (2, 2, 2)),
-        ({"banned": (1,)}, None, (3, 3, 3)),
-        ({"min_length_offset": 2}, None, (3, 2, 2)),
-        ({"no_repeat_ngram": 1}, None, (2, 3, 4)),
-        ({}, [(4,)], (VOCAB, 2, 2)),
+        ({}, None, (1, 1, 1)),
+        ({"banned": (1,)}, None, (2, 2, 2)),
+        ({"min_length_offset": 2}, None, (2, 1, 1)),
+        ({"no_repeat_ngram": 1}, None, (1, 2, 3)),
+        ({}, [(4,)], (VOCAB, 1, 1)),
     ],
 )
 def test_no_more_candidates_are_asked_for_than_constraints_may_forbid(

@@ -1,0 +1,85 @@
+"""The state of an ONNX step function: a batch as the graph has it, and which of its sentences are still searched."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import BundleError
+from softsearch.runtime.candidates import Words
+from softsearch.runtime.manifest import DECODER_STEP
+
+_COMPACT_EVERY = 2  # steps
+_FEW = 0.75  # of the slots or of the sentences: dropping the others is worth a copy
+
+
+class OnnxState(NamedTuple):
+    """State of a batch's hypotheses; never changed in place.
+
+    Sentences that ended stay in the batch, where nobody reads what the graph says of them, until a copy without them is
+    worth while.
+    """
+
+    src_mask: NDArray[np.bool_]  # [batch, src_len]
+    memory: tuple[NDArray[Any], ...]  # axis 0 = batch
+    cache: tuple[NDArray[Any], ...]  # [batch, previous beams, ...], and [batch, ...] of the slots
+    parents: NDArray[np.int64]  # [batch, beams] into the previous beams: how the next step reorders the caches
+    position: int  # tokens read so far
+    words: Words | None  # None: the whole vocabulary
+    live: NDArray[np.int64]  # [sentences] the places in the batch of those that are searched
+
+    @property
+    def _has_all(self) -> bool:
+        return len(self.live) == len(self.src_mask)
+
+    def of_batch(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Values of rows, ``[sentences * beams]`` or ``[sentences * beams, 1]``, as ``[batch, beams]``."""
+        per_sentence = values.reshape(len(self.live), -1)
+        if self._has_all:
+            return per_sentence
+        everyone = np.zeros((len(self.src_mask), per_sentence.shape[1]), dtype=np.int64)
+        everyone[self.live] = per_sentence
+        return everyone
+
+    def of_rows(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values ``[batch, beams, ...]`` as ``[sentences * beams, -1]``."""
+        own = values if self._has_all else values[self.live]
+        return own.reshape(own.shape[0] * own.shape[1], -1)
+
+    def keep(self, sentences: NDArray[np.int64]) -> "OnnxState":
+        """Keeps, or repeats, only these sentences."""
+        live = self.live[sentences]
+        if len(live) > _FEW * len(self.src_mask) and (np.diff(live) > 0).all():
+            return self._replace(live=live)
+        return OnnxState(
+            src_mask=self.src_mask[live],
+            memory=tuple(values[live] for values in self.memory),
+            cache=tuple(values[live] for values in self.cache),
+            parents=self.parents[live],
+            position=self.position,
+            words=self.words and self.words._replace(bias=self.words.bias[live]),
+            live=np.arange(len(live)),
+        )
+
+    def without_dead_slots(self) -> "OnnxState":
+        """Drops the slots that no hypothesis sees: those of a beam have most of their ancestors in common."""
+        if self.parents.shape[1] == 1 or self.position % _COMPACT_EVERY != 1:
+            return self
+        bias, *slots = self.cache
+        for values in slots:
+            if (values.ndim, *values.shape[2:3]) != (4, *bias.shape[2:]):
+                raise BundleError(
+                    f"{DECODER_STEP}: next_slots came with the axes {list(values.shape)}, expected 4, the third of "
+                    f"{bias.shape[2]}; export the bundle again"
+                )
+        sentences = np.arange(len(bias))[:, None]
+        alive = (bias[sentences, self.parents] == 0).any(axis=1)  # [batch, slots]
+        most = int(alive.sum(axis=1).max())
+        if most > _FEW * alive.shape[1]:
+            return self
+        # Sentences with fewer live slots keep dead ones, to which nothing attends.
+        kept = np.argsort(~alive, axis=1, kind="stable")[:, :most]
+        _, heads, before, width = slots[0].shape
+        rows = (sentences * heads + np.arange(heads))[:, :, None] * before + kept[:, None]  # [batch, heads, most]
+        moved = (values.reshape(-1, width).take(rows, axis=0) for values in slots)
+        return self._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))
