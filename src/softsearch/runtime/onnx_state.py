@@ -1,4 +1,4 @@
-"""The state of an ONNX step function: a batch as the graph has it, and which of its sentences are still searched."""
+"""State of an ONNX step function: the batch in the graph, and the sentences in it that are still searched."""
 
 from typing import Any, NamedTuple
 
