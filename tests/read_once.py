@@ -18,13 +18,20 @@ def read_configs_once() -> None:
     """Lets Hydra parse a YAML file once for all compositions of this process, if it reads files where it does today.
 
     And compose a command's config once: it composes another one to look whether that sets ``hydra.mode``, which none of
-    ours does.
+    ours does. And look at the choices so far for defaults that name one alone, which few do.
     """
+    from hydra._internal import defaults_list
     from hydra._internal.hydra import Hydra
     from hydra._internal.sources_registry import SourcesRegistry
     from hydra.core.plugins import Plugins
 
     Hydra.get_mode = lambda *_, **__: None  # type: ignore[method-assign]
+    chosen = defaults_list._create_interpolation_map
+
+    def choices(overrides: Any, defaults: Any, self_added: bool) -> Any:
+        return chosen(overrides, defaults, self_added) if any(d.is_interpolation() for d in defaults) else None
+
+    defaults_list._create_interpolation_map = choices
     Plugins.instance()  # registers the sources
     for scheme in ("file", "pkg"):
         source, parsed = SourcesRegistry.instance().resolve(scheme), dict[Any, Any]()
