@@ -6,7 +6,7 @@ import pytest
 
 from tests.integration.commands import SMALL, run
 
-OPTIONS = [word for word in SMALL if not word.startswith(("trainer.", "experiment="))]
+OPTIONS = [word for word in SMALL if not word.startswith(("trainer.", "experiment=", "callbacks.curves="))]
 
 
 @pytest.mark.slow
