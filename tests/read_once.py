@@ -50,13 +50,18 @@ def read_configs_once() -> None:
 
 
 def read_torchlib_once() -> None:
-    """Lets exports of this process share the tables of operators, if PyTorch keeps them where it does today."""
+    """Lets exports of this process share the tables of operators, if PyTorch keeps them where it does today.
+
+    And keep no results of operators on shapes: where sizes are symbols, to look for one takes longer than to compute.
+    """
     with suppress(ImportError, AttributeError):
+        import torch._dynamo.config
         from torch._export import utils
         from torch.onnx._internal.exporter._registration import ONNXRegistry
 
         ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))
         utils._materialize_cpp_cia_ops = cache(utils._materialize_cpp_cia_ops)
+        torch._dynamo.config.fake_tensor_cache_enabled = False
 
 
 def trace_once() -> None:
