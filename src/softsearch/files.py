@@ -72,14 +72,15 @@ def new_contents(folder: Path, name: str) -> Iterator[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=unfinished(name), dir=folder))
-    new, old = place / "new", place / "old"
+    new, old, is_moved = place / "new", place / "old", False
     try:
         new.mkdir()
         old.mkdir()
         yield new
         _move(new, folder, old)
+        is_moved = True  # what is missing from now on, another process is just replacing
     finally:
-        if all((folder / path.name).exists() for path in old.glob("*")):  # never the only copy
+        if is_moved or all((folder / path.name).exists() for path in old.glob("*")):  # never the only copy
             shutil.rmtree(place, ignore_errors=True)
 
 
