@@ -33,7 +33,7 @@ def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, senten
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
     models = [cast(TorchStepFunction, system.step_fn).model for system in systems]
     probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
-    targets = torch.from_numpy(np.concatenate([with_eos(ids) for ids in tgt]))
+    targets = torch.from_numpy(np.concatenate([with_eos(ids.tolist()) for ids in tgt]))
     entropies, best, losses = _entropy(probs), probs.argmax(-1), _loss(probs, targets)
     for size in range(1, len(systems) + 1):
         for members in map(list, combinations(range(len(systems)), size)):
