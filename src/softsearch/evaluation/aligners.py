@@ -14,7 +14,7 @@ from softsearch.data.corpora.joined import Joined
 from softsearch.data.lexicon import train_lexicon
 from softsearch.errors import CorpusError
 from softsearch.evaluation.alignment_error import Gold, Link, alignment_error_rate, read_gold
-from softsearch.evaluation.inference import TorchState, TorchStepFunction
+from softsearch.evaluation.inference import TorchState, TorchStepFunction, torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import align, encode_sentences, links
 from softsearch.models.interface import Seq2Seq
@@ -36,7 +36,7 @@ def alignment_errors(system: System, text: HeldOutText, cache_dir: Path) -> Iter
         CorpusError: the corpus has no gold alignments.
     """
     gold = read_test_links(system, text, cache_dir)
-    model = cast(TorchStepFunction, system.step_fn).model
+    model = torch_model(system.step_fn)
     step_fns: dict[str, StepFunction] = {"attention": system.step_fn}
     for number, layer in enumerate(model.decoder.source_attention(), 1):
         heads = range(layer.num_heads if isinstance(layer, MultiHeadAttention) else 0)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.system import System
@@ -25,7 +25,7 @@ def losses_by_context(
 
     What is predicted are the same tokens, those of the first ``sentences`` and their ends.
     """
-    model = cast(TorchStepFunction, system.step_fn).model
+    model = torch_model(system.step_fn)
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(system.tokenizers))
     sources, targets = pad(src), pad(tgt, bos=True)
     named: list[tuple[int | str, int]] = [*((context, context) for context in contexts), ("all", targets.shape[1])]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from softsearch.data.dataset import pad
 from softsearch.evaluation.aligners import read_test_links
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import word_starts
 from softsearch.models.interface import Seq2Seq
@@ -26,7 +26,7 @@ def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: i
     it is unknown to the encoder, so that no annotation has it. The words that are ``linked`` to it by the gold
     alignments and all others are ``target``.
     """
-    model, found = cast(TorchStepFunction, system.step_fn).model, dict[tuple[str, str], list[float]]()
+    model, found = torch_model(system.step_fn), dict[tuple[str, str], list[float]]()
     gold = read_test_links(system, text, cache_dir)[:sentences]
     pairs = zip(*text.encode(system.tokenizers), strict=True)
     for links, pair in zip(gold, pairs, strict=False):

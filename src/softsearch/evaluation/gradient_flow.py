@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.cells import Cell, ElmanCell
 from softsearch.models.recurrence import Recurrence
@@ -30,7 +30,7 @@ def gradient_flow(
     or with ``cell path`` behind it, for an LSTM's path through c alone. ``bound`` is (gamma lambda_1)^k of an Elman
     cell.
     """
-    model = cast(TorchStepFunction, system.step_fn).model
+    model = torch_model(system.step_fn)
     encoder = cast(RecurrentEncoder, model.encoder)
     cell = cast(Recurrence, encoder.layers[0]).forward_cell
     longest = sorted(text.encode(system.tokenizers)[0], key=len)[-sentences:]

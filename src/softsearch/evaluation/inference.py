@@ -5,7 +5,7 @@ Of the backend, a StepFunction, only the k best candidates per row leave the dev
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from softsearch.models.interface import Decoder, DecoderState, Seq2Seq, StepOutp
 from softsearch.models.output_layers import linear_layer
 from softsearch.search.batching import translate_ids
 from softsearch.search.forced_decoding import PairScore, score_pairs
-from softsearch.search.interface import Candidates, SearchStrategy, whole_vocabulary
+from softsearch.search.interface import Candidates, SearchStrategy, StepFunction, whole_vocabulary
 from softsearch.search.shortlist import Shortlist, spread
 from softsearch.text.features import padded_features
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -120,6 +120,11 @@ class TorchStepFunction:
         layer = self.model.decoder.output_projection
         rows = {f"decoder.output_projection.{name}": parameter[tokens] for name, parameter in layer.named_parameters()}
         return Words(tokens, mask, rows)
+
+
+def torch_model(step_fn: StepFunction) -> Seq2Seq:
+    """The model behind the step function of a checkpoint."""
+    return cast(TorchStepFunction, step_fn).model
 
 
 class _Step(nn.Module):

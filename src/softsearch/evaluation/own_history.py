@@ -6,14 +6,14 @@ Bengio et al. 2015 (arXiv:1506.03099), section 2; Ranzato et al. 2016 (arXiv:151
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.system import System
@@ -27,7 +27,7 @@ def losses_by_history(system: System, text: HeldOutText, _: Path, *, ends: Seque
 
     Positions are grouped: from 1 to ``ends[0]``, and so on; ``all`` are all of them.
     """
-    model = cast(TorchStepFunction, system.step_fn).model
+    model = torch_model(system.step_fn)
     src, tgt = ([np.asarray(ids) for ids in side] for side in text.encode(system.tokenizers))
     parts = []
     for start in range(0, len(src), _BATCH):

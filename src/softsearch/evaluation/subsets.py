@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.system import System
@@ -31,7 +31,7 @@ def subset_rows(systems: Sequence[System], text: HeldOutText, _: Path, *, senten
     as in ``1+3``, numbered in their order.
     """
     src, tgt = ([np.asarray(ids) for ids in side[:sentences]] for side in text.encode(systems[0].tokenizers))
-    models = [cast(TorchStepFunction, system.step_fn).model for system in systems]
+    models = [torch_model(system.step_fn) for system in systems]
     probs = torch.stack([next_token_probs(model, src, tgt) for model in models])  # [members, tokens, vocab]
     targets = torch.from_numpy(np.concatenate([with_eos(ids.tolist()) for ids in tgt]))
     entropies, best, losses = _entropy(probs), probs.argmax(-1), _loss(probs, targets)

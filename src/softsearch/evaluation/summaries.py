@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.dataset import pad
-from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.inference import torch_model
 from softsearch.evaluation.test_set import HeldOutText
-from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.system import System
 from softsearch.text.corpus import read_lines
 from softsearch.text.vocabulary import language_tag
@@ -132,7 +131,7 @@ def summarise(system: System, lines: Sequence[str]) -> Tensor:
     They are the last states of all layers, from which the decoder of a model without attention starts; with attention,
     which needs no such vector, the mean annotation.
     """
-    model = _model(system)
+    model = torch_model(system.step_fn)
     encoded = model.read_source(_ids(system, lines))
     if model.decoder.has_attention:
         return encoded.mean_state()
@@ -142,12 +141,8 @@ def summarise(system: System, lines: Sequence[str]) -> Tensor:
 @torch.no_grad()
 def mean_embeddings(system: System, lines: Sequence[str]) -> Tensor:
     """The mean word vector of each source, ``[sentences, dim]``."""
-    embedding = cast(nn.Module, _model(system).encoder.embedding)
+    embedding = cast(nn.Module, torch_model(system.step_fn).encoder.embedding)
     return torch.stack([embedding(_ids(system, [line]))[0].mean(0) for line in lines])
-
-
-def _model(system: System) -> Seq2Seq:
-    return cast(TorchStepFunction, system.step_fn).model
 
 
 def _ids(system: System, lines: Sequence[str]) -> Tensor:

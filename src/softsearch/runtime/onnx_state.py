@@ -16,8 +16,8 @@ _FEW = 0.75  # of the slots or of the sentences: dropping the others is worth a 
 class OnnxState(NamedTuple):
     """State of a batch's hypotheses; never changed in place.
 
-    Sentences that ended stay in the batch, where nobody reads what the graph says of them, until a copy without them is
-    worth while.
+    Sentences that ended stay in the batch, and what the graph computes for them is ignored, until enough have ended
+    for a copy without them.
     """
 
     src_mask: NDArray[np.bool_]  # [batch, src_len]
@@ -29,13 +29,13 @@ class OnnxState(NamedTuple):
     live: NDArray[np.int64]  # [sentences] the places in the batch of those that are searched
 
     @property
-    def _has_all(self) -> bool:
+    def _is_whole(self) -> bool:
         return len(self.live) == len(self.src_mask)
 
     def of_batch(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Values of rows, ``[sentences * beams]`` or ``[sentences * beams, 1]``, as ``[batch, beams]``."""
         per_sentence = values.reshape(len(self.live), -1)
-        if self._has_all:
+        if self._is_whole:
             return per_sentence
         everyone = np.zeros((len(self.src_mask), per_sentence.shape[1]), dtype=np.int64)
         everyone[self.live] = per_sentence
@@ -43,7 +43,7 @@ class OnnxState(NamedTuple):
 
     def of_rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values ``[batch, beams, ...]`` as ``[sentences * beams, -1]``."""
-        own = values if self._has_all else values[self.live]
+        own = values if self._is_whole else values[self.live]
         return own.reshape(own.shape[0] * own.shape[1], -1)
 
     def keep(self, sentences: NDArray[np.int64]) -> "OnnxState":
