@@ -100,7 +100,7 @@ docs: $(STAMP) ## the documentation and the API reference as one site, site/inde
 pictures: $(STAMP) ## the documentation's pictures of the demo, after make demo (needs Chromium)
 	@$(PY) -m tests.pictures
 
-gallery: $(STAMP) ## the pictures of docs/gallery, from thirteen small trainings (half an hour)
+gallery: $(STAMP) ## the pictures of docs/gallery, after make history ARGS="budget=small" (else an hour)
 	@$(PY) -m tests.gallery $(ARGS)
 
 web: ## the page of `softsearch web` anew, with npm (Node.js 20 or newer)

@@ -1,9 +1,9 @@
-"""The pictures of docs/gallery, from small trainings: make gallery
+"""The pictures of docs/gallery, from the trainings of the history's small budget: make gallery
 
-    python -m tests.gallery [MODEL ...]
+    python -m tests.gallery [KEY=VALUE ...]     options of src/history.py
 
-Every model is trained for 200 steps on the generated corpus, in a folder of logs/gallery; what has been trained is used
-again. Then it draws the attention of each model on one sentence, the learning curves, and the hypotheses of a search.
+What `make history ARGS="budget=small"` has trained is used; the rest, models that the history leaves out among them, is
+trained. Then it draws the attention of each model on one sentence, the learning curves, and the hypotheses of a search.
 """
 
 import sys
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
-from softsearch.app.config.options import Trainings
-from softsearch.app.config.validation import flatten, plain
+from softsearch.app.config.options import History
+from softsearch.app.config.validation import read_options
 from softsearch.app.reproduce.claim import Plan
 from softsearch.app.reproduce.trainings import train_all, trainings
 from softsearch.app.systems.open import open_systems
@@ -30,43 +30,47 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Candidates, State, StepFunctionWrapper
 
 FOLDER = Path("docs/gallery")
+SCORE, PERPLEXITY = "val/chrf", "val/perplexity"
 KINDS = {  # panels of the learning curves
-    "without attention": ("rnn", "lstm", "kalchbrenner2013", "rnnencdec"),
-    "recurrent, with attention": ("rnnsearch", "luong2015", "chorowski2015", "sennrich_lecture", "nematus"),
-    "self-attention": ("transformer_tiny", "transformer_rnn", "transformer_ssru", "decoder_only"),
+    "without attention": (
+        *("rnn", "lstm", "gru", "input_forget", "kalchbrenner2013", "kalchbrenner2013_rctm2", "rnnencdec"),
+        "sutskever2014",
+    ),
+    "recurrent, with attention": (
+        *("rnnsearch", "luong2015", "chorowski2015", "sennrich_lecture", "nematus", "nematus_deep"),
+        *("pointer_generator", "multi_source"),
+    ),
+    "self-attention, or a decoder alone": (
+        *("transformer_tiny", "transformer_rnn", "transformer_ssru", "decoder_only", "decoder_only_rnn"),
+    ),
+    "of characters, and of pictures": ("chung2016", "lee2017", "gao2020", "show_attend_tell"),
+    "language models": ("ngram", "feed_forward_lm", "rnnlm"),
 }
 PAIR = (
     "thursday october the seventh nineteen sixty-five at five in the morning",
     "donnerstag der siebte oktober neunzehnhundertfünfundsechzig um fünf uhr morgens",
 )
 BEAM = 4
-COMMON = (
-    *("data=spellout", "data.val_size=60", "data.test_size=20", "tokenizer.vocab_size=400", "batching.tokens=1792"),
-    *(
-        "optimizer=muon",
-        "optimizer.lr=0.006",
-        "scheduler.warmup_steps=60",
-        "loss.smoothing=0.05",
-        "loss.bfloat16=false",
+_SPELLOUT = "{_target_: softsearch.data.corpora.spellout.Spellout, tgt_lang: de, val_size: 60, test_size: 400, seed: 1"
+OTHER_DATA = {  # of models that read no sentence, or more than one
+    "show_attend_tell": ("data=shapes", "data.val_size=60", "data.test_size=400"),
+    "multi_source": (
+        "data=multi_source",
+        *("~data.sources.en", "~data.sources.fr"),
+        *(f"+data.sources.from_{lang}={_SPELLOUT}, src_lang: {lang}}}" for lang in ("en", "fr")),
     ),
-    *("trainer=cpu", "trainer.max_steps=200", "trainer.val_check_interval=40", "search=greedy"),
-)
-LARGEST = {"dim": 128, "hidden_dim": 128, "maxout_dim": 128, "d_ff": 256, "num_layers": 2, "dropout": 0.1}
+}
 
 
-def small(model: str) -> tuple[str, ...]:
-    """The options that make a model no larger than LARGEST."""
-    sizes = flatten(plain(composed("train", f"model={model}", "name=N", "run_dir=R"))["model"])
-    found = [(key, value, LARGEST[key.rpartition(".")[2]]) for key, value in sizes if key.rpartition(".")[2] in LARGEST]
-    return tuple(f"model.{key}={most}" for key, value, most in found if isinstance(value, int | float) and value > most)
-
-
-def train(models: Sequence[str]) -> dict[str, Path]:
+def train(arguments: Sequence[str]) -> dict[str, Path]:
     """Trains what has not been trained; returns the folders of the runs."""
-    runs = {name: (f"model={name}", *COMMON, *small(name)) for name in models}
-    cache = Path(composed("train", "name=N", "run_dir=R").cache_dir)
-    folder = Path("logs/gallery")
-    options = Trainings(overrides=(), multi30k=None, dry_run=False, runs_dir=folder, run_dir=folder, cache_dir=cache)
+    options = read_options(composed("history", "budget=small", "run_dir=logs/history", *arguments), History)
+    runs = {
+        name: options.budget.run(name) for name in options.models or [name for kind in KINDS.values() for name in kind]
+    }
+    for name, data in OTHER_DATA.items():
+        if name in runs:
+            runs[name] = (*(option for option in runs[name] if not option.startswith("data")), *data)
     needed = trainings(Plan(seeds=(1,), runs=runs), options)
     train_all(needed)
     return {each.run: each.folder for each in needed}
@@ -92,23 +96,25 @@ def draw_attention(systems: Mapping[str, System], path: Path) -> list[str]:
 
 
 def draw_learning(curves: Mapping[str, Points], path: Path) -> None:
-    """Draws chrF on the validation set over steps, a panel for each kind of model."""
+    """Draws chrF, or perplexity, on the validation set over steps, a panel for each kind of model."""
     kinds = {kind: [name for name in models if name in curves] for kind, models in KINDS.items()}
     kinds = {kind: models for kind, models in kinds.items() if models}
     with style():
-        figure = Figure(figsize=(4 * len(kinds), 3.6), layout="constrained")
-        panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
-        for axes, (kind, models) in zip(panels, kinds.items(), strict=True):
+        figure = Figure(figsize=(12, 3.4 * -(-len(kinds) // 3)), layout="constrained")
+        panels = figure.subplots(-(-len(kinds) // 3), 3, squeeze=False).ravel()
+        for axes in panels[len(kinds) :]:
+            axes.set_axis_off()
+        for axes, (kind, models) in zip(panels, kinds.items(), strict=False):
+            score = next(each for each in (SCORE, PERPLEXITY) if each in curves[models[0]])
             for number, name in enumerate(models):
-                axes.plot(*curves[name]["val/chrf"], color=COLOURS[number], label=name, marker="o", markersize=3)
-            axes.set_title(kind, loc="left", fontsize=10)
+                axes.plot(*curves[name][score], color=COLOURS[number], label=name, marker="o", markersize=3)
+            axes.set_title(f"{score.removeprefix('val/')}: {kind}", loc="left", fontsize=10)
             axes.set_xlabel("steps", color=SOFT, fontsize=9)
-            axes.set_ylim(0, 100)
+            axes.set_ylim(*((0, 100) if score == SCORE else (1, None)))
             axes.legend(frameon=False, fontsize=8, loc="lower right")
             axes.tick_params(length=0, labelsize=8, labelcolor=SOFT)
             axes.grid(color=LINE, linewidth=0.6)
             axes.spines[["top", "right", "left"]].set_visible(False)
-        figure.axes[0].set_ylabel("chrF of the validation set", color=SOFT, fontsize=9)
         figure.savefig(path, dpi=90)
 
 
@@ -168,18 +174,19 @@ def _row_of(tokens: Sequence[int], choices: Choices) -> int:
     return written.index(tuple(tokens))
 
 
-def main(models: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     """Trains and draws."""
     register_resolvers()
-    folders = train(models)
-    systems = {name: open_systems(str(folder), None, None)[0] for name, folder in folders.items()}
+    folders = train(arguments)
+    of_text = [name for name in folders if name not in (*OTHER_DATA, *KINDS["language models"])]
+    systems = {name: open_systems(str(folders[name]), None, None)[0] for name in of_text}
     FOLDER.mkdir(exist_ok=True)
     draw_attention(systems, FOLDER / "attention.png")
     curves = {name: read_points(folder / "metrics.csv") for name, folder in folders.items()}
     draw_learning(curves, FOLDER / "curves.png")
-    best = max(curves, key=lambda name: curves[name]["val/chrf"][1][-1])
+    best = max(systems, key=lambda name: curves[name][SCORE][1][-1])
     print(f"{best}: {draw_beam(systems[best], FOLDER / 'beam.png')}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or [name for models in KINDS.values() for name in models])
+    main(sys.argv[1:])

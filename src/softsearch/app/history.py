@@ -48,8 +48,7 @@ def history(options: History) -> None:
     for name in names:
         if name not in facts:
             raise ConfigError(f"models: about.models has no {name!r}; {nearest(name, facts)}")
-    runs = {name: (f"model={name}", *options.budget.common, *options.budget.options.get(name, ())) for name in names}
-    needed = trainings(Plan(runs=runs, seeds=(1,)), options)
+    needed = trainings(Plan(runs={name: options.budget.run(name) for name in names}, seeds=(1,)), options)
     if options.dry_run:
         return say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
     page: dict[str, Any] = {"title": options.about.title, "text": options.about.text}

@@ -254,6 +254,10 @@ class Budget(Section):
     common: tuple[str, ...]
     options: Mapping[str, tuple[str, ...]]
 
+    def run(self, model: str) -> tuple[str, ...]:
+        """The options of a model's training."""
+        return (f"model={model}", *self.common, *self.options.get(model, ()))
+
 
 @dataclass(frozen=True, kw_only=True)
 class History(Trainings):
