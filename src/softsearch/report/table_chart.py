@@ -125,7 +125,7 @@ def _bars(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label
     present = {row[x] for row in rows}
     width = 0.8 / count
     places = [order.index(key) - 0.4 + width * (index + 0.5) for key in order if key in present]
-    errors = np.array([np.subtract(means, low), np.subtract(high, means)])
+    errors = np.abs([np.subtract(means, low), np.subtract(high, means)])  # the mean of equal numbers may be rounded
     axes.bar(places, means, width, color=COLOURS[index % len(COLOURS)], label=label, yerr=errors, ecolor=SOFT)
     axes.set_xticks(range(len(order)), [drawable(str(key)) for key in order])
 
