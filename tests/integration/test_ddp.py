@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.build import build_data, build_model
 from softsearch.app.config.validation import build
-from softsearch.data.sampler import BucketBatchSampler
+from softsearch.data.sampler import Shard
 from softsearch.text.vocabulary import PAD
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
 from tests.integration.commands import SMALL, run
@@ -87,15 +87,13 @@ def one_process(config: Any) -> list[float]:
     model = build_model(config.model, (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer))
     dataset, loss_of = data.prepared.dataset("train"), build(config.loss)
     lengths = dataset.src.lengths(), dataset.tgt.lengths()
-    sampler = BucketBatchSampler(
-        data.batching.cut(*lengths), *lengths, position=lambda: 0, seed=config.seed, world_size=2
-    )
+    shard = Shard(data.batching.cut(*lengths), *lengths, seed=(config.seed,), world_size=2)
     optimizer = build(config.optimizer)(model.parameters())
     scheduler = build(config.scheduler)(optimizer)
     losses: list[float] = []
     for step in range(STEPS):
-        epoch, turn = divmod(step, len(sampler))
-        pair = np.concatenate(sampler.plan(epoch)[2 * turn : 2 * turn + 2])
+        epoch, turn = divmod(step, len(shard.batches) // 2)
+        pair = np.concatenate(shard.plan(epoch)[2 * turn : 2 * turn + 2])
         batch = dataset.__getitems__(pair.tolist())
         targets = batch.tgt_tokens[:, 1:]
         real = targets != PAD

@@ -11,7 +11,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, read_options
 from softsearch.data.dataset import Batch, pad
-from softsearch.data.sampler import BucketBatchSampler
+from softsearch.data.sampler import Shard
 from softsearch.evaluation.inference import TorchStepFunction, translate_sources
 from softsearch.models.interface import CountedDecoder, Seq2Seq
 from softsearch.models.loss import CrossEntropy
@@ -90,10 +90,7 @@ class SmallRun:
         lengths = dataset.src.lengths(), dataset.tgt.lengths()
         epoch = 0
         while True:
-            sampler = BucketBatchSampler(
-                self.data.batching.cut(*lengths), *lengths, position=lambda: 0, seed=self.options.seed
-            )
-            for indices in sampler.plan(epoch):
+            for indices in Shard(self.data.batching.cut(*lengths), *lengths, seed=(self.options.seed,)).plan(epoch):
                 yield dataset.__getitems__(indices.tolist())
             epoch += 1
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from lightning import LightningDataModule
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -19,7 +18,7 @@ from softsearch.data.given_tokenizers import TokenizerMaker
 from softsearch.data.noisy_text import NoisyText
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
-from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, divide, padding_efficiency
+from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, Shard, divide, pairs_of_shard, shards_of
 from softsearch.errors import CheckpointError, ConfigError, CorpusError
 from softsearch.text.corpus import read_lines
 from softsearch.text.noise import NO_NOISE, Noise
@@ -85,8 +84,9 @@ class ParallelDataModule(LightningDataModule):
             CorpusError: there are fewer sentences than processes, or one does not fit into a batch.
         """
         train, val = self.prepared.dataset("train"), self.prepared.dataset("val")
-        chosen = self._chosen(np.maximum(train.src.lengths(), train.tgt.lengths()))
-        for name, pairs in (("training", len(chosen)), ("validation", len(val))):
+        shards = shards_of(len(train))
+        chosen = sum(len(self._chosen(train, number, shards)) for number in range(shards))
+        for name, pairs in (("training", chosen), ("validation", len(val))):
             if pairs < world_size:
                 raise CorpusError(
                     f"{pairs} {name} sentences cannot be shared among {world_size} processes; "
@@ -96,11 +96,9 @@ class ParallelDataModule(LightningDataModule):
     def training_targets(self) -> tuple[Tensor, Tensor]:
         """Returns the target sentences that are trained on, as stored: all their ids without specials, and lengths."""
         train = self.prepared.dataset("train")
-        chosen = self._chosen(np.maximum(train.src.lengths(), train.tgt.lengths()))
+        chosen = self._chosen(train)
         ids = np.concatenate([train.tgt[index] for index in chosen.tolist()])
-        return torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(
-            train.tgt.lengths()[chosen].astype(np.int64) - 1
-        )
+        return torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(train.tgt.lengths(chosen).astype(np.int64) - 1)
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Returns this rank's share of the remaining training batches.
@@ -109,19 +107,19 @@ class ParallelDataModule(LightningDataModule):
             ConfigError: an epoch has fewer batches than ``trainer.val_check_interval``.
         """
         dataset = self.prepared.dataset("train", self._redraw())
-        src_lengths, tgt_lengths = dataset.src.lengths(), dataset.tgt.lengths()
-        batches = self._train_batches(src_lengths, tgt_lengths)
         trainer = self.trainer
         assert trainer is not None
+        shards = 1 if self.batching.batches is not None else shards_of(len(dataset))
         sampler = BucketBatchSampler(
-            batches,
-            src_lengths,
-            tgt_lengths,
+            lambda number: self._shard(dataset, number, shards),
+            shards,
+            len(dataset),
             position=lambda: self.batches_trained,
             seed=self.seed,
             rank=trainer.global_rank,
-            world_size=trainer.world_size,
         )
+        if (longest := self.batching.max_length) is not None:
+            log.info("left out %d pairs longer than %d tokens", len(dataset) - sampler.pairs, longest)
         self.epoch_batches = len(sampler)
         interval = trainer.val_check_interval
         if trainer.check_val_every_n_epoch is not None and isinstance(interval, int) and interval > len(sampler):
@@ -134,10 +132,9 @@ class ParallelDataModule(LightningDataModule):
             self.batches_trained, self._epochs_trained = self._epochs_trained * len(sampler), None
         log.info(
             "training on %s pairs in %d batches a process; %.1f %% of source and %.1f %% of target tokens are real",
-            f"{len(sampler.order):,}",
+            f"{sampler.pairs:,}",
             len(sampler),
-            100 * padding_efficiency(batches, src_lengths),
-            100 * padding_efficiency(batches, tgt_lengths),
+            *(100 * sampler.tokens[:, 0] / sampler.tokens[:, 1]).tolist(),
         )
         return self._loader(dataset, sampler)
 
@@ -183,32 +180,30 @@ class ParallelDataModule(LightningDataModule):
                     f"and its epoch has not ended (batch {begun} of {epoch}); {advice}"
                 )
 
-    def _train_batches(self, src_lengths: NDArray[np.int32], tgt_lengths: NDArray[np.int32]) -> list[Indices]:
-        """Returns batches of the pairs within ``batching.max_length``, by their stored segmentations."""
-        chosen = self._chosen(np.maximum(src_lengths, tgt_lengths))
-        if (longest := self.batching.max_length) is not None:
-            log.info("left out %d pairs longer than %d tokens", len(src_lengths) - len(chosen), longest)
-        return [
-            chosen[batch] for batch in self.batching.few(self.batching.cut(src_lengths[chosen], tgt_lengths[chosen]))
-        ]
+    def _shard(self, dataset: ParallelDataset, number: int, shards: int) -> tuple[Shard, Indices]:
+        """Returns batches of the shard's pairs within ``batching.max_length``, by their stored segmentations."""
+        pairs = self._chosen(dataset, number, shards)
+        lengths = dataset.src.lengths(pairs), dataset.tgt.lengths(pairs)
+        seed = (self.seed,) if shards == 1 else (self.seed, number)
+        world_size = self.trainer.world_size if self.trainer else 1
+        return Shard(self.batching.few(self.batching.cut(*lengths)), *lengths, seed=seed, world_size=world_size), pairs
 
-    def _chosen(self, longest: NDArray[np.int32]) -> Indices:
-        """Returns the indices of the training pairs within ``batching.max_length``.
-
-        Args:
-            longest: [pairs] length of the longer side.
+    def _chosen(self, dataset: ParallelDataset, number: int = 0, shards: int = 1) -> Indices:
+        """Returns the indices of a shard's training pairs within ``batching.max_length``.
 
         Raises:
             CorpusError: a sentence does not fit into a batch, or none is left.
         """
-        chosen: Indices = np.arange(len(longest), dtype=np.int32 if len(longest) < 2**31 else np.int64)
+        chosen = pairs_of_shard(len(dataset), number, shards)
+        longest = np.maximum(dataset.src.lengths(chosen), dataset.tgt.lengths(chosen))
         if self.batching.max_length is not None:
-            chosen = chosen[longest <= self.batching.max_length]
+            within = longest <= self.batching.max_length
+            chosen, longest = chosen[within], longest[within]
         if not len(chosen):
             raise CorpusError(f"no training pair is within batching.max_length={self.batching.max_length}; raise it")
-        worst = chosen[longest[chosen].argmax()]
+        worst = longest.argmax()
         if longest[worst] > self.batching.tokens:
-            corpus, line = self.prepared.locate("train", int(worst))
+            corpus, line = self.prepared.locate("train", int(chosen[worst]))
             raise CorpusError(
                 f"{self.source.train_files(self.cache_dir)[corpus][0]}:{line} has {longest[worst]} tokens, more than "
                 f"batching.tokens={self.batching.tokens}; raise batching.tokens, or leave such pairs out with "

@@ -80,8 +80,11 @@ class TokenStore:
         row = index if self.rows is None else int(self.rows[index])
         return self.ids[self.offsets[row] : self.offsets[row + 1]]
 
-    def lengths(self) -> NDArray[np.int32]:
-        """Returns the number of tokens of every sentence, EOS included."""
+    def lengths(self, some: Ids | None = None) -> NDArray[np.int32]:
+        """Returns the number of tokens of every sentence, or of some, EOS included."""
+        if some is not None:
+            rows = some if self.rows is None else self.rows[some]
+            return (self.offsets[rows + 1] - self.offsets[rows] + 1).astype(np.int32)
         # In 32 bits without a copy in 64: offsets may exceed them, the difference of two does not.
         lengths = np.subtract(self.offsets[1:], self.offsets[:-1], dtype=np.int32, casting="unsafe")
         lengths += 1

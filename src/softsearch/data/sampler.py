@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated
 
@@ -12,6 +13,8 @@ from softsearch.errors import CorpusError
 from softsearch.ranges import AtLeastOne, Range
 
 _AT_ONCE = 1 << 20  # sentences shuffled together
+_SHARD = 1 << 24  # pairs planned together
+_BLOCK = 1 << 12  # neighbouring pairs of a shard
 Indices = NDArray[np.integer]
 
 
@@ -76,12 +79,25 @@ def _snake(src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]) -
     return order.astype(np.int32) if len(order) < 2**31 else order
 
 
-def padding_efficiency(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> float:
-    """Returns the share of real tokens among all tokens of one side of the padded batches."""
+def count_tokens(batches: Sequence[Indices], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Counts one side's tokens in padded batches: the real ones, and all."""
     sizes = np.array([len(batch) for batch in batches])
     sorted_lengths = lengths[np.concatenate(batches)]
     widest = np.maximum.reduceat(sorted_lengths, np.cumsum(sizes) - sizes)
-    return float(sorted_lengths.sum(dtype=np.int64) / (sizes * widest).sum())
+    return np.array([sorted_lengths.sum(dtype=np.int64), (sizes * widest).sum()])
+
+
+def shards_of(pairs: int) -> int:
+    """The number of parts in which an epoch over a corpus is planned, to hold the order of one part in memory."""
+    return max(1, -(-pairs // _SHARD))
+
+
+def pairs_of_shard(pairs: int, number: int, shards: int) -> Indices:
+    """The pairs of a shard: blocks from all over the corpus, which may be several corpora one after another."""
+    dtype = np.int32 if pairs < 2**31 - _BLOCK else np.int64
+    starts: Indices = np.arange(number * _BLOCK, pairs, shards * _BLOCK, dtype=dtype)
+    found: Indices = np.add.outer(starts, np.arange(_BLOCK, dtype=dtype)).ravel()
+    return found[: np.searchsorted(found, pairs)]
 
 
 def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
@@ -105,17 +121,16 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
     return batches
 
 
-class BucketBatchSampler:
-    """Yields this rank's remaining batches of the running epoch, as lists of draws.
+class Shard:
+    """Some pairs of a corpus, or all, as batches whose shapes are the same in every epoch, in different orders.
 
-    A draw is ``epoch * sentences + index``, so that a pair can have another segmentation in every epoch.
-
-    Epochs have the same batch shapes in different orders; sentences of equal lengths trade places. At the same time the
-    ranks take neighbouring batches, whose sizes are similar, so that none waits long for another.
+    Sentences of equal lengths trade places. At the same time the ranks take neighbouring batches, whose sizes are
+    similar, so that none waits long for another.
 
     Args:
         batches: batches from :meth:`Batching.cut`, in order of length.
-        position: returns the number of batches that this rank has trained in the whole run.
+        src_lengths: [pairs] of the sentences of these batches, as ``tgt_lengths``.
+        seed: of the order, with the epoch.
     """
 
     def __init__(
@@ -124,44 +139,79 @@ class BucketBatchSampler:
         src_lengths: NDArray[np.integer],
         tgt_lengths: NDArray[np.integer],
         *,
-        position: Callable[[], int],
-        seed: int,
-        rank: int = 0,
+        seed: tuple[int, ...],
         world_size: int = 1,
     ) -> None:
-        self.sentences = len(src_lengths)
+        self.tokens = np.array([count_tokens(batches, lengths) for lengths in (src_lengths, tgt_lengths)])
         self.batches = divide(batches, world_size)
         self.order = np.concatenate(self.batches)
         self.bounds = np.cumsum([len(batch) for batch in self.batches])[:-1]
         other = np.diff(src_lengths[self.order]) != 0
         other |= np.diff(tgt_lengths[self.order]) != 0
         self.groups = np.array([0, *(np.flatnonzero(other) + 1), len(self.order)])  # where equal pairs of lengths begin
-        self.position, self.seed, self.rank, self.world_size = position, seed, rank, world_size
-
-    def __len__(self) -> int:
-        """Number of batches of a rank in an epoch, the same on all ranks and in all epochs."""
-        return len(self.batches) // self.world_size
+        self.seed, self.world_size = seed, world_size
 
     def plan(self, epoch: int) -> list[Indices]:
         """Returns the batches of all ranks in an epoch; rank r takes every ``world_size``-th from r on."""
-        rng = np.random.default_rng((self.seed, epoch))
+        rng = np.random.default_rng((*self.seed, epoch))
         shuffled = np.empty_like(self.order)
         for groups in self._blocks():
             begin, end = int(groups[0]), int(groups[-1])
             group = np.repeat(np.arange(len(groups) - 1, dtype=np.min_scalar_type(len(groups))), np.diff(groups))
             shuffled[begin:end] = self.order[begin:end][np.lexsort((rng.random(end - begin), group))]
         batches = np.split(shuffled, self.bounds)
-        turns = rng.permutation(len(self))
+        turns = rng.permutation(len(batches) // self.world_size)
         return [batches[turn * self.world_size + rank] for turn in turns for rank in range(self.world_size)]
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Yields the rest of the running epoch."""
-        epoch, start = divmod(self.position(), len(self))
-        for batch in self.plan(epoch)[self.rank :: self.world_size][start:]:
-            yield (batch.astype(np.int64) + epoch * self.sentences).tolist()
 
     def _blocks(self) -> Iterator[NDArray[np.int64]]:
         """Yields bounds of neighbouring groups, about a million sentences at a time, to sort in little memory."""
         ends = np.searchsorted(self.groups, np.arange(_AT_ONCE, len(self.order), _AT_ONCE))
         for first, last in pairwise(np.unique([0, *ends, len(self.groups) - 1])):
             yield self.groups[first : last + 1]
+
+
+class BucketBatchSampler:
+    """Yields this rank's remaining batches of the running epoch, as lists of draws.
+
+    A draw is ``epoch * sentences + index``, so that a pair can have another segmentation in every epoch. Shards follow
+    one another in another order in every epoch; one at a time is in memory.
+
+    Args:
+        make: makes a shard, by its number, and returns it with the index in the corpus of each of its sentences.
+        sentences: of the corpus.
+        position: returns the number of batches that this rank has trained in the whole run.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int], tuple[Shard, Indices]],
+        shards: int,
+        sentences: int,
+        *,
+        position: Callable[[], int],
+        seed: int,
+        rank: int = 0,
+    ) -> None:
+        self._shard = lru_cache(1)(make)
+        self.sentences, self.position, self.seed, self.rank = sentences, position, seed, rank
+        self.sizes, self.pairs = list[int](), 0
+        self.tokens = np.zeros((2, 2), dtype=np.int64)  # of both sides: the real ones, and all with padding
+        for number in range(shards):
+            shard, _ = self._shard(number)
+            self.sizes.append(len(shard.batches) // shard.world_size)
+            self.pairs += len(shard.order)
+            self.tokens += shard.tokens
+
+    def __len__(self) -> int:
+        """Number of batches of a rank in an epoch, the same on all ranks and in all epochs."""
+        return sum(self.sizes)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yields the rest of the running epoch."""
+        epoch, start = divmod(self.position(), len(self))
+        for number in np.random.default_rng((self.seed, epoch)).permutation(len(self.sizes)).tolist():
+            if start < self.sizes[number]:
+                shard, pairs = self._shard(number)
+                for batch in shard.plan(epoch)[self.rank :: shard.world_size][start:]:
+                    yield (pairs[batch].astype(np.int64) + epoch * self.sentences).tolist()
+            start = max(0, start - self.sizes[number])

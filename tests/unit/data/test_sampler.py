@@ -1,7 +1,9 @@
 """Token-budget batches; their order is a pure function of the seed and the number of batches trained."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -12,10 +14,17 @@ from numpy.typing import NDArray
 
 from softsearch.app.config.validation import check
 from softsearch.data import sampler as sampler_module
-from softsearch.data.sampler import Batching, BucketBatchSampler, divide, padding_efficiency
+from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, Shard, count_tokens, divide, pairs_of_shard
 from softsearch.errors import ConfigError, CorpusError
 
 Lengths = NDArray[np.int64]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_blocks() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler_module, "_BLOCK", 2)
+        yield
 
 
 @st.composite
@@ -103,9 +112,9 @@ def test_options_out_of_range_are_refused(option: str, value: int, least: int) -
         check({"_target_": "softsearch.data.sampler.Batching", option: value}, "batching")
 
 
-def test_padding_efficiency_counts_real_tokens() -> None:
+def test_real_and_padded_tokens_are_counted() -> None:
     batches = [np.array([0, 1]), np.array([2])]
-    assert padding_efficiency(batches, np.array([2, 4, 6])) == pytest.approx((2 + 4 + 6) / (4 + 4 + 6))
+    assert count_tokens(batches, np.array([2, 4, 6])).tolist() == [2 + 4 + 6, 4 + 4 + 6]
 
 
 @dataclass
@@ -113,30 +122,30 @@ class Corpus:
     src: Lengths
     tgt: Lengths
     world_size: int
+    shards: int = 1
+
+    def shard(self, number: int = 0, seed: int = 1) -> tuple[Shard, Indices]:
+        pairs = pairs_of_shard(len(self.src), number, self.shards)
+        lengths = self.src[pairs], self.tgt[pairs]
+        batches = Batching(tokens=40).cut(*lengths)
+        return Shard(batches, *lengths, seed=(seed, number)[: self.shards], world_size=self.world_size), pairs
 
     def ranks(self, position: int = 0, seed: int = 1) -> list[BucketBatchSampler]:
         """The samplers of all processes, each having trained ``position`` batches."""
-        batches = Batching(tokens=40).cut(self.src, self.tgt)
+        make, sentences = partial(self.shard, seed=seed), len(self.src)
         return [
-            BucketBatchSampler(
-                batches,
-                self.src,
-                self.tgt,
-                position=lambda: position,
-                seed=seed,
-                rank=rank,
-                world_size=self.world_size,
-            )
+            BucketBatchSampler(make, self.shards, sentences, position=lambda: position, seed=seed, rank=rank)
             for rank in range(self.world_size)
         ]
 
 
 @st.composite
 def corpora(draw: st.DrawFn) -> Corpus:
-    world_size = draw(st.integers(1, 4))
-    pairs = draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=world_size, max_size=60))
+    world_size, shards = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    least = 2 * shards * world_size
+    pairs = draw(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=least, max_size=60))
     src, tgt = np.array(pairs, dtype=np.int64).T
-    return Corpus(src, tgt, world_size)
+    return Corpus(src, tgt, world_size, shards)
 
 
 MANY = Corpus(np.arange(200) % 9 + 1, np.arange(200) % 7 + 1, 2)
@@ -145,7 +154,8 @@ MANY = Corpus(np.arange(200) % 9 + 1, np.arange(200) % 7 + 1, 2)
 @given(corpora(), st.integers(0, 3), st.integers(1, 70))
 def test_the_plan_is_that_of_one_sort(corpus: Corpus, epoch: int, at_once: int) -> None:
     """As it was defined first: all sentences sorted by their group and a random number. Old runs resume by it."""
-    sampler = corpus.ranks(seed=7)[0]
+    corpus.shards = 1
+    shard, _ = corpus.shard(seed=7)
     batches = divide(Batching(tokens=40).cut(corpus.src, corpus.tgt), corpus.world_size)
     order = np.concatenate(batches)
     same = (np.diff(corpus.src[order]) == 0) & (np.diff(corpus.tgt[order]) == 0)
@@ -153,10 +163,10 @@ def test_the_plan_is_that_of_one_sort(corpus: Corpus, epoch: int, at_once: int) 
     shuffled = order[np.lexsort((rng.random(len(order)), np.concatenate(([0], np.cumsum(~same)))))]
     parts = np.split(shuffled, np.cumsum([len(batch) for batch in batches])[:-1])
     world = corpus.world_size
-    expected = [parts[turn * world + r] for turn in rng.permutation(len(sampler)) for r in range(world)]
+    expected = [parts[turn * world + r] for turn in rng.permutation(len(parts) // world) for r in range(world)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler_module, "_AT_ONCE", at_once)
-        plan = sampler.plan(epoch)
+        plan = shard.plan(epoch)
     assert [batch.tolist() for batch in plan] == [batch.tolist() for batch in expected]
 
 
@@ -196,13 +206,14 @@ def test_batches_keep_their_shapes(corpus: Corpus) -> None:
     """Sentences of the same lengths trade places, so an epoch's padding is that of every other."""
     shapes = []
     for epoch in range(3):
-        plan = corpus.ranks()[0].plan(epoch)
+        shard, pairs = corpus.shard()
+        plan = [pairs[batch] for batch in shard.plan(epoch)]
         shapes.append(Counter((len(batch), corpus.src[batch].max(), corpus.tgt[batch].max()) for batch in plan))
     assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_epochs_and_seeds_differ() -> None:
-    plans = [[batch.tolist() for batch in MANY.ranks(seed=s)[0].plan(e)] for s, e in ((1, 0), (1, 1), (2, 0))]
+    plans = [[batch.tolist() for batch in MANY.shard(seed=s)[0].plan(e)] for s, e in ((1, 0), (1, 1), (2, 0))]
     assert plans[0] != plans[1]
     assert plans[0] != plans[2]
     assert {frozenset(b) for b in plans[0]} != {frozenset(b) for b in plans[1]}  # and not only the batches' order
@@ -210,9 +221,8 @@ def test_epochs_and_seeds_differ() -> None:
 
 def test_the_position_is_read_when_iteration_starts() -> None:
     position = 0
-    sampler = BucketBatchSampler(
-        Batching(tokens=40).cut(MANY.src, MANY.tgt), MANY.src, MANY.tgt, position=lambda: position, seed=1
-    )
+    corpus = Corpus(MANY.src, MANY.tgt, 1)
+    sampler = BucketBatchSampler(corpus.shard, 1, 200, position=lambda: position, seed=1)
     first = list(sampler)
     position = len(sampler)
     second = [[draw - 200 for draw in batch] for batch in sampler]
@@ -245,3 +255,22 @@ def test_divide_keeps_the_sentences_in_order(sizes: list[int], world_size: int) 
 def test_fewer_sentences_than_processes_are_refused() -> None:
     with pytest.raises(CorpusError, match=r"1 training sentences in 1 batches .* 2 processes.*trainer.devices"):
         Corpus(np.array([3]), np.array([3]), 2).ranks()
+
+
+@given(st.integers(1, 60), st.integers(1, 5))
+def test_shards_have_every_pair_once_from_all_over_the_corpus(pairs: int, shards: int) -> None:
+    parts = [pairs_of_shard(pairs, number, shards) for number in range(shards)]
+    assert sorted(np.concatenate(parts)) == list(range(pairs))
+    assert all(set(np.diff(part).tolist()) <= {1, 2 * shards - 1} for part in parts)
+
+
+def test_shards_follow_one_another_in_another_order_in_every_epoch() -> None:
+    corpus = Corpus(MANY.src, MANY.tgt, 1, 3)
+    of_pair = {int(pair): number for number in range(3) for pair in pairs_of_shard(200, number, 3)}
+    orders = set()
+    for epoch in range(9):
+        length = len(corpus.ranks()[0])
+        numbers = [of_pair[draw % 200] for batch in corpus.ranks(epoch * length)[0] for draw in batch]
+        orders.add(tuple(dict.fromkeys(numbers)))
+        assert sum(a != b for a, b in pairwise(numbers)) == 2
+    assert len(orders) > 2
