@@ -2,8 +2,9 @@
 
 A pair is three phrases of one to six words on each side; every hundredth pair repeats the one before it, and is to be
 dropped. Preparing is ``python src/prepare.py``; iterating is a process of its own that starts two epochs and reads the
-second to its end. Resident memory is that of all processes together, read from /proc ten times a second: anonymous
-memory, which is the program's, and pages of files, which are the libraries and the memory-mapped data and which the
+second to its end. With ``--plan`` the order of an epoch alone is made, of sentences of 4 to 36 random tokens. Resident
+memory is that of all processes together, read from /proc ten times a second: anonymous memory, which is the program's,
+and pages of files, which are the libraries and the memory-mapped data and which the
 system takes back when it needs them.
 """
 
@@ -163,6 +164,40 @@ def row(folder: Path, pairs: int, processes: int) -> tuple[list[str], Measured, 
     return cells, prepared, read
 
 
+def order(folder: Path, pairs: int) -> dict[str, float]:
+    """Cut an epoch into batches and walk over their indices, in this process; times in seconds."""
+    from softsearch.data.dataset import TokenStore
+    from softsearch.data.sampler import Batching, BucketBatchSampler, Indices, Shard, pairs_of_shard, shards_of
+
+    stores, count = [TokenStore(folder / side, np.uint16) for side in SIDES], shards_of(pairs)
+
+    def shard(number: int) -> tuple[Shard, Indices]:
+        chosen = pairs_of_shard(pairs, number, count)
+        lengths = [store.lengths(chosen) for store in stores]
+        return Shard(Batching().cut(*lengths), *lengths, seed=(1, number)), chosen
+
+    before, clock = _resident(os.getpid())[0], [time.perf_counter()]
+    sampler = BucketBatchSampler(shard, count, pairs, position=lambda: 0, seed=1)
+    clock.append(time.perf_counter())
+    seen = sum(len(batch) for batch in sampler)
+    clock.append(time.perf_counter())
+    assert seen == pairs
+    return {"shards": count, "start": clock[1] - clock[0], "epoch": clock[2] - clock[1], "before": before}
+
+
+def plan(folder: Path, pairs: int) -> str:
+    """A line about the order of an epoch over so many pairs."""
+    rng = np.random.default_rng(1)
+    for side in SIDES:
+        ends = np.cumsum(rng.integers(4, 37, pairs), dtype=np.int64)
+        np.concatenate(([0], ends)).tofile(folder / f"{side}.offsets")
+        (folder / f"{side}.ids").touch()  # not read
+    walked = measure([sys.executable, __file__, "--order", str(pairs), "--folder", str(folder)])
+    found = json.loads(walked.output.splitlines()[-1])
+    memory = max(walked.anonymous) - found["before"]
+    return f"| {pairs:,} | {found['shards']} | {found['start']:.0f} | {found['epoch']:.0f} | {memory:,.0f} |"
+
+
 HEAD = (
     "pairs", "text, MB", "prepared, MB", "prepare, s", "pairs/s", "peak, MB", "find again, s", "first epoch, s",
     "next epoch, s", "read, pairs/s", "peak, MB", "of it data, MB",
@@ -196,10 +231,21 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--folder", type=Path, help="where the corpora go, some GB for 10 million pairs")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks/results", help="for corpus_scale.md and .png")
+    parser.add_argument("--plan", type=int, nargs="+", help="measure the order of an epoch over so many pairs, no more")
+    parser.add_argument("--order", type=int, help=argparse.SUPPRESS)  # what a process of its own is told to order
     parser.add_argument("--iterate", help=argparse.SUPPRESS)  # what a process of its own is told to read
     options = parser.parse_args()
     if options.iterate:
         print(json.dumps(iterate(json.loads(options.iterate), str(options.folder))))
+        return
+    if options.order:
+        print(json.dumps(order(options.folder, options.order)))
+        return
+    if options.plan:
+        print("| pairs | shards | start, s | walk over the order, s | memory, MB |\n| --- | --- | --- | --- | --- |")
+        for pairs in options.plan:
+            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+                print(plan(Path(folder), pairs), flush=True)
         return
     table = [" | ".join(HEAD), " | ".join("---" for _ in HEAD)]
     measured = {}
