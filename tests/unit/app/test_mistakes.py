@@ -110,6 +110,8 @@ BEFORE_THE_LAB = [
     (2, "train optimizer.lrr=3", "there is no config key 'optimizer.lrr'; did you mean 'optimizer.lr'?"),
     (2, "train model=luong2015 model.decoder.attention.scor=dot", "did you mean 'model.decoder.attention.score'?"),
     (2, "train model/attention=hybrd", "there is no model/attention=hybrd; did you mean 'hybrid'?"),
+    (2, "train data=multi_source data.sources.en={size:60}",
+     "no config key 'data.sources.en.size', and data.sources.en={...} changes only keys that exist; to replace the "),
     (2, "train model=lstm model/attention=hybrid", "model/attention chooses a part that model=lstm does not have"),
     (2, "train seed=[1", "'seed=[1' cannot be read"),
     (2, "train --model rnnsearch", "there is no option --model, because options are written as key=value; write mod"),

@@ -113,7 +113,7 @@ class CommandLine:
             reason = message.splitlines()[0]
             return f"{error.override!r} cannot be read ({reason}); write key=value, with quotes around text"
         if key := re.search(r"Could not override '([^']+)'", message):
-            return self._no_key(key[1])
+            return self._no_key(key[1], str(getattr(error.__cause__, "full_key", key[1])))
         if isinstance(error, MissingConfigException) and "/" in (missing := error.missing_cfg_file or ""):
             group, _, name = missing.rpartition("/")
             if group == "hydra/launcher":
@@ -130,8 +130,12 @@ class CommandLine:
         advice = f"write {key}={value or ''.join(after) or 'VALUE'}" if key in keys else nearest(key, keys)
         return f"there is no option {name}, because options are written as key=value; {advice}"
 
-    def _no_key(self, key: str) -> str:
+    def _no_key(self, key: str, missing: str) -> str:
+        """The error that a key, or within its value the ``missing`` one, is not in the config."""
         keys, group = self._keys(), key.partition(".")[0]
+        if missing.startswith(f"{key}."):
+            replace = f"to replace the section, write ~{key} '+{key}={{...}}'"
+            return f"there is no config key {missing!r}, and {key}={{...}} changes only keys that exist; {replace}"
         if (CONFIGS / key).is_dir() and "/" in key:
             whole = key.rpartition("/")[0]
             typed = next((word for word in self.words if word.startswith(f"{whole}=")), whole)
