@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from softsearch.data.preparation.cache_folder import INDEX
 from softsearch.errors import ConfigError, SoftsearchError
 
-_INDEX = "files.json"  # of softsearch.data.preparation.cache_folder, which this command does not import
 _DAY = 86_400.0
 
 
@@ -32,7 +32,7 @@ def cache_folder() -> Path:
 
 def entries(folder: Path) -> Iterator[Entry]:
     """What is known to be of the cache, by an index or by the name of a download; nothing else is listed or removed."""
-    made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{_INDEX}")]
+    made = [index.parent for pattern in ("*", "*/*") for index in folder.glob(f"{pattern}/{INDEX}")]
     downloads = (path for path in folder.glob("downloads/*") if re.fullmatch("[0-9a-f]{64}", path.name))
     for path in sorted([*made, *downloads, *folder.glob("multi30k/*.gz")]):
         size = sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file())
@@ -40,7 +40,12 @@ def entries(folder: Path) -> Iterator[Entry]:
 
 
 def cache(arguments: list[str]) -> None:
-    """Lists the cache, or removes entries of it."""
+    """Lists the cache, or removes entries of it.
+
+    Raises:
+        ConfigError: there is no such entry, or nobody to ask.
+        SoftsearchError: an entry cannot be read or removed.
+    """
     parser = argparse.ArgumentParser(
         prog="softsearch cache",
         description="List what training has prepared and downloaded, with sizes and ages, or remove it; it is made "
@@ -54,10 +59,9 @@ def cache(arguments: list[str]) -> None:
     try:
         _carry_out(options)
     except OSError as error:
-        sys.exit(f"error: {error.filename}: {error.strerror}; change its permissions, or remove it by hand")
-    except SoftsearchError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        raise SoftsearchError(
+            f"{error.filename}: {error.strerror}; change its permissions, or remove it by hand"
+        ) from error
 
 
 def _carry_out(options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""A command's process: signals, packages that it lacks, tuning of its CPU; imports the standard library alone."""
+"""A command's process: its end by a signal or an error, packages that it lacks, tuning of its CPU."""
 
 import ctypes
 import os
@@ -6,6 +6,9 @@ import signal
 import sys
 from contextlib import suppress
 from types import FrameType
+from typing import NoReturn
+
+from softsearch.errors import SoftsearchError
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
 KERNELS = 16384  # of oneDNN, whose default is 1,024
@@ -20,6 +23,12 @@ def missing_package(command: str, error: ModuleNotFoundError) -> str:
         raise error
     extra = "sweep" if error.name == "optuna" else "lab"
     return f"{command} needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
+
+
+def fail(error: SoftsearchError) -> NoReturn:
+    """Prints an error meant for users, and ends the process with its exit code."""
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    sys.exit(error.exit_code)
 
 
 def end_on_signals() -> None:

@@ -8,7 +8,8 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
 
-from softsearch.app.process import end_on_signals, missing_package, tune_cpu
+from softsearch.app.process import end_on_signals, fail, missing_package, tune_cpu
+from softsearch.errors import SoftsearchError
 from softsearch.runtime.completion import LAB
 
 COMMANDS = {  # with configs of the same names, and the functions that do the work
@@ -53,6 +54,8 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
             tune_cpu()
             sys.exit(getattr(import_module(f"softsearch.app.{module}"), name)(*[words] * (not takes_none)))
         from softsearch.app.config.command import run
+    except SoftsearchError as error:
+        fail(error)
     except ModuleNotFoundError as error:
         sys.exit(f"error: {missing_package(command, error)}")
     run(command, COMMANDS[command], options)

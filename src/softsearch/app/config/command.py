@@ -10,7 +10,7 @@ from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, get_type_hints
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -33,8 +33,8 @@ from softsearch.app.config.help import Help
 from softsearch.app.config.init_model import with_model_of_init
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
-from softsearch.app.process import end_on_signals, missing_package, raise_on_signals, tune_cpu
-from softsearch.errors import ConfigError, SoftsearchError, printable
+from softsearch.app.process import end_on_signals, fail, missing_package, raise_on_signals, tune_cpu
+from softsearch.errors import ConfigError, SoftsearchError
 
 log = logging.getLogger(__name__)
 _NOT_FOR_USERS = (  # Lightning's warnings about intended behaviour
@@ -72,14 +72,14 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
             with trusting(read_trust(getattr(checked, "trust", ()))):
                 function(config if DictConfig in get_type_hints(function).values() else checked)
         except ModuleNotFoundError as error:
-            _fail(SoftsearchError(missing_package(command, error)))
+            fail(SoftsearchError(missing_package(command, error)))
         except (SoftsearchError, HydraException, OmegaConfBaseException, OSError) as error:
             explained = line.explain(error)
             if HydraConfig.get().mode == RunMode.MULTIRUN:
                 log.error("error: %s", explained)
                 kind = ConfigError if explained.exit_code == ConfigError.exit_code else SoftsearchError
                 raise kind(f"a job of the sweep failed: {explained}") from error  # Hydra waits for the other jobs
-            _fail(explained)
+            fail(explained)
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises its errors instead of printing them
     end_on_signals()
@@ -93,12 +93,12 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         sys.argv = [argv[0], *with_model_of_init(line.words)]  # which Hydra reads
         hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
-        _fail(line.explain(error))
+        fail(line.explain(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lest Python write to it once more at its end
         sys.exit(0)  # the reader, as in "train --help | head", needs no more
     except OSError as error:
-        _fail(SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER"))
+        fail(SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER"))
     except KeyboardInterrupt:
         sys.exit(130)
 
@@ -224,8 +224,3 @@ def _check_writable(folder: Path) -> None:
             f"run_dir is {str(folder)!r}, which cannot be written ({error.strerror}); set run_dir or hydra.run.dir to "
             "another folder, or make room"
         ) from error
-
-
-def _fail(error: SoftsearchError) -> NoReturn:
-    print(f"error: {printable(str(error), keep=chr(10))}", file=sys.stderr, flush=True)
-    sys.exit(error.exit_code)

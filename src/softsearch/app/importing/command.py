@@ -2,17 +2,17 @@
 
 import argparse
 import logging
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from softsearch.app.console import say
-from softsearch.app.importing import hugging_face, marian
+from softsearch.app.importing import marian, marian_mt
+from softsearch.app.importing.config_json import CONFIG, Config
 from softsearch.app.importing.imported import Imported
 from softsearch.app.process import raise_on_signals
-from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.errors import ConfigError
 
-_READERS = (hugging_face.read, marian.read)  # each returns None if the source is of another family
+_HUGGING_FACE = {"marian": marian_mt.read}  # by model_type
 _FAMILIES = (
     "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json), or a model "
     "of Marian (model.npz beside its vocabularies)"
@@ -20,7 +20,11 @@ _FAMILIES = (
 
 
 def import_model(arguments: list[str]) -> None:
-    """Writes the run of a model of another program, and ends the process with an error's code if it cannot."""
+    """Writes the run of a model of another program.
+
+    Raises:
+        SoftsearchError: the model cannot be read, or the run cannot be written.
+    """
     parser = argparse.ArgumentParser(
         prog="softsearch import",
         description="Make a run of a model that another program trained: it evaluates, exports and trains on like any "
@@ -33,13 +37,9 @@ def import_model(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     logging.basicConfig(format="%(message)s")
     raise_on_signals()
-    try:
-        imported = read(options.source)
-        given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
-        parameters = replace(imported, **given).write(options.out)
-    except SoftsearchError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    imported = read(options.source)
+    given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
+    parameters = replace(imported, **given).write(options.out)
     for note in imported.notes:
         say(f"note: {note}")
     say(
@@ -57,8 +57,27 @@ def read(source: Path) -> Imported:
     """
     if not source.exists():
         raise ConfigError(f"{source} does not exist; expected {_FAMILIES}")
-    for reader in _READERS:
+    for reader in (_read_hugging_face, marian.read):
         if (imported := reader(source)) is not None:
             return imported
     found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
     raise ConfigError(f"{source} has {found or 'no files'}; expected {_FAMILIES}; docs/import.md has the families")
+
+
+def _read_hugging_face(source: Path) -> Imported | None:
+    """The model of a Hugging Face folder, of the family that ``config.json`` names; None for another source.
+
+    Raises:
+        ConfigError: it is of another architecture, or has an option that this lab lacks.
+        CheckpointError: a file is missing or damaged, or the files do not go together.
+    """
+    if not (source / CONFIG).is_file():
+        return None
+    config = Config(source / CONFIG)
+    family = config["model_type"]
+    if not isinstance(family, str) or family not in _HUGGING_FACE:
+        raise ConfigError(
+            f"{config.path}: model_type is {family!r:.60}, expected {' or '.join(_HUGGING_FACE)}; docs/import.md has "
+            "the families that can be imported"
+        )
+    return _HUGGING_FACE[family](source, config)

@@ -4,7 +4,6 @@ import logging
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -13,6 +12,7 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from softsearch.app.cache import cache_folder
 from softsearch.app.config.command_line import CommandLine
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Trainings
@@ -63,7 +63,7 @@ def trainings(claim: Plan, options: Trainings) -> list[Training]:
     Raises:
         ConfigError: a run has a wrong option.
     """
-    with_cache = [] if options.cache_dir == _usual_cache() else [f"cache_dir='{options.cache_dir}'"]
+    with_cache = [] if options.cache_dir == cache_folder() else [f"cache_dir='{options.cache_dir}'"]
     found: list[Training] = []
     for run in claim.runs:
         found += _trainings(run, claim, options, with_cache, {(each.run, each.seed): each.folder for each in found})
@@ -93,12 +93,6 @@ def _trainings(
             yield Training(run, seed, tuple(own), options.runs_dir / key, max(0, int(config.trainer.max_steps)))
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"runs.{run}: {CommandLine('train', overrides).explain(error)}") from error
-
-
-@cache
-def _usual_cache() -> Path:
-    """The folder that trainings use when they are not told another."""
-    return Path(composed("train", "name=NAME", "run_dir=RUN").cache_dir)
 
 
 def _roots(values: dict[str, Any], multi30k: Path | None) -> list[str]:
