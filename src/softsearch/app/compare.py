@@ -18,11 +18,10 @@ from softsearch.app.config.validation import nearest
 from softsearch.app.console import print_rows, say
 from softsearch.app.results import METRICS, write_rows
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import REPORT, MetricFacts, parse, plain_signature
+from softsearch.evaluation.schema import REPORT, MetricFacts, all_or_nothing, parse, plain_signature
 from softsearch.report.charts import draw_pareto
 from softsearch.report.curves import CURVES, Points, draw_curves, read_points
 from softsearch.report.drawing import COLOURS
-from softsearch.report.folder import all_or_nothing
 from softsearch.text.plain_values import read_json
 
 _MAX_NUMBER = 1e18

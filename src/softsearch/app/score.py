@@ -5,7 +5,7 @@ from softsearch.app.console import progress, say
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
-from softsearch.report.folder import all_or_nothing, file_name
+from softsearch.evaluation.schema import all_or_nothing, file_name
 from softsearch.runtime.scoring import ScoreWriter
 from softsearch.runtime.system import combine
 

@@ -1,14 +1,18 @@
-"""Contents of an evaluation report as plain values: ``report.json``, which the page draws."""
+"""Folder of a report, and its contents as plain values: ``report.json``, which the page draws."""
 
 import json
 import math
+import re
 import types
 import typing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import ConfigError
+from softsearch.files import new_contents
 from softsearch.text.plain_values import read_json
 
 REPORT = "report.json"
@@ -141,6 +145,27 @@ def three_digits(value: float) -> str:
     if rounded == 0 or not math.isfinite(rounded):
         return f"{rounded:g}"
     return f"{rounded:,.{max(0, 2 - math.floor(math.log10(abs(rounded))))}f}"
+
+
+@contextmanager
+def all_or_nothing(folder: Path) -> Iterator[Path]:
+    """:func:`softsearch.files.new_contents` for the folder of a report.
+
+    Raises:
+        ConfigError: the disk is full or the folder is not writable; nothing was changed.
+    """
+    try:
+        with new_contents(folder, "report") as new:
+            yield new
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write the report to {folder} ({error.strerror}); make room there, or set hydra.run.dir=FOLDER"
+        ) from error
+
+
+def file_name(system: str) -> str:
+    """A system's name as part of a file name."""
+    return re.sub(r"[^\w.+-]+", "-", system).strip("-.") or "system"
 
 
 def write_report(report: Report, folder: Path) -> Path:

@@ -7,10 +7,9 @@ from pathlib import Path
 from softsearch.app.config.options import Evaluate
 from softsearch.errors import ConfigError
 from softsearch.evaluation.alignment_error import Gold, alignment_error_rate, read_gold
-from softsearch.evaluation.schema import SystemReport
+from softsearch.evaluation.schema import SystemReport, file_name
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.word_alignment import Alignment, Sentence, align, links, pharaoh
-from softsearch.report.folder import file_name
 from softsearch.report.heatmap import heatmap
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis

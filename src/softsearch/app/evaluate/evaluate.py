@@ -27,13 +27,12 @@ from softsearch.evaluation.bootstrap import Resampled, paired_bootstrap
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text, report_metrics, unsegmented
-from softsearch.evaluation.schema import Report, SystemReport, write_report
+from softsearch.evaluation.schema import Report, SystemReport, all_or_nothing, file_name, write_report
 from softsearch.evaluation.search_curve import search_curve
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.train_test_overlap import find_overlap
 from softsearch.evaluation.word_alignment import Alignment
 from softsearch.report.curves import Points, read_points
-from softsearch.report.folder import all_or_nothing, file_name
 from softsearch.report.page import write_page
 from softsearch.runtime.bundle import Bundle, open_shortlist
 from softsearch.runtime.system import System, combine, shortlisted, with_separate_inputs

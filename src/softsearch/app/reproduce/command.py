@@ -18,9 +18,9 @@ from softsearch.app.reproduce.measures import Measure, build_measure, measured
 from softsearch.app.reproduce.trainings import Training, described, train_all, trainings
 from softsearch.app.reproduce.verdict import Tables, judge, overall, values
 from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import all_or_nothing
 from softsearch.files import new_contents, new_folder
 from softsearch.report.claim_page import Results, claim_page, claims_index, number
-from softsearch.report.folder import all_or_nothing
 from softsearch.report.table_chart import draw_rows
 from softsearch.text.plain_values import read_json
 

@@ -17,8 +17,8 @@ from optuna.visualization import matplotlib as plots
 from softsearch.app.console import print_rows, say
 from softsearch.app.results import write_rows
 from softsearch.app.sweep.study import Plan
+from softsearch.evaluation.schema import all_or_nothing, file_name
 from softsearch.report.charts import draw_pareto
-from softsearch.report.folder import all_or_nothing, file_name
 
 log = logging.getLogger(__name__)
 _SHOWN = 30  # trials in the table on the screen

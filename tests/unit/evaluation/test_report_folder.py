@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.errors import ConfigError
-from softsearch.evaluation.schema import Report, write_report
-from softsearch.report.folder import all_or_nothing, file_name
+from softsearch.evaluation.schema import Report, all_or_nothing, file_name, write_report
 
 REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [], {}, "")
 
@@ -50,7 +49,7 @@ def test_an_error_leaves_what_was_there(tmp_path: Path) -> None:
 REPLACE = """
 import os, signal, sys
 from pathlib import Path
-from softsearch.report.folder import all_or_nothing
+from softsearch.evaluation.schema import all_or_nothing
 
 folder, how, at, calls, rename = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), 0, os.rename
 def stopping(*arguments):
