@@ -63,6 +63,14 @@ def serve(folder: Path) -> Iterator[str]:
         thread.join()
 
 
+def open_page(browser: Chrome, address: str) -> None:
+    """Opens a page in a wide window, without what the test before has logged."""
+    complaints(browser, "")
+    view(browser, 1280)
+    browser.set_script_timeout(60)
+    browser.get(address)
+
+
 def view(browser: Chrome, width: int, *, scheme: str = "light", media: str = "screen") -> None:
     """Sets the window's width in CSS pixels, the colour scheme and the medium."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}

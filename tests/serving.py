@@ -7,8 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +84,16 @@ def eventually(check: Any) -> None:
     while not check():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
+
+
+@contextmanager
+def stopped(pids: Sequence[int], end: signal.Signals = signal.SIGCONT) -> Iterator[None]:
+    """Processes do nothing until the end of the block, and go on or are killed then."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):  # it has been killed
+                os.kill(pid, end)

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.serving import BUNDLE, GOLDEN, Served, eventually, serving
+from tests.serving import BUNDLE, GOLDEN, Served, eventually, serving, stopped
 from tests.unit.runtime.bundles import edit_manifest
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -118,7 +118,7 @@ def test_an_overloaded_server_refuses_and_goes_on(served: Served, client: httpx.
 def test_a_deadline_cancels_what_has_not_begun() -> None:
     limits = ("--workers", 1, "--deadline", 0.5)
     with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client:
-        with _hung_workers(served, signal.SIGCONT):
+        with stopped(_workers(served)):
             answer = _translate(client, [LONG] * 32, **SLOW)
             assert answer.status_code == 504, answer.text
             assert "31 of 32 lines had not begun after 0.5 s" in answer.json()["error"]
@@ -186,24 +186,15 @@ def test_a_worker_that_dies_is_replaced(served: Served, client: httpx.Client) ->
     _check_that_it_works(client)
 
 
-@contextmanager
-def _hung_workers(served: Served, end: signal.Signals = signal.SIGKILL) -> Iterator[None]:
-    """Its workers do nothing any more, and end with the block, or go on."""
-    hung = _workers(served)
-    for worker in hung:
-        os.kill(worker, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for worker in hung:
-            with suppress(ProcessLookupError):  # the server has killed it
-                os.kill(worker, end)
+def _hung(served: Served) -> AbstractContextManager[None]:
+    """Its workers do nothing any more, and are killed at the end of the block."""
+    return stopped(_workers(served), signal.SIGKILL)
 
 
 @linux
 def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
     limits = ("--workers", 1, "--batch-timeout", 2, "--max-characters", 7000)
-    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
+    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung(served):
         with ThreadPoolExecutor(1) as pool:
             # One batch, and more than the pipe takes at once: the server must not wait until the worker reads.
             answer = pool.submit(_translate, client, [f"one{' ' * 6990}two"] * 128)
@@ -224,7 +215,7 @@ def test_a_worker_that_hangs_is_replaced_and_holds_up_nobody_else() -> None:
 @pytest.mark.parametrize(("deadline", "number", "code"), [(0.5, signal.SIGTERM, 143), (60, signal.SIGINT, 130)])
 def test_a_stop_does_not_wait_for_workers_that_hang(deadline: float, number: signal.Signals, code: int) -> None:
     limits = ("--workers", 2, "--deadline", deadline)
-    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung_workers(served):
+    with serving(f"golden={BUNDLE}", *limits) as served, _client(served) as client, _hung(served):
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(_translate, client, ["ten"])
             # One worker hangs while it is busy, the other one while it is idle.

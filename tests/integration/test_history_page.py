@@ -11,7 +11,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.runtime.web.site import write_site
-from tests.browser import complaints, element, serve, texts, value, view
+from tests.browser import complaints, element, open_page, serve, texts, value, view
 from tests.integration.test_web_page import GOLDEN, OTHER, TEXT, expected, replace, violations
 
 HTML = "<img src=x onerror=\"document.title='run'\">"
@@ -56,10 +56,7 @@ def address(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 @pytest.fixture
 def shown(browser: Chrome, address: str) -> Chrome:
-    complaints(browser, "")  # of the test before
-    view(browser, 1280)
-    browser.set_script_timeout(60)
-    browser.get(address)
+    open_page(browser, address)
     WebDriverWait(browser, 60).until(lambda _: translations(browser)[:1] == [expected(TEXT).text])
     return browser
 

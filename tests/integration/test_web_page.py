@@ -12,7 +12,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.runtime.translator import Translator
 from softsearch.runtime.web.site import write_site
-from tests.browser import complaints, element, serve, texts, value, view
+from tests.browser import complaints, element, open_page, serve, texts, value, view
 from tests.integration.commands import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -34,10 +34,7 @@ def address(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 
 @pytest.fixture
 def shown(browser: Chrome, address: str) -> Chrome:
-    complaints(browser, "")  # of the test before
-    view(browser, 1280)
-    browser.set_script_timeout(60)
-    browser.get(address)
+    open_page(browser, address)
     done(browser, TEXT)
     return browser
 

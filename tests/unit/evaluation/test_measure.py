@@ -27,8 +27,8 @@ from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import UNK
 from tests.unit.evaluation.default_metrics import EVALUATED
+from tests.unit.evaluation.systems import TOKENIZER, system_of
 
-TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
 SOURCES = ["a b c", "a x b", "c d e f g h i", "d", "e f"]
 REFERENCES = ["A b c", "b c d e", "c d z", "d", "f g h i j"]
 GREEDY = Greedy(max_length_factor=1.0, max_length_offset=4)
@@ -52,21 +52,7 @@ def text(form: TextForm) -> HeldOutText:
 
 
 def system(step_fn: StepFunction | None = None) -> System:
-    own = TorchStepFunction(small_model("rnnsearch", seed=4)) if step_fn is None else step_fn
-    return System(
-        name="one",
-        origin="here",
-        backend="torch",
-        architecture="rnnsearch",
-        step_fn=own,
-        tokenizers=(TOKENIZER, TOKENIZER),
-        parameters=1,
-        size_bytes=4,
-        text_form="plain",
-        src_lang="en",
-        tgt_lang="de",
-        source=None,
-    )
+    return system_of(TorchStepFunction(small_model("rnnsearch", seed=4)) if step_fn is None else step_fn)
 
 
 def test_it_says_what_evaluation_says_and_more() -> None:

@@ -26,9 +26,9 @@ from softsearch.search.greedy import Greedy
 from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, UNK
+from tests.unit.evaluation.systems import TOKENIZER
 
 SOURCES = [[4, 9, 6, 12], [7], [], [8, 10, 11, 13, 14, 15]]
-TOKENIZER = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
 PAIRS = [("a b Rex d", "e Pudel a"), ("c", "c c"), ("x y a", "b new one"), ("Rex", "Rex"), ("m l k", "f")] * 2
 
 

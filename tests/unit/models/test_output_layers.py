@@ -39,6 +39,18 @@ def data(tokens: int = TOKENS, dtype: torch.dtype = torch.float64) -> tuple[Tens
     return features.requires_grad_(), torch.randint(VOCAB, (tokens,), generator=generator)
 
 
+def check_loss(output: OutputLayer, features: Tensor, targets: Tensor, smoothing: float, expected: Tensor) -> None:
+    """The layer's distributions sum to one, and its loss and gradients are those of an expected smoothed loss."""
+    log_probs = output(features)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(TOKENS, dtype=torch.float64))
+    found = CrossEntropy(smoothing=smoothing)(features, targets, output)
+    torch.testing.assert_close(found.nll, functional.nll_loss(log_probs, targets, reduction="sum").detach())
+    torch.testing.assert_close(found.smoothed, expected)
+    inputs = (features, *output.parameters())
+    gradients = [torch.autograd.grad(loss, inputs, retain_graph=True) for loss in (found.smoothed, expected)]
+    torch.testing.assert_close(*gradients)
+
+
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_any_layer_has_the_loss_of_a_linear_one(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_layers, "ROWS", 4)
@@ -68,10 +80,6 @@ def test_few_rows_are_alive_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 def test_factored_by_classes(num_classes: int | None, sizes: list[int], smoothing: float) -> None:
     output, (features, targets) = factored(num_classes), data()
-    log_probs = output(features)
-    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(TOKENS, dtype=torch.float64))
-    found = CrossEntropy(smoothing=smoothing)(features, targets, output)
-    torch.testing.assert_close(found.nll, functional.nll_loss(log_probs, targets, reduction="sum").detach())
     expected = torch.zeros((), dtype=torch.float64)
     for x, target in zip(features, targets.tolist(), strict=True):
         begin, number = 0, 0
@@ -80,10 +88,7 @@ def test_factored_by_classes(num_classes: int | None, sizes: list[int], smoothin
         words = output.word_projection(x)[begin : begin + sizes[number]]
         for logits, index in ((output.class_projection(x), number), (words, target - begin)):
             expected = expected + functional.cross_entropy(logits, torch.tensor(index), label_smoothing=smoothing)
-    torch.testing.assert_close(found.smoothed, expected)
-    inputs = (features, *output.parameters())
-    gradients = [torch.autograd.grad(loss, inputs, retain_graph=True) for loss in (found.smoothed, expected)]
-    torch.testing.assert_close(*gradients)
+    check_loss(output, features, targets, smoothing, expected)
 
 
 def test_only_the_target_s_class_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,10 +113,6 @@ def test_decisions_on_the_way_to_a_word(vocab: int, smoothing: float, monkeypatc
     output = HierarchicalSoftmax(nn.Linear(DIM, vocab)).double()
     features, targets = data()
     targets = targets % vocab
-    log_probs = output(features)
-    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(TOKENS, dtype=torch.float64))
-    found = CrossEntropy(smoothing=smoothing)(features, targets, output)
-    torch.testing.assert_close(found.nll, functional.nll_loss(log_probs, targets, reduction="sum").detach())
     expected = torch.zeros((), dtype=torch.float64)
     for x, target in zip(features, targets.tolist(), strict=True):
         node = vocab + target
@@ -120,9 +121,7 @@ def test_decisions_on_the_way_to_a_word(vocab: int, smoothing: float, monkeypatc
             both = torch.stack((left, torch.zeros_like(left)))
             expected = expected + functional.cross_entropy(both, torch.tensor(node % 2), label_smoothing=smoothing)
             node //= 2
-    torch.testing.assert_close(found.smoothed, expected)
-    inputs = (features, *output.parameters())
-    torch.testing.assert_close(*(torch.autograd.grad(value, inputs) for value in (found.smoothed, expected)))
+    check_loss(output, features, targets, smoothing, expected)
 
 
 def test_no_tokens_cost_nothing() -> None:

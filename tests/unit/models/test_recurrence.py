@@ -50,16 +50,26 @@ def mask() -> Tensor:
 
 
 @pytest.mark.parametrize(("kind", "reset"), KINDS)
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_equals_the_cells(kind: Any, reset: Reset, bidirectional: bool, x: Tensor, mask: Tensor) -> None:
-    layer = make(kind, reset, bidirectional=bidirectional)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bidirectional": False},
+        {"bidirectional": True},
+        {"bidirectional": True, "layer_norm": True},
+        {"bidirectional": True, "transition_depth": 3},
+        {"bidirectional": True, "layer_norm": True, "transition_depth": 2},
+    ],
+    ids=str,
+)
+def test_equals_the_cells(kind: Any, reset: Reset, options: dict[str, Any], x: Tensor, mask: Tensor) -> None:
+    layer = make(kind, reset, **options)
     found = layer(x, mask)
     for sentence, length in enumerate(LENGTHS):
         words = x[sentence, :length]
         outputs, last = scan(layer.forward_cell, words)
         torch.testing.assert_close(found.states[sentence, :length, :HIDDEN], outputs)
         assert_last(found.final[0], sentence, last)
-        if bidirectional:
+        if options["bidirectional"]:
             outputs, last = scan(cast(Cell, layer.backward_cell), words.flip(0))
             torch.testing.assert_close(found.states[sentence, :length, HIDDEN:], outputs.flip(0))
             assert_last(found.final[1], sentence, last)
@@ -98,30 +108,6 @@ def test_states_keep_their_precision_under_autocast(kind: Any, reset: Reset, x: 
     with torch.autocast("cpu", torch.bfloat16):
         found = layer(x.bfloat16(), mask)
     assert {t.dtype for t in (found.states, *found.final[0])} == {torch.float32}
-
-
-OPTIONS: list[dict[str, Any]] = [
-    {"layer_norm": True},
-    {"transition_depth": 3},
-    {"layer_norm": True, "transition_depth": 2},
-]
-
-
-@pytest.mark.parametrize(("kind", "reset"), KINDS)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_cells_with_options_run_in_both_directions(
-    kind: Any, reset: Reset, options: dict[str, Any], x: Tensor, mask: Tensor
-) -> None:
-    layer = make(kind, reset, bidirectional=True, **options)
-    found = layer(x, mask)
-    for sentence, length in enumerate(LENGTHS):
-        words = x[sentence, :length]
-        outputs, last = scan(layer.forward_cell, words)
-        torch.testing.assert_close(found.states[sentence, :length, :HIDDEN], outputs)
-        assert_last(found.final[0], sentence, last)
-        outputs, last = scan(cast(Cell, layer.backward_cell), words.flip(0))
-        torch.testing.assert_close(found.states[sentence, :length, HIDDEN:], outputs.flip(0))
-        assert_last(found.final[1], sentence, last)
 
 
 @pytest.mark.parametrize(("kind", "reset"), KINDS)

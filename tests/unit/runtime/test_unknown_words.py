@@ -14,26 +14,14 @@ from softsearch.testing.models import TGT_VOCAB, small_model
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.text.unknown_words import UnknownWords
 from softsearch.text.vocabulary import UNK
+from tests.unit.evaluation.systems import TOKENIZER as WORDS
+from tests.unit.evaluation.systems import system_of
 
-WORDS = train_tokenizer(["a b c d e f g h i j k l m"] * 3, kind="word", vocab_size=TGT_VOCAB)
 SOURCES = ["a Rex c", "Rex", "d e f g", "x y a z", "b a Dog"]
 
 
 def a_system(model: str) -> System:
-    return System(
-        name="small",
-        origin="small.ckpt",
-        backend="torch",
-        architecture=model,
-        step_fn=TorchStepFunction(small_model(model, seed=3)),
-        tokenizers=(WORDS, WORDS),
-        parameters=1,
-        size_bytes=1,
-        text_form="plain",
-        src_lang="en",
-        tgt_lang="de",
-        source=None,
-    )
+    return system_of(TorchStepFunction(small_model(model, seed=3)))
 
 
 @pytest.mark.parametrize("model", ["rnnsearch", "transformer_tiny"])
@@ -62,7 +50,7 @@ def test_a_search_without_alignments_will_do() -> None:
 
 
 def test_what_cannot_be_done_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"small\.ckpt has no attention"):
+    with pytest.raises(ConfigError, match="here has no attention"):
         translation_texts(a_system("gru"), [], [], [], {})
     pieces = train_tokenizer(["abc def ghi jkl m"] * 3, kind="char", vocab_size=TGT_VOCAB)
     with pytest.raises(ConfigError, match="the target vocabulary has smaller units"):

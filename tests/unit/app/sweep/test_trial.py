@@ -94,15 +94,20 @@ def test_a_run_keeps_the_last_lines_of_its_output_and_its_metrics_if_it_is_resum
         assert (tmp_path / "output.log").read_text().count("line 98") == 1
 
 
-@pytest.mark.parametrize("polite", ["yes", "no"])
-def test_without_process_groups_the_run_is_ended(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows."""
-    monkeypatch.delattr(os, "killpg", raising=False)
+@pytest.fixture(params=["yes", "no"])
+def polite(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Trainings are a script that has a child, and ends on SIGTERM if it is polite."""
     script = tmp_path / "train.py"
     script.write_text(WITH_A_CHILD)
     monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.train_process._GRACE", 60.0 if polite == "yes" else 0.3)
-    monkeypatch.setenv("POLITE", polite)
+    monkeypatch.setattr("softsearch.app.train_process._GRACE", 60.0 if request.param == "yes" else 0.3)
+    monkeypatch.setenv("POLITE", request.param)
+    return str(request.param)
+
+
+def test_without_process_groups_the_run_is_ended(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows."""
+    monkeypatch.delattr(os, "killpg", raising=False)
     with training(tmp_path / "run", [], resume=False) as process:
         first, child = map(int, wait_for(tmp_path / "pids").split())
         assert first == process.pid
@@ -112,13 +117,7 @@ def test_without_process_groups_the_run_is_ended(polite: str, tmp_path: Path, mo
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("polite", ["yes", "no"])
-def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(WITH_A_CHILD)
-    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.train_process._GRACE", 60.0 if polite == "yes" else 0.3)
-    monkeypatch.setenv("POLITE", polite)
+def test_nothing_is_left_of_a_run(polite: str, tmp_path: Path) -> None:
     with training(tmp_path / "run", [], resume=False) as process:
         first, child = map(int, wait_for(tmp_path / "pids").split())
         assert process.poll() is None

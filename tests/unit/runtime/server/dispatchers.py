@@ -1,14 +1,13 @@
 """What tests of the dispatcher need: a log of what happened, and hands on the worker processes."""
 
 import asyncio
-import os
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 from softsearch.runtime.server.dispatcher import Dispatcher
 from softsearch.runtime.server.monitoring import Metrics
+from tests.serving import stopped
 
 Open = Callable[..., AbstractAsyncContextManager[Dispatcher]]
 
@@ -46,15 +45,8 @@ def pids(dispatcher: Dispatcher) -> list[int]:
 @contextmanager
 def frozen(dispatcher: Dispatcher) -> Iterator[None]:
     """Stops the worker processes for a while, so that they are busy as soon as they get a batch."""
-    stopped = pids(dispatcher)
-    for pid in stopped:
-        os.kill(pid, signal.SIGSTOP)
-    try:
+    with stopped(pids(dispatcher)):
         yield
-    finally:
-        for pid in stopped:
-            with suppress(ProcessLookupError):  # it has been killed
-                os.kill(pid, signal.SIGCONT)
 
 
 async def until(condition: Callable[[], object]) -> None:
