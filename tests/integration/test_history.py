@@ -9,6 +9,7 @@ from softsearch.app.config.composition import composed
 from softsearch.app.config.options import History
 from softsearch.app.config.validation import read_options
 from softsearch.app.history import history
+from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.manifest import Manifest
 
@@ -36,3 +37,10 @@ def test_two_models_come_to_a_page(page: Path, tmp_path: Path, capsys: pytest.Ca
     history(options)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")} == before
     assert "http.server" in capsys.readouterr().out
+
+
+def test_a_model_that_reads_backwards_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    places = [f"{name}={tmp_path}" for name in ("out", "runs_dir", "run_dir", "cache_dir")]
+    given = ("budget=smallest", "models=[rnn,sutskever2014]", "budget.options.sutskever2014=[]")
+    with pytest.raises(ConfigError, match=r"^sutskever2014: reads or writes from the end .*add '\+\+budget"):
+        history(read_options(composed("history", *given, *places), History))

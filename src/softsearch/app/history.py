@@ -55,8 +55,15 @@ def history(options: History) -> None:
     path = options.run_dir / ABOUT
     path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
     read_about(path, names)  # before hours of training
+    data = {each.run: composed("train", *each.overrides, "name=NAME", "run_dir=RUN").data for each in needed}
+    if backwards := [run for run in data if data[run].reverse_source or data[run].target_direction != "l2r"]:
+        wanted = "[data.reverse_source=false,data.target_direction=l2r]"
+        raise ConfigError(
+            f"{', '.join(backwards)}: reads or writes from the end of a text to its start, which the page cannot; add "
+            + " ".join(f"'++budget.options.{run}={wanted}'" for run in backwards)
+        )
     train_all(needed)
-    source = build(composed("train", *needed[0].overrides, "name=NAME", "run_dir=RUN").data)
+    source = build(data[needed[0].run])
     files = source.files(options.cache_dir)
     test = read_parallel(*files["test"], keep_empty=True)
     chrf = {each.run: _chrf(each.folder, test.tgt) for each in needed}
