@@ -4,6 +4,7 @@ import copy
 import hashlib
 import io
 import os
+import pickle
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -11,16 +12,21 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
+from softsearch.app.config.composition import CONFIGS
+
 TRACES = "SOFTSEARCH_TESTS_TRACES"  # a variable of the environment
 
 
 def read_configs_once() -> None:
     """Lets Hydra parse a YAML file once for all compositions of this process, if it reads files where it does today.
 
+    And merge files of ours once for all configs that are made of the same ones.
+
     And compose a command's config once: it composes another one to look whether that sets ``hydra.mode``, which none of
     ours does. And look at the choices so far for defaults that name one alone, which few do.
     """
     from hydra._internal import defaults_list
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
     from hydra._internal.hydra import Hydra
     from hydra._internal.sources_registry import SourcesRegistry
     from hydra.core.plugins import Plugins
@@ -32,6 +38,17 @@ def read_configs_once() -> None:
         return chosen(overrides, defaults, self_added) if any(d.is_interpolation() for d in defaults) else None
 
     defaults_list._create_interpolation_map = choices
+    merge, merged = ConfigLoaderImpl._compose_config_from_defaults_list, dict[str, bytes]()
+    stays = {"hydra.conf", str(CONFIGS), ""}  # what no test changes; the last one are classes
+
+    def merge_once(self: Any, defaults: Any, repo: Any) -> Any:
+        if not stays.issuperset(source.path for source in repo.get_sources()):
+            return merge(self, defaults, repo)
+        if (key := repr(defaults)) not in merged:
+            merged[key] = pickle.dumps(merge(self, defaults, repo))
+        return pickle.loads(merged[key])
+
+    ConfigLoaderImpl._compose_config_from_defaults_list = merge_once
     Plugins.instance()  # registers the sources
     for scheme in ("file", "pkg"):
         source, parsed = SourcesRegistry.instance().resolve(scheme), dict[Any, Any]()

@@ -15,20 +15,11 @@ from tests.unit.data.pairs import write_pair
 
 OPTIONS = (
     *(option for option in SMALL if not option.startswith(("experiment", "data", "trainer"))),
-    "data=parallel",
-    "data.src_lang=en",
-    "data.tgt_lang=de",
-    "tokenizer.kind=char",
     "batching.sentences=10",  # seven batches, which two processes share as eight
-    "model.encoder.dropout=0.3",
-    "model.decoder.dropout=0.3",
-    "trainer.precision=32-true",
-    "trainer.max_steps=10",
-    "trainer.val_check_interval=5",
-    "trainer.log_every_n_steps=1",
-    "search=greedy",
-    "resume=auto",
-)
+    "data=parallel", "data.src_lang=en", "data.tgt_lang=de", "tokenizer.kind=char", "model.encoder.dropout=0.3",
+    "model.decoder.dropout=0.3", "trainer.precision=32-true", "trainer.max_steps=10", "trainer.val_check_interval=5",
+    "trainer.log_every_n_steps=1", "search=greedy", "resume=auto",
+)  # fmt: skip
 INJECTED = str(ROOT / "tests" / "faults" / "injected.py")
 Faults = Mapping[int, Mapping[int, str]]  # process -> its batch -> kinds
 TWO_CPU_PROCESSES = pytest.mark.skipif(torch.cuda.is_available(), reason="trainer=ddp takes the GPUs of this machine")

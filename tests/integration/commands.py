@@ -3,32 +3,25 @@
 import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+from filelock import FileLock
+
 ROOT = Path(__file__).parents[2]
 SMALL = (
-    "experiment=demo",
-    "model=nematus",  # for those that leave the experiment out
-    "data.train_size=300",
-    "data.val_size=20",
-    "data.test_size=20",
-    "model.embeddings.dim=16",
-    "model.encoder.hidden_dim=16",
-    "model.decoder.hidden_dim=16",
-    "model.decoder.attention.dim=16",
-    "model.decoder.readout.dim=16",
-    "tokenizer.vocab_size=120",
-    "trainer=cpu",
-    "trainer.max_steps=8",
-    "trainer.val_check_interval=4",
-    "trainer.log_every_n_steps=2",
-    "callbacks.curves=null",
+    "experiment=demo", "model=nematus",  # for those that leave the experiment out
+    "data.train_size=300", "data.val_size=20", "data.test_size=20", "model.embeddings.dim=16",
+    "model.encoder.hidden_dim=16", "model.decoder.hidden_dim=16", "model.decoder.attention.dim=16",
+    "model.decoder.readout.dim=16", "tokenizer.vocab_size=120", "trainer=cpu", "trainer.max_steps=8",
+    "trainer.val_check_interval=4", "trainer.log_every_n_steps=2", "callbacks.curves=null",
     "search.max_length_factor=1",
-)
+)  # fmt: skip
 
 
 def run(script: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,9 +30,14 @@ def run(script: str, *options: str, **environment: str) -> subprocess.CompletedP
 
 
 class ForkServer:
-    """Client of fork_server.py, which is started for the first command; runs one command at a time."""
+    """Client of fork_server.py, which is started for the first command; runs one command at a time.
 
-    def __init__(self) -> None:
+    Args:
+        python: the interpreter, of this environment or of one in which the lab is installed too.
+    """
+
+    def __init__(self, python: str = sys.executable) -> None:
+        self.python = python
         self.process: subprocess.Popen[str] | None = None
 
     def run(
@@ -86,7 +84,7 @@ class ForkServer:
     def _start(self) -> subprocess.Popen[str]:
         atexit.register(self.stop)
         return subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "integration" / "fork_server.py")],
+            [self.python, str(ROOT / "tests" / "integration" / "fork_server.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -102,6 +100,20 @@ class ForkServer:
 
 
 SERVER = ForkServer()
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder that ``make`` fills, for the first of pytest's workers that asks for it; the others wait."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    done = folder.with_name(f"{name}.done")
+    with FileLock(folder.with_name(f"{name}.lock")):
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+            folder.mkdir()
+            make(folder)
+            done.touch()
+    return folder
 
 
 def awkward_lines() -> tuple[bytes, str]:

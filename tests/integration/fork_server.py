@@ -14,6 +14,7 @@ import pkgutil
 import random
 import runpy
 import signal
+import subprocess
 import sys
 import threading
 import traceback
@@ -21,7 +22,8 @@ import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -73,7 +75,8 @@ def warm_up() -> None:
     from softsearch.export.graph_parts import quiet
 
     register_resolvers()
-    composed("train")
+    composed("train", "experiment=demo", "model=nematus")  # as tests.integration.commands.SMALL
+    composed("export")
     composed("evaluate")
     figure = Figure()
     figure.subplots().set_title("fonts")
@@ -86,6 +89,35 @@ def warm_up() -> None:
         torch.onnx.export(torch.nn.Linear(2, 2), kwargs={"input": torch.ones(3, 2)}, dynamic_shapes=rows, verbose=False)
 
 
+def lend_second_process(timeout: float) -> None:
+    """Lets Lightning start its second process as a copy of this one, forked before anything has run.
+
+    That is a child of this process too. Where it is not wanted it ends with this process.
+    """
+    from lightning.pytorch.strategies.launchers import subprocess_script
+
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            request = pipe.read()
+        if not request:
+            os._exit(0)
+        run_and_exit(**json.loads(request), files=[], timeout=timeout)
+    os.close(reading)
+
+    def start(command: list[str], env: dict[str, str], cwd: str | None) -> subprocess.Popen[bytes]:
+        with os.fdopen(writing, "w") as pipe:
+            json.dump({"argv": command[1:], "cwd": cwd or str(Path.cwd()), "env": env}, pipe)
+        process = subprocess.Popen.__new__(subprocess.Popen)
+        facts: dict[str, Any] = {"args": command, "pid": pid, "returncode": None, "_waitpid_lock": threading.Lock()}
+        vars(process).update(facts, stdin=None, stdout=None, stderr=None, _child_created=True)
+        return process
+
+    subprocess_script.subprocess = SimpleNamespace(Popen=start)  # type: ignore[attr-defined]
+
+
 def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, env: dict[str, str]) -> NoReturn:
     """Runs the command in this process, and ends it as Python does, except for C++ objects that own lost threads."""
     status = 1
@@ -94,6 +126,8 @@ def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, en
         for number, file in enumerate(files):
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else os.O_RDONLY
             os.dup2(os.open(file, flags, 0o644), number)
+        if files and any("ddp" in word or "fsdp" in word for word in argv):
+            lend_second_process(timeout)
         os.environ.clear()
         os.environ.update(env)
         sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))

@@ -1,29 +1,19 @@
 """Every command of the README and of docs/ runs as it is typed."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
+from tests.integration.commands import made_once
 from tests.integration.documented import ELSEWHERE, PAGES, ask, carry_out, commands, prepare, requests
 from tests.serving import BUNDLE, serving
-
-DONE = "all of it is there"
 
 
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A worker's own copy of what the first of them makes."""
-    base, folder = tmp_path_factory.getbasetemp(), tmp_path_factory.mktemp("documented")
-    common = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "documented"
-    with FileLock(f"{common}.lock"):
-        if not (common / DONE).is_file():
-            shutil.rmtree(common, ignore_errors=True)
-            common.mkdir()
-            prepare(common)
-            (common / DONE).touch()
+    common, folder = made_once(tmp_path_factory, "documented", prepare), tmp_path_factory.mktemp("documented")
     shutil.copytree(common, folder, symlinks=True, dirs_exist_ok=True)
     return folder
 

@@ -2,33 +2,30 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration.commands import ROOT, run
+from tests.integration.commands import ROOT, SERVER, run
 
 EXAMPLE = ROOT / "examples" / "neural_metric"
 PATHS = os.pathsep.join(map(str, (EXAMPLE, EXAMPLE / "tests" / "scorer")))
 GOLDEN = ROOT / "tests" / "golden"
-SAVE = "import comet, sys, torch; torch.save(comet.Scorer().state_dict(), sys.argv[1])"
+SAVE = "import comet, torch; torch.save(comet.Scorer().state_dict(), 'model.ckpt')"
 
 
 @pytest.mark.slow
 def test_its_own_tests_pass() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
-    done = subprocess.run(
-        command, cwd=EXAMPLE, env=os.environ | {"PYTHONPATH": str(EXAMPLE)}, capture_output=True, text=True, check=False
-    )
+    command = ["pytest", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
+    done = SERVER.run(command, cwd=EXAMPLE, env={"PYTHONPATH": str(EXAMPLE)})
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
 def test_evaluate_reports_it_with_intervals(tmp_path: Path) -> None:
     model = tmp_path / "model.ckpt"
-    subprocess.run([sys.executable, "-c", SAVE, str(model)], env=os.environ | {"PYTHONPATH": PATHS}, check=True)
+    (tmp_path / "save.py").write_text(SAVE)
+    assert SERVER.run([str(tmp_path / "save.py")], cwd=tmp_path, env={"PYTHONPATH": PATHS}).returncode == 0
     for name, lang in (("sources.txt", "en"), ("translations.txt", "de")):
         (tmp_path / f"x.{lang}").write_bytes((GOLDEN / name).read_bytes())
     text = f"test=[{tmp_path}/x.en,{tmp_path}/x.de]"
