@@ -119,13 +119,13 @@ OF_TWO_LAYERS = {"transformer_tiny", "decoder_only", "luong2015", "lstm", "input
 EVERY_PUSH = {  # in all forms and precisions; the other models, at night
     *FAST, "luong2015", "nematus_deep", "pointer_generator", "multi_source", "lee2017", "chung2016", "show_attend_tell",
     "rnnlm", DECODER_ONLY, "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true",
-    "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true", "transformer_tiny-class_factored",
+    "transformer_ssru-encoder.pre_norm=true-decoder.pre_norm=true", "rnnsearch-class_factored",
     "rnn-cell._target_=tests.contract.models.OwnCell", ROTARY,
 }  # fmt: skip
 
-VARIANTS = (  # of models whose other form is exported at every push
-    "pre_norm=false", "luong2015-", "-class_factored", "-hierarchical_softmax", "output_rank", "LSTMCell",
-    "feature_dim", "positions=",
+VARIANTS = (  # of models whose other form, or whose parts, are exported at every push
+    "rnnsearch_paper", "transformer_rnn", "pre_norm=false", "luong2015-", "-class_factored", "-hierarchical_softmax",
+    "output_rank", "LSTMCell", "feature_dim", "positions=",
 )  # fmt: skip
 
 
@@ -295,7 +295,7 @@ def test_graphs_that_differ_are_refused(tokenizer: SentencePieceTokenizer, tmp_p
 
 @pytest.mark.slow
 def test_a_decoder_only_stack_is_in_the_single_graph_once(tokenizer: SentencePieceTokenizer, tmp_path: Path) -> None:
-    sizes = {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}
+    sizes = {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40, "num_layers": 1}}
     config = OmegaConf.merge(model_config("decoder_only"), sizes)
     model = build(config, src_vocab_size=tokenizer.vocab_size, tgt_vocab_size=tokenizer.vocab_size).eval()
     bundle, _ = export(model, model, tokenizer, tmp_path / "bundle")

@@ -12,42 +12,34 @@ import numpy as np
 
 from softsearch.data.corpora.spellout import Spellout
 from tests.huggingface import marian_folder
-from tests.integration.commands import ROOT, SERVER
+from tests.integration.commands import ROOT, SERVER, SMALL
 from tests.unit.app.importing.marian_equations import write_model
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write
-ALSO_TESTED = ("python examples/", "softsearch serve ", "serve run ", "cd my_model ", "softsearch train model=my_model")
+ALSO_TESTED = (
+    "python examples/", "softsearch serve ", "serve run ", "cd my_model ", "softsearch train model=my_model",
+    "softsearch train experiment=demo debug=fast",
+)  # fmt: skip
 OTHERS = (
-    "make ",
-    "source ",
-    "pip ",
-    "srun ",
-    "npm ",
-    "python -m ",
-    "python -c ",
-    "argos-translate ",
-    "python benchmarks/",
-    "curl ",
-    "docker ",
-    "jupyter ",
-    "#",
-)
+    "make ", "source ", "pip ", "srun ", "npm ", "python -m ", "python -c ", "argos-translate ", "python benchmarks/",
+    "curl ", "docker ", "jupyter ", "#",
+)  # fmt: skip
 NOT_OURS = (*OTHERS, *ALSO_TESTED)
 SHELL = ("split ", "cat ")
 ASSETS = ROOT / "src" / "softsearch" / "runtime" / "web" / "assets"
 
 TRAINING = (
-    "tokenizer=word",
-    "tokenizer.vocab_size=80",
-    "batching.tokens=512",
-    "trainer.precision=32-true",
-    "trainer.max_steps=2",
-    "trainer.val_check_interval=2",
-    "trainer.log_every_n_steps=1",
-    "callbacks.curves=null",
+    "tokenizer=word", "tokenizer.vocab_size=80", "batching.tokens=512", "trainer.precision=32-true",
+    "trainer.max_steps=2", "trainer.val_check_interval=2", "trainer.log_every_n_steps=1", "callbacks.curves=null",
     "search.max_length_factor=1",
-)
+)  # fmt: skip
+SMALL_PARTS = [option for option in SMALL if option.endswith("dim=16")]  # of attentional models
+SIZES = {  # that go with a word of a training's command
+    "model=rnnsearch": SMALL_PARTS,
+    "model=nematus": SMALL_PARTS,
+    "model=transformer_tiny": ["model.encoder.num_layers=1", "model.decoder.num_layers=1"],
+}
 PLACEHOLDERS = {
     "A/best.ckpt": "A.ckpt",
     "B/best.ckpt": "B.ckpt",
@@ -58,8 +50,8 @@ PLACEHOLDERS = {
     "logs/tune/DATE": "logs/tune/last",
     "postgresql://USER:PASSWORD@HOST/DATABASE": "sqlite:///trials.db",
     "trials=30": "",
-    "searches=60": "searches=2",
     "seed=1,2": "seed=1",
+    "model=rnn,lstm,gru,rnnsearch,transformer_tiny": "model=rnn,lstm",
     "model=transformer_base": "model=transformer_base model.encoder.num_layers=1 model.decoder.num_layers=1",
     "claim=vanishing_gradient": "claim=vanishing_gradient dry_run=true",  # test_reproduce.py trains
     "last=5": "last=1",
@@ -194,12 +186,12 @@ def _arguments(line: str, training: tuple[str, ...]) -> tuple[list[str], str, st
     words = words[1:] if words[0] == "python" else words
     if _trains(words):
         words = [word for word in words if not word.startswith("trainer=")]
-        words += [*training, "trainer=cpu"]
+        words += [*training, "trainer=cpu", *(size for word in words for size in SIZES.get(word, ()))]
         given = [word for word in words if word.startswith("data=")]
         words += SMALL_DATA if given in ([], ["data=shapes"]) and "data.root" not in line else []
         words += ["--cfg", "job"] if words[1:3] == ["model=rnnsearch", "data=multi30k"] and "FOLDER" not in line else []
     elif words[0] == "src/sweep.py":
         words += ["trials=1", f"overrides={[*TRAINING, *SMALL_DATA, 'trainer=cpu']}"]
     elif words[0] == "src/tune.py":
-        words += [f"hydra.run.dir=logs/tune/{'last' if 'language_model' in line else 'another'}"]
+        words += ["searches=2", f"hydra.run.dir=logs/tune/{'last' if 'language_model' in line else 'another'}"]
     return words, files["<"], files[">"]

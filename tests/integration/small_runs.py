@@ -14,30 +14,14 @@ from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 
 OPTIONS = (
-    "data.train_size=400",
-    "data.val_size=12",
-    "data.test_size=12",
-    "tokenizer.vocab_size=150",
-    "batching.tokens=1024",
-    "optimizer.lr=0.02",
-    "scheduler.warmup_steps=5",
-    "trainer=cpu",
-    "trainer.precision=32-true",
-    "trainer.max_steps=30",
-    "trainer.val_check_interval=30",
-    "trainer.log_every_n_steps=5",
-    "callbacks.curves=null",
-    "search=greedy",
-    "search.max_length_factor=1",
-)
+    "data.train_size=400", "data.val_size=12", "data.test_size=12", "tokenizer.vocab_size=150", "batching.tokens=1024",
+    "optimizer.lr=0.02", "scheduler.warmup_steps=5", "trainer=cpu", "trainer.precision=32-true",
+    "trainer.max_steps=30", "trainer.val_check_interval=30", "trainer.log_every_n_steps=5", "callbacks.curves=null",
+    "search=greedy", "search.max_length_factor=1",
+)  # fmt: skip
 SIZES = {
-    "dim": 16,
-    "hidden_dim": 16,
-    "maxout_dim": 16,
-    "d_ff": 16,
-    "num_layers": 1,
-    "dropout": 0.0,
-}
+    "dim": 16, "hidden_dim": 16, "maxout_dim": 16, "d_ff": 16, "num_layers": 1, "dropout": 0.0,
+}  # fmt: skip
 
 
 def configure(command: str, *options: str) -> DictConfig:

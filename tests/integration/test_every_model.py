@@ -15,35 +15,20 @@ from softsearch.runtime.translator import Translator
 from tests.integration.small_runs import configure, shrink
 from tests.unit.evaluation.default_metrics import corpus_scores
 
-EVERY_PUSH = {"rnnsearch", "lstm", "transformer_tiny"}  # a GRU with attention, an LSTM without, no recurrence
+EVERY_PUSH = {"lstm"}  # contract/test_training.py and test_onnx.py look at the gradients and the graphs of all
 MODELS = [
     pytest.param(path.stem, marks=[] if path.stem in EVERY_PUSH else [pytest.mark.nightly, pytest.mark.timeout(1800)])
     for path in sorted((CONFIGS / "model").glob("*.yaml"))
     if path.stem != "show_attend_tell"  # which reads no text: see test_captions.py
 ]
 SIZES = {
-    "dim": 96,
-    "hidden_dim": 96,
-    "maxout_dim": 96,
-    "d_ff": 192,
-    "num_heads": 4,
-    "num_layers": 2,
-    "dropout": 0.0,
-}
+    "dim": 96, "hidden_dim": 96, "maxout_dim": 96, "d_ff": 192, "num_heads": 4, "num_layers": 2, "dropout": 0.0,
+}  # fmt: skip
 OPTIONS = (
-    "data.train_size=6000",
-    "data.val_size=40",
-    "data.test_size=100",
-    "tokenizer.vocab_size=400",
-    "batching.tokens=1024",
-    "scheduler.warmup_steps=50",
-    "scheduler.decay_from=0.5",
-    "loss.smoothing=0",
-    "trainer=cpu",
-    "trainer.precision=32-true",
-    "trainer.val_check_interval=100",
-    "resume=null",
-)
+    "data.train_size=6000", "data.val_size=40", "data.test_size=100", "tokenizer.vocab_size=400",
+    "batching.tokens=1024", "scheduler.warmup_steps=50", "scheduler.decay_from=0.5", "loss.smoothing=0", "trainer=cpu",
+    "trainer.precision=32-true", "trainer.val_check_interval=100", "resume=null",
+)  # fmt: skip
 
 BUDGETS = {  # a Transformer has to find the alignments of characters first: at step 900, at this size
     "gao2020": ("optimizer.lr=0.002", "trainer.max_steps=1200", "batching.tokens=4096"),

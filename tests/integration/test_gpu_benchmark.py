@@ -12,10 +12,11 @@ def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
     return SERVER.run([str(ROOT / "benchmarks" / "gpu" / script), *options])
 
 
-def test_checks_some_models_and_a_resumed_run() -> None:
-    done = run("check.py", "--device", "cpu", "--models", "rnnsearch", "nematus", "--runs", "mixed precision, resumed")
+@pytest.mark.parametrize("runs", [[], pytest.param(["mixed precision, resumed"], marks=pytest.mark.nightly)], ids=len)
+def test_checks_a_model_and_a_resumed_run(runs: list[str]) -> None:
+    done = run("check.py", "--device", "cpu", "--models", "rnnsearch", "--runs", *runs)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("| ok |") == 2 * 3 + 1
+    assert done.stdout.count("| ok |") == 3 + len(runs)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -135,8 +135,13 @@ def run_command(folder: Path, cache: Path, *options: str) -> dict[str, Any]:
     "options",
     [
         ("method=scheduled_sampling", "method.decay.k=2", "method.prediction=argmax"),
-        ("method=scheduled_sampling", "method/decay=linear", "method.decay.c=0.2", "method.decay.floor=0.1"),
-        ("method=scheduled_sampling", "method/decay=exponential", "method.decay.k=0.5"),
+        *(
+            pytest.param(("method=scheduled_sampling", *decay), marks=pytest.mark.nightly)
+            for decay in (
+                ("method/decay=linear", "method.decay.c=0.2", "method.decay.floor=0.1"),
+                ("method/decay=exponential", "method.decay.k=0.5"),
+            )
+        ),
         ("method=r_drop", "model.encoder.dropout=0.3"),
         ("method=minimum_risk", "method.samples=2", "batching.sentences=3"),  # each of which is translated
         ("scheduler=cosine", "scheduler.warmup_steps=2", "scheduler.total_steps=8"),

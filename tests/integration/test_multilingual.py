@@ -13,6 +13,7 @@ from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.train.train import train
 from softsearch.runtime.cli import main
+from tests.integration.small_runs import shrink
 
 SIZES = {"train": 400, "val": 20, "test": 20}
 LANGUAGES = ("aa", "bb")  # word i is "wi" in English, "aai" in one, "bbi" in the other
@@ -46,7 +47,9 @@ def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path
     run, bundle = tmp_path / "run", tmp_path / "bundle"
     common = [f"cache_dir={tmp_path / 'cache'}"]
     options = ["experiment=demo", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]
-    train(composed("train", *options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags"))
+    config = composed("train", *options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags")
+    shrink(config.model, {"dim": 64, "hidden_dim": 64, "dropout": 0.0})
+    train(config)
     config = composed("export", f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common)
     export(read_options(config, Export))
     lines = (tmp_path / "test.aa.en").read_text().splitlines()

@@ -11,21 +11,11 @@ from tests.integration.commands import ROOT
 from tests.integration.documented import carry_out, commands
 
 SMALL = (
-    *(
-        f"model.{side}.{option}"
-        for side in ("encoder", "decoder")
-        for option in ("d_ff=16", "num_layers=1", "num_heads=2")
-    ),
-    "model.embeddings.dim=16",
-    "tokenizer.vocab_size=80",
-    "batching.tokens=512",
-    "trainer=cpu",
-    "trainer.precision=32-true",
-    "trainer.max_steps=4",
-    "trainer.val_check_interval=4",
-    "search=greedy",
+    *(f"model.{side}.{size}" for side in ("encoder", "decoder") for size in ("d_ff=16", "num_layers=1", "num_heads=2")),
+    "model.embeddings.dim=16", "tokenizer.vocab_size=80", "batching.tokens=512", "trainer=cpu",
+    "trainer.precision=32-true", "trainer.max_steps=4", "trainer.val_check_interval=4", "search=greedy",
     "search.max_length_factor=1",
-)
+)  # fmt: skip
 
 
 def carry_out_recipe(title: str, folder: Path) -> None:
@@ -51,9 +41,10 @@ def carry_out_recipe(title: str, folder: Path) -> None:
         ("Sequence-level knowledge distillation", ["train.distilled.de"], "student"),
         ("Another domain, a language more", [], "both"),
         ("Back-translation", ["mono.en", "mono.de"], "forward"),
-        ("Data diversification", ["train.translated.en", "train.translated.de"], "diversified"),
+        pytest.param("Data diversification", ["train.translated.en", "train.translated.de"], "diversified",
+                     marks=pytest.mark.nightly),  # it types what the first and the third do
     ],
-)
+)  # fmt: skip
 def test_a_recipe(title: str, written: list[str], run: str, tmp_path: Path) -> None:
     carry_out_recipe(title, tmp_path)
     for name in written:

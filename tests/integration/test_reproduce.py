@@ -11,7 +11,7 @@ from softsearch.app.config.validation import read_options
 from softsearch.app.reproduce.claim import claim_names, read_claim
 from softsearch.app.reproduce.command import FIGURE, PAGE, RESULTS, reproduce
 
-FAST = {"search_curve", "parallel_training"}  # one training, and none
+FAST = {"parallel_training"}  # without trainings, which test_history.py starts in the same way
 
 
 @pytest.fixture(scope="module")
