@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import importlib, pkgutil, sys
 import tests.portable
@@ -21,6 +23,7 @@ print(softsearch.Translator(sys.argv[2]).translate(["three"])[0].text)
 """
 
 
+@pytest.mark.slow
 def test_the_lab_and_the_runtime_need_no_posix(repo_root: Path, tmp_path: Path) -> None:
     bundle = next((repo_root / "tests" / "golden").glob("*bundle*"))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(bundle)]

@@ -152,6 +152,7 @@ def test_lines_of_code_are_counted_without_blanks_comments_and_docstrings() -> N
     assert code_lines(text) == 6
 
 
+@pytest.mark.slow
 def test_the_size_has_limits_that_can_be_exceeded(repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = limits((repo_root / ADR).read_text(encoding="utf-8"))
     assert set(found) == {"src", "tests"}

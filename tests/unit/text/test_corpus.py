@@ -284,6 +284,7 @@ def test_same_file_and_same_text_warn(tmp_path: Path, caplog: pytest.LogCaptureF
     assert "are the same file" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", ["lambda b: b", "gzip.compress"], ids=["plain", "gz-bomb"])
 def test_memory_is_bounded_on_a_huge_line(tmp_path: Path, pack: str) -> None:
     limit = 160 << 20

@@ -53,6 +53,7 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_bundle_that_cannot_be_opened_ends_the_server(victim: Path) -> None:
     (victim / "encoder.onnx").unlink()
     done = _run("-m", "softsearch", "serve", str(victim), "--port", "0")

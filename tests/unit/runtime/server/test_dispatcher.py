@@ -43,6 +43,7 @@ def same(found: Translation, expected: Translation) -> bool:
     return True
 
 
+@pytest.mark.slow
 async def test_results_are_those_of_translator_whatever_else_is_asked_at_the_same_time(
     serve: Open, log: Log, bundle_dir: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_nothing_is_saved_outside_of_training(tmp_path: Path) -> None:
     assert isinstance(BestCheckpoint(dirpath=tmp_path, monitor="val/bleu", mode="max"), Callback)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Detected call of .lr_scheduler.step")  # the scaler skips the first step
 def test_float16_resumes_exactly_with_its_scale(tmp_path: Path) -> None:
     """float16 on the CPU, where Lightning offers none: the scaler's state is part of the checkpoint."""
