@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ SAVE = "import comet, torch; torch.save(comet.Scorer().state_dict(), 'model.ckpt
 
 @pytest.mark.slow
 def test_its_own_tests_pass() -> None:
-    command = ["pytest", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
-    done = SERVER.run(command, cwd=EXAMPLE, env={"PYTHONPATH": str(EXAMPLE)})
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
+    variables = os.environ | {"PYTHONPATH": str(EXAMPLE)}
+    done = subprocess.run(command, cwd=EXAMPLE, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
