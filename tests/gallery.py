@@ -30,7 +30,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Candidates, State, StepFunctionWrapper
 
 FOLDER = Path("docs/gallery")
-SCORE, PERPLEXITY = "val/chrf", "val/perplexity"
+SCORE, PERPLEXITY, LANGUAGE_MODELS = "val/chrf", "val/perplexity", "language models"
 KINDS = {  # panels of the learning curves
     "without attention": (
         *("rnn", "lstm", "gru", "input_forget", "kalchbrenner2013", "kalchbrenner2013_rctm2", "rnnencdec"),
@@ -38,28 +38,20 @@ KINDS = {  # panels of the learning curves
     ),
     "recurrent, with attention": (
         *("rnnsearch", "luong2015", "chorowski2015", "sennrich_lecture", "nematus", "nematus_deep"),
-        *("pointer_generator", "multi_source"),
+        "pointer_generator",
     ),
     "self-attention, or a decoder alone": (
         *("transformer_tiny", "transformer_rnn", "transformer_ssru", "decoder_only", "decoder_only_rnn"),
     ),
     "of characters, and of pictures": ("chung2016", "lee2017", "gao2020", "show_attend_tell"),
-    "language models": ("ngram", "feed_forward_lm", "rnnlm"),
+    LANGUAGE_MODELS: ("ngram", "feed_forward_lm", "rnnlm"),
 }
 PAIR = (
     "thursday october the seventh nineteen sixty-five at five in the morning",
     "donnerstag der siebte oktober neunzehnhundertfünfundsechzig um fünf uhr morgens",
 )
 BEAM = 4
-_SPELLOUT = "{_target_: softsearch.data.corpora.spellout.Spellout, tgt_lang: de, val_size: 60, test_size: 400, seed: 1"
-OTHER_DATA = {  # of models that read no sentence, or more than one
-    "show_attend_tell": ("data=shapes", "data.val_size=60", "data.test_size=400"),
-    "multi_source": (
-        "data=multi_source",
-        *("~data.sources.en", "~data.sources.fr"),
-        *(f"+data.sources.from_{lang}={_SPELLOUT}, src_lang: {lang}}}" for lang in ("en", "fr")),
-    ),
-}
+OTHER_DATA = {"show_attend_tell": ("data=shapes", "data.val_size=60", "data.test_size=400")}  # which reads no text
 
 
 def train(arguments: Sequence[str]) -> dict[str, Path]:
@@ -105,13 +97,13 @@ def draw_learning(curves: Mapping[str, Points], path: Path) -> None:
         for axes in panels[len(kinds) :]:
             axes.set_axis_off()
         for axes, (kind, models) in zip(panels, kinds.items(), strict=False):
-            score = next(each for each in (SCORE, PERPLEXITY) if each in curves[models[0]])
+            score = PERPLEXITY if kind == LANGUAGE_MODELS else SCORE
             for number, name in enumerate(models):
                 axes.plot(*curves[name][score], color=COLOURS[number], label=name, marker="o", markersize=3)
-            axes.set_title(f"{score.removeprefix('val/')}: {kind}", loc="left", fontsize=10)
+            axes.set_title(f"{kind} ({'perplexity' if score == PERPLEXITY else 'chrF'})", loc="left", fontsize=10)
             axes.set_xlabel("steps", color=SOFT, fontsize=9)
             axes.set_ylim(*((0, 100) if score == SCORE else (1, None)))
-            axes.legend(frameon=False, fontsize=8, loc="lower right")
+            axes.legend(frameon=False, fontsize=7, loc="upper left", bbox_to_anchor=(-0.03, -0.15), ncols=2)
             axes.tick_params(length=0, labelsize=8, labelcolor=SOFT)
             axes.grid(color=LINE, linewidth=0.6)
             axes.spines[["top", "right", "left"]].set_visible(False)
@@ -178,7 +170,7 @@ def main(arguments: Sequence[str]) -> None:
     """Trains and draws."""
     register_resolvers()
     folders = train(arguments)
-    of_text = [name for name in folders if name not in (*OTHER_DATA, *KINDS["language models"])]
+    of_text = [name for name in folders if name not in (*OTHER_DATA, *KINDS[LANGUAGE_MODELS])]
     systems = {name: open_systems(str(folders[name]), None, None)[0] for name in of_text}
     FOLDER.mkdir(exist_ok=True)
     draw_attention(systems, FOLDER / "attention.png")

@@ -1,4 +1,4 @@
-"""The documentation's pictures of the demo, drawn by Chromium after ``make demo``: make pictures"""
+"""The documentation's pictures of the demo, and of the history if it is there, drawn by Chromium: make pictures"""
 
 import io
 import tempfile
@@ -12,9 +12,9 @@ from selenium.webdriver.support.ui import WebDriverWait
 from softsearch.app.demo import LINES, RUN, SINGLE
 from softsearch.report.curves import CURVES
 from softsearch.runtime.web.site import write_site
-from tests.browser import element, serve, start, texts, view
+from tests.browser import element, serve, start, texts, value, view
 
-FOLDER = Path("docs")
+FOLDER, HISTORY = Path("docs"), Path("history")
 NAMES = ("alignments.png", "page.png", "report.png", "curves.png")
 _COLOURS = 128  # a third of the bytes, and nothing that one sees
 
@@ -39,6 +39,22 @@ def draw(folder: Path, pictures: Path) -> tuple[list[str], list[str]]:
     return words
 
 
+def draw_history(site: Path, picture: Path) -> None:
+    """Draws RNNsearch and its neighbour on the site of ``make history``, with the first example."""
+    with tempfile.TemporaryDirectory() as scratch, serve(site) as address:
+        browser = start(Path(scratch) / "profile")
+        try:
+            view(browser, 1280)
+            browser.get(address)
+            card = "[...document.querySelectorAll('.card')].find((card) => card.innerText.includes('RNNsearch'))"
+            browser.execute_script(f"{card}.scrollIntoView()")
+            WebDriverWait(browser, 120).until(lambda _: value(browser, f"{card}.querySelector('.target').textContent"))
+            browser.execute_script(f"{card}.scrollIntoView()")  # cards above have grown
+            _save(browser.get_screenshot_as_png(), picture)
+        finally:
+            browser.quit()
+
+
 def _draw_page(browser: Chrome, bundle: Path, scratch: Path, picture: Path) -> None:
     """Draws the page of ``softsearch web`` with the translation of the first line of the demo."""
     (scratch / "examples").write_text("".join(f"{line}\n" for line in LINES))
@@ -58,3 +74,6 @@ def _save(png: bytes, path: Path) -> None:
 if __name__ == "__main__":
     draw(Path(), FOLDER)
     print(*(FOLDER / name for name in NAMES))
+    if HISTORY.is_dir():
+        draw_history(HISTORY, FOLDER / "history.png")
+        print(FOLDER / "history.png")

@@ -125,7 +125,7 @@ def examples(hard: Values, chrf: Values, titles: Mapping[str, str]) -> list[tupl
 
 
 def first_errors(hard: Values, chrf: Sequence[float]) -> str:
-    """The difficulty that costs a model most chrF between the easiest and the hardest third of the test set."""
+    """The difficulty that costs a model most chrF between the easiest and the hardest third; none below 1 point."""
 
     def thirds(values: Sequence[float]) -> tuple[float, float]:
         order = sorted(range(len(values)), key=lambda i: values[i])
@@ -135,6 +135,8 @@ def first_errors(hard: Values, chrf: Sequence[float]) -> str:
     found = {kind: thirds(values) for kind, values in hard.items()}
     kind = max(found, key=lambda kind: found[kind][0] - found[kind][1])
     easy, difficult = found[kind]
+    if easy - difficult < 1:
+        return f"no kind of sentence more than another: chrF {mean(chrf):.0f} on average."
     return f"{kind}: chrF {easy:.0f} in the easiest third of the test set, {difficult:.0f} in the hardest."
 
 

@@ -63,6 +63,7 @@ def test_a_model_gets_wrong_first_what_costs_it_most() -> None:
         "long sentences: chrF 90 in the easiest third of the test set, 20 in the hardest."
     )
     assert first_errors(EASY, [20, 50, 90]).startswith("another word order: chrF 90 in")
+    assert first_errors(EASY, [90, 90, 90]) == "no kind of sentence more than another: chrF 90 on average."
     mixed = EASY | {"rare words": [3, 1, 2]}  # 50 to 90, against 90 to 20
     assert first_errors(mixed, [90, 50, 20]).startswith("long sentences: ")
 
