@@ -15,6 +15,7 @@ from softsearch.app.console import plain_console, print_rows, say
 from softsearch.errors import ConfigError, printable
 from softsearch.evaluation.metrics import Metric, Scores
 from softsearch.evaluation.schema import REPORT, MetricFacts, Report, SystemReport, three_digits
+from softsearch.text.corpus import write_lines
 from softsearch.text.plain_values import read_json
 
 METRICS = "metrics.json"
@@ -78,8 +79,7 @@ def translations_of(split: str) -> str:
 def write_hypotheses(folder: Path, split: str, hypotheses: Sequence[str]) -> Path:
     """Writes one translation per line; a line break inside a translation becomes a space."""
     path = folder / translations_of(split)
-    text = "".join(line.replace("\n", " ").replace("\r", " ") + "\n" for line in hypotheses)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    write_lines(path, (line.replace("\n", " ").replace("\r", " ") for line in hypotheses))
     return path
 
 

@@ -12,7 +12,7 @@ import re
 import unicodedata
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
 from pathlib import Path
@@ -186,3 +186,9 @@ def refuse_utf16(first: bytes, name: str) -> None:
     unmarked = len(first) >= 4 and any(not any(half) and 0 not in other for half, other in (halves, halves[::-1]))
     if unmarked or first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise CorpusError(f"{name} is UTF-16, expected UTF-8; convert it, as with: iconv -f UTF-16 -t UTF-8")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Writes lines, which have no line ends, in UTF-8."""
+    with path.open("wb") as file:
+        file.writelines(f"{line}\n".encode() for line in lines)

@@ -13,6 +13,7 @@ from softsearch.evaluation.word_alignment import Alignment, Sentence, align, lin
 from softsearch.report.heatmap import heatmap
 from softsearch.runtime.system import System
 from softsearch.search.interface import Hypothesis
+from softsearch.text.corpus import write_lines
 
 _MAX_DRAWN = 40  # units per side of a readable picture
 _FOLDER = "alignments"
@@ -79,8 +80,7 @@ def write_alignments(
         texts[f"{name}.tgt.txt"] = [" ".join(alignment.tgt) for alignment in alignments]
     (folder / _FOLDER).mkdir(exist_ok=True)
     for file, lines in texts.items():
-        content = "".join(f"{line}\n" for line in lines)
-        (folder / _FOLDER / file).write_text(content, encoding="utf-8", newline="\n")
+        write_lines(folder / _FOLDER / file, lines)
     heatmaps = [
         heatmap(*alignments[index], f"sentence {index + 1}: {report.hypotheses[index]}", text.picture(index))
         for index in _drawn_sentences(options.heatmaps, alignments)

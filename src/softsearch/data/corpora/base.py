@@ -1,12 +1,13 @@
 """The interface of all sources of parallel text."""
 
 import hashlib
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,16 @@ class ParallelSource(ABC):
         """Sets the languages that are not given; several are joined, as ``de+fr``."""
         for key, found in (("src_lang", src), ("tgt_lang", tgt)):
             object.__setattr__(self, key, getattr(self, key) or "+".join(filter(None, dict.fromkeys(found))))
+
+    def _given_splits(self) -> dict[str, Any]:
+        """Returns the options ``train``, ``val`` and ``test`` that are set."""
+        splits = {split: getattr(self, split) for split in get_args(Split)}
+        return {split: value for split, value in splits.items() if value is not None}
+
+    def _identity(self, **further: object) -> str:
+        """Returns what decides the content of generated text: the options, except directions, and ``further`` facts."""
+        options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
+        return json.dumps({**options, **further}, sort_keys=True)
 
     @property
     def reversed_sides(self) -> tuple[bool, bool]:

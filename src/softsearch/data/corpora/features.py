@@ -1,6 +1,5 @@
 """Fixed feature vectors in the place of source text: the user's own files."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +7,10 @@ from pathlib import Path
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of
 from softsearch.data.corpora.multilingual import digest_of
 from softsearch.data.corpora.parallel import existing, is_pair
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.text.corpus import read_lines
-from softsearch.text.features import Features, feature_lines, read_features
+from softsearch.text.corpus import read_lines, write_lines
+from softsearch.text.features import feature_lines, read_features
 from softsearch.text.vocabulary import FEATURE_TAG
 
 _FORMAT = 1
@@ -62,7 +61,7 @@ class FeatureFiles(FeatureSources):
     def __post_init__(self) -> None:
         """Checks the options."""
         super().__post_init__()
-        for split, pair in self._pairs().items():
+        for split, pair in self._given_splits().items():
             if not is_pair(pair):
                 raise ConfigError(
                     f"data.{split} is {pair!r}, expected a file of features and one of text; write "
@@ -72,7 +71,7 @@ class FeatureFiles(FeatureSources):
 
     def features(self, cache_dir: Path) -> dict[str, Path]:
         """See ParallelSource."""
-        return {split: existing(split, pair)[0] for split, pair in self._pairs().items()}
+        return {split: existing(split, pair)[0] for split, pair in self._given_splits().items()}
 
     def files(self, cache_dir: Path) -> dict[str, FilePair]:
         """Returns the text files as given, and the sources' text in ``cache_dir``, written if need be.
@@ -82,11 +81,10 @@ class FeatureFiles(FeatureSources):
                 text for each example.
         """
         files = {}
-        for split, pair in self._pairs().items():
+        for split, pair in self._given_splits().items():
             path, text = existing(split, pair)
             features = read_features(path)
             identity = repr((_FORMAT, features.shape, digest_of(text)))
-            folder = cache_dir / f"features-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
             def write(folder: Path, *, path: Path = path, text: Path = text) -> None:
                 features = read_features(path)
@@ -96,18 +94,7 @@ class FeatureFiles(FeatureSources):
                         f"{path} has {len(features)} examples and {text} has {lines} lines, expected one line for each "
                         "example; give files that go together"
                     )
-                write_source_text(folder / "source", features)
+                write_lines(folder / "source", feature_lines(features))
 
-            make_folder(folder, write)
-            files[split] = (folder / "source", text)
+            files[split] = (made_folder(cache_dir, "features", identity, write) / "source", text)
         return files
-
-    def _pairs(self) -> dict[str, Sequence[str | Path]]:
-        """Returns the files of each split."""
-        return {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
-
-
-def write_source_text(path: Path, features: Features) -> None:
-    """Writes a line for each example."""
-    with path.open("wb") as file:
-        file.writelines(f"{line}\n".encode() for line in feature_lines(features))

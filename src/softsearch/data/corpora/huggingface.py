@@ -73,9 +73,8 @@ class HuggingFace(ParallelSource):
             CorpusError: the data set or a split does not exist, cannot be fetched, or holds no text.
         """
         content = self._content()
-        names = {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
         found = {}
-        for split, name in names.items():
+        for split, name in self._given_splits().items():
             identity = (_FORMAT, content, self.config, name, self.src, self.tgt)
             where = f"split {name} of {self.root or self.hub}"
             found[split] = files_of_rows(partial(self._rows, name, where), where, identity, cache_dir)

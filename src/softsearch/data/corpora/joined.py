@@ -1,6 +1,5 @@
 """Several sentences of a corpus as one, for text that is longer than the corpus has."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -8,9 +7,10 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
 from softsearch.data.corpora.multilingual import check_parts, digest_of
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.ranges import AtLeastOne
+from softsearch.text.corpus import write_lines
 from softsearch.text.filters import read_parallel
 
 _FORMAT = 1
@@ -56,17 +56,16 @@ class Joined(ParallelSource):
         """
         parts = self.source.files(cache_dir)
         contents = [(split, *map(digest_of, pair)) for split, pair in sorted(parts.items())]
-        described = repr((_FORMAT, contents, list(self.train), list(self.held_out)))
-        folder = cache_dir / f"joined-{hashlib.sha256(described.encode()).hexdigest()[:16]}"
+        identity = repr((_FORMAT, contents, list(self.train), list(self.held_out)))
 
         def write(folder: Path) -> None:
             for split, pair in parts.items():
                 corpus = read_parallel(*pair)
                 sizes = self.train if split == "train" else self.held_out
                 for side, lines in (("src", corpus.src), ("tgt", corpus.tgt)):
-                    (folder / f"{split}.{side}").write_bytes("".join(f"{x}\n" for x in join(lines, sizes)).encode())
+                    write_lines(folder / f"{split}.{side}", join(lines, sizes))
 
-        make_folder(folder, write)
+        folder = made_folder(cache_dir, "joined", identity, write)
         return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in parts}
 
 

@@ -1,6 +1,5 @@
 """Translation from several sources: their lines side by side (Zoph & Knight 2016), feature vectors first."""
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +8,9 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm
 from softsearch.data.corpora.multilingual import check_parts, digest_of
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.corpus import write_lines
 from softsearch.text.filters import read_parallel
 from softsearch.text.joint_sources import join_sources
 from softsearch.text.vocabulary import FEATURE_TAG, SOURCE_SEPARATOR
@@ -83,14 +83,12 @@ class MultiSource(ParallelSource):
         parts = [source.files(cache_dir) for source in self.sources.values()]
         splits = [split for split in parts[0] if all(split in files for files in parts)]
         contents = [(split, *map(digest_of, files[split])) for files in parts for split in splits]
-        digest = hashlib.sha256(repr((_FORMAT, contents)).encode())
-        folder = cache_dir / f"multi-source-{digest.hexdigest()[:16]}"
 
         def write(folder: Path) -> None:
             for split in splits:
                 _join(folder, split, [files[split] for files in parts])
 
-        make_folder(folder, write)
+        folder = made_folder(cache_dir, "multi-source", repr((_FORMAT, contents)), write)
         return {split: (folder / f"{split}.src", folder / f"{split}.tgt") for split in splits}
 
 
@@ -114,5 +112,5 @@ def _join(folder: Path, split: str, pairs: list[FilePair]) -> None:
                 "expected the same target for all data.sources; give them files whose lines go together"
             )
     lines = zip(*(corpus.src for corpus in corpora), strict=True)
-    (folder / f"{split}.src").write_bytes("".join(f"{join_sources(sources)}\n" for sources in lines).encode())
-    (folder / f"{split}.tgt").write_bytes("".join(f"{line}\n" for line in targets).encode())
+    write_lines(folder / f"{split}.src", map(join_sources, lines))
+    write_lines(folder / f"{split}.tgt", targets)

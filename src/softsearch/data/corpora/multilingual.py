@@ -1,6 +1,5 @@
 """Multilingual training: several corpora, with a tag for the target language (Johnson et al. 2017)."""
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, WeightedSource, text_sha256
 from softsearch.data.corpora.parallel import Parallel
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.text.filters import NO_FILTERS, read_parallel
 from softsearch.text.vocabulary import LANGUAGE_TAG, language_tag
@@ -70,18 +69,17 @@ class Multilingual(WeightedSource):
         texts = {f"train-{number}": [part] for number, part in enumerate(parts, 1)} | {
             split: having for split in ("val", "test") if (having := [part for part in parts if split in part[1]])
         }
-        digest = hashlib.sha256(str(_FORMAT).encode())
+        identity = str(_FORMAT)
         for tag, files in parts:
             contents = [(split, *map(digest_of, pair)) for split, pair in sorted(files.items())]
-            digest.update(repr((tag, contents)).encode())
-        folder = cache_dir / f"multilingual-{digest.hexdigest()[:16]}"
+            identity += repr((tag, contents))
 
         def write(folder: Path) -> None:
             for name, chosen in texts.items():
                 split = name.partition("-")[0]
                 _join(_files(folder, name), split, [(tag, files[split]) for tag, files in chosen])
 
-        make_folder(folder, write)
+        folder = made_folder(cache_dir, "multilingual", identity, write)
         return {name: _files(folder, name) for name in texts}
 
 

@@ -74,7 +74,7 @@ class Parallel(WeightedSource):
         Raises:
             CorpusError: a file does not exist.
         """
-        splits = {"train": self.corpora()[0], "val": self.val} | ({} if self.test is None else {"test": self.test})
+        splits = self._given_splits() | {"train": self.corpora()[0]}
         return {split: self._existing(split, files) for split, files in splits.items()}
 
     def corpora(self) -> list[_Files]:

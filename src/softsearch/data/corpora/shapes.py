@@ -1,10 +1,8 @@
 """A generated corpus of small pictures, without a download: coloured shapes, and captions that can be exactly right."""
 
-import hashlib
-import json
 import random
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -15,10 +13,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from softsearch.data.corpora.base import FilePair, Picture, Split
-from softsearch.data.corpora.features import FeatureSources, write_source_text
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.corpora.features import FeatureSources
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.ranges import Count, Range
-from softsearch.text.features import Features
+from softsearch.text.corpus import write_lines
+from softsearch.text.features import Features, feature_lines
 
 _FORMAT = 1  # other pictures need another number
 _CELL, _CELLS = 16, 3  # pixels of a cell, and cells in a row: one shape in each at most
@@ -87,11 +86,8 @@ class Shapes(FeatureSources):
         return blocks.reshape(_PATCHES * side, -1, 3).repeat(_BLOCK, axis=0).repeat(_BLOCK, axis=1)
 
     def _folder(self, cache_dir: Path) -> Path:
-        options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
-        identity = json.dumps({**options, "Pillow": version("Pillow"), "format": _FORMAT}, sort_keys=True)
-        folder = cache_dir / f"shapes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-        make_folder(folder, self._write)
-        return folder
+        identity = self._identity(Pillow=version("Pillow"), format=_FORMAT)
+        return made_folder(cache_dir, "shapes", identity, self._write)
 
     def _write(self, folder: Path) -> None:
         scenes = _scenes(self.seed)
@@ -99,8 +95,8 @@ class Shapes(FeatureSources):
             chosen = list(islice(scenes, size))
             features = np.stack([patches(draw(scene)) for scene in chosen]).astype(np.float16)
             np.save(folder / f"{split}.npy", features, allow_pickle=False)
-            write_source_text(folder / f"{split}.src", features)
-            (folder / f"{split}.en").write_bytes("".join(f"{caption(scene)}\n" for scene in chosen).encode())
+            write_lines(folder / f"{split}.src", feature_lines(features))
+            write_lines(folder / f"{split}.en", map(caption, chosen))
 
 
 Scene = tuple[_Object, ...]  # the one that the caption names first at first

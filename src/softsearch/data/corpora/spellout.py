@@ -4,13 +4,11 @@ Babel (names and plurals of CLDR) and num2words write them out.
 """
 
 import datetime as dt
-import hashlib
-import json
 import random
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby, islice
@@ -25,9 +23,10 @@ from babel.numbers import format_currency
 from babel.units import format_unit
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, Split
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError
 from softsearch.ranges import Count, Range
+from softsearch.text.corpus import write_lines
 
 Language = Literal["en", "de", "fr", "es"]
 RelativeUnit = Literal["minute", "hour", "day", "week", "year"]
@@ -94,10 +93,7 @@ class Spellout(ParallelSource):
             CorpusError: ``cache_dir`` cannot be written.
         """
         libraries = {name: version(name) for name in ("babel", "num2words")}
-        options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
-        identity = json.dumps({**options, **libraries, "format": _FORMAT}, sort_keys=True)
-        folder = cache_dir / f"spellout-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-        make_folder(folder, self._write)
+        folder = made_folder(cache_dir, "spellout", self._identity(**libraries, format=_FORMAT), self._write)
         return {
             split: (folder / f"{split}.{self.src_lang}", folder / f"{split}.{self.tgt_lang}")
             for split in get_args(Split)
@@ -109,7 +105,7 @@ class Spellout(ParallelSource):
         for split, size in (("test", self.test_size), ("val", self.val_size), ("train", self.train_size)):
             rows = zip(*islice(_new(sentences, seen, held_out=split != "train"), size), strict=True)
             for ending, lines in zip((self.src_lang, self.tgt_lang, "links"), rows, strict=True):
-                (folder / f"{split}.{ending}").write_bytes("".join(f"{line}\n" for line in lines).encode())
+                write_lines(folder / f"{split}.{ending}", lines)
 
 
 def _new(

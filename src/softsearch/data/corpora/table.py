@@ -1,6 +1,5 @@
 """Parallel text in tables: a file for each split, a column for each language."""
 
-import hashlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +13,7 @@ import pooch
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
 from softsearch.data.corpora.multilingual import digest_of
 from softsearch.data.corpora.rows import Column, Pair, read_rows
-from softsearch.data.preparation.cache_folder import make_folder
+from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import NO_FILTERS, Filters
 
@@ -58,7 +57,7 @@ class Table(ParallelSource):
         """Checks the options and fills in the languages."""
         if isinstance(self.src, int) != isinstance(self.tgt, int):
             raise ConfigError(f"data.src and data.tgt are {self.src} and {self.tgt}, expected two names or two numbers")
-        for split, path in self._tables().items():
+        for split, path in self._given_splits().items():
             digest = self.sha256.get(split)
             if digest is None and _is_address(path):
                 raise ConfigError(f"data.{split} is {path}, which needs its digest; set data.sha256.{split}=SHA256")
@@ -76,7 +75,7 @@ class Table(ParallelSource):
             CorpusError: a table does not exist, is damaged or another one than its digest says, or cannot be fetched.
             ConfigError: a table has no such column, or is of another kind than these.
         """
-        return {split: self._lines(split, path, cache_dir) for split, path in self._tables().items()}
+        return {split: self._lines(split, path, cache_dir) for split, path in self._given_splits().items()}
 
     def _lines(self, split: str, path: str | Path, cache_dir: Path) -> FilePair:
         table, name = self._local(split, path, cache_dir), urlparse(str(path)).path
@@ -105,9 +104,6 @@ class Table(ParallelSource):
             raise CorpusError(f"data.{split}={path} has the SHA-256 {found}, expected {digest}; get that file again")
         return table
 
-    def _tables(self) -> dict[str, str | Path]:
-        return {"train": self.train, "val": self.val} | ({} if self.test is None else {"test": self.test})
-
 
 def files_of_rows(rows: Callable[[], Iterable[Pair]], name: str, identity: object, cache_dir: Path) -> FilePair:
     """Returns the files of the lines of ``rows`` in ``cache_dir``, written there if need be.
@@ -121,7 +117,6 @@ def files_of_rows(rows: Callable[[], Iterable[Pair]], name: str, identity: objec
     Raises:
         CorpusError: there are no rows, or those of ``rows``.
     """
-    folder = cache_dir / f"table-{hashlib.sha256(repr(identity).encode()).hexdigest()[:16]}"
 
     def write(folder: Path) -> None:
         broken = count = 0
@@ -136,7 +131,7 @@ def files_of_rows(rows: Callable[[], Iterable[Pair]], name: str, identity: objec
             raise CorpusError(f"{name} has no rows; expected one for each pair of sentences")
         _log.info("%s: %d rows; %d with line breaks inside, now spaces", name, count, broken)
 
-    make_folder(folder, write)
+    folder = made_folder(cache_dir, "table", repr(identity), write)
     return folder / "src", folder / "tgt"
 
 

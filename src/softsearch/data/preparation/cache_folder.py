@@ -30,6 +30,16 @@ _BLOCK, _BLOCKS = 64 << 10, 64  # of a larger file: bytes of a block, and the nu
 log = logging.getLogger(__name__)
 
 
+def made_folder(cache_dir: Path, kind: str, identity: str, write: Callable[[Path], None]) -> Path:
+    """Returns ``KIND-HASH`` in ``cache_dir``, made as by :func:`make_folder`.
+
+    ``identity`` has all that decides the content; raises as :func:`make_folder`.
+    """
+    folder = cache_dir / f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    make_folder(folder, write)
+    return folder
+
+
 def make_folder(folder: Path, write: Callable[[Path], None]) -> None:
     """Makes ``folder`` with ``write`` unless it exists undamaged; a damaged one is made again, with a warning.
 
