@@ -28,9 +28,9 @@ from softsearch.app.config.composition import (
     further_configs,
     search_own_configs,
     spelled_out,
+    with_model_of_init,
 )
 from softsearch.app.config.help import Help
-from softsearch.app.config.init_model import with_model_of_init
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
 from softsearch.app.process import end_on_signals, fail, missing_package, raise_on_signals, tune_cpu

@@ -1,23 +1,31 @@
-"""Configs composed by Hydra from the folders where it finds them."""
+"""Configs composed by Hydra from the folders where it finds them, and from the run that ``init=RUN`` names."""
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hydra.utils
 from hydra import compose, initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 import softsearch
-from softsearch.app.config.init_model import with_model_of_init
+from softsearch.app.config.allowed_classes import admit, read_trust, trusting
+from softsearch.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents
 
 CONFIGS = Path(softsearch.__file__).with_name("configs")  # in an installed package
 if not CONFIGS.is_dir():
@@ -25,6 +33,8 @@ if not CONFIGS.is_dir():
 HYDRA_1_4 = hasattr(hydra.utils, "execution_whitelist")  # it needs no version_base any more
 VERSION: Mapping[str, Any] = {} if HYDRA_1_4 else {"version_base": "1.3"}
 OWN = "softsearch_configs"  # a folder of the current directory
+_CHOOSES_MODEL = re.compile(r"[+~]*(experiment|model(/\w+)?)(@\S+)?(=|$)")
+_INIT = "init"  # the choice model=init
 
 
 class OwnConfigs(SearchPathPlugin):
@@ -78,3 +88,51 @@ def composed(command: str, *overrides: str, with_hydra: bool = False) -> DictCon
 def spelled_out(words: Iterable[str]) -> list[str]:
     """Returns the words of a command line with ``init=RUN`` as ``init.ckpt=RUN``, beside which options can stand."""
     return [re.sub(r"^(\+*)init=(?!\s*\{)", r"\1init.ckpt=", word) for word in words]
+
+
+def with_model_of_init(words: Sequence[str]) -> list[str]:
+    """Returns the words of a command line, with ``model=init`` where ``init.ckpt`` and no model is typed.
+
+    That choice has the options of the run's model, which further words can change, as ``model.encoder.dropout=0.2``.
+
+    Raises:
+        CheckpointError: the run has no checkpoint, or its model is of a class that needs ``trust``.
+    """
+    typed = {
+        key: _value(word) for key in ("init.ckpt", "name", "trust") for word in words if word.startswith(f"{key}=")
+    }
+    path = typed.get("init.ckpt")
+    if not isinstance(path, str) or any(map(_CHOOSES_MODEL.match, words)):
+        return [*words]
+    contents = contents_of_init(Path(path))
+    node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
+    if "${" in json.dumps(node):
+        raise CheckpointError(f"{contents.path}: model of its config has an interpolation, which no file may have")
+    with trusting(read_trust(typed.get("trust", ()))):
+        admit(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
+    ConfigStore.instance().store(_INIT, OmegaConf.create(node), "model", provider="softsearch")
+    return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={contents.config['name']}"])]
+
+
+def contents_of_init(path: Path) -> "CheckpointContents":
+    """Returns the contents of the checkpoint that ``init.ckpt`` names, read once for the config and the training.
+
+    Raises:
+        CheckpointError: there is none, or it cannot be read.
+    """
+    from softsearch.training.checkpoints.folder import checkpoint_file
+
+    file = checkpoint_file(path)
+    return _read(file, file.stat().st_mtime_ns if file.is_file() else 0)
+
+
+@lru_cache(maxsize=1)
+def _read(file: Path, _changed: int) -> "CheckpointContents":
+    from softsearch.training.checkpoints.checkpoint_contents import read_contents
+
+    return read_contents(file)
+
+
+def _value(word: str) -> Any:
+    (override,) = OverridesParser.create().parse_overrides([word])
+    return override.value()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from softsearch.app.config.build import with_weights
+from softsearch.app.config.composition import contents_of_init
 from softsearch.app.config.options import Init, Train
 from softsearch.app.config.validation import build, nearest, target_of
 from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker, sources_of_rows
@@ -19,7 +20,6 @@ from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers, TokenizerTrainer
 from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
-from softsearch.training.checkpoints.folder import checkpoint_file
 
 log = logging.getLogger(__name__)
 _TRAINING_ONLY = {"init", "dropout", "sparse"}  # words in names of a model's options that its weights do not need
@@ -53,7 +53,7 @@ def read_init(options: Train, *, resumes: bool = False, is_counted: bool = False
             raise ConfigError(
                 f"init={path} has embeddings, but vectors.{side}={vectors} would replace them; leave one out"
             )
-    return None if resumes else read_contents(checkpoint_file(path))
+    return None if resumes else contents_of_init(path)
 
 
 def tokenizer_maker(options: Train, init: CheckpointContents | None, resumed: Path | None) -> TokenizerMaker:
@@ -73,7 +73,7 @@ def tokenizer_maker(options: Train, init: CheckpointContents | None, resumed: Pa
             f"init={path} brings its tokenizers, but tokenizer.model or tokenizer.vocabulary is {file}; leave it "
             "out, or set init.vocabulary=own"
         )
-    contents = init or read_contents(resumed if resumed and vocabulary == "keep" else checkpoint_file(path))
+    contents = init or (read_contents(resumed) if resumed and vocabulary == "keep" else contents_of_init(path))
     src, tgt = contents.tokenizers
     grow = trainer if vocabulary == "grow" else None
     return GivenTokenizers(models=(src.model, tgt.model), origin=f"init={path}", sampling=trainer.sampling, grow=grow)
