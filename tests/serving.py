@@ -86,6 +86,14 @@ def eventually(check: Any) -> None:
         time.sleep(0.02)
 
 
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def stopped(pids: Sequence[int], end: signal.Signals = signal.SIGCONT) -> Iterator[None]:
     """Processes do nothing until the end of the block, and go on or are killed then."""

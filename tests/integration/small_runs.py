@@ -12,6 +12,7 @@ from softsearch.app.config.options import Export
 from softsearch.app.config.validation import read_options
 from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
+from softsearch.app.train.train import train
 
 OPTIONS = (
     "data.train_size=400", "data.val_size=12", "data.test_size=12", "tokenizer.vocab_size=150", "batching.tokens=1024",
@@ -22,6 +23,20 @@ OPTIONS = (
 SIZES = {
     "dim": 16, "hidden_dim": 16, "maxout_dim": 16, "d_ff": 16, "num_layers": 1, "dropout": 0.0,
 }  # fmt: skip
+
+
+PICTURES = (  # a budget for models of generated pictures
+    "model.decoder.hidden_dim=64",
+    "tokenizer=word",
+    "batching.tokens=1024",
+    "optimizer.lr=0.01",
+    "scheduler.warmup_steps=20",
+    "trainer=cpu",
+    "trainer.max_steps=80",
+    "trainer.val_check_interval=80",
+    "loss.smoothing=0",
+    "resume=null",
+)
 
 
 def configure(command: str, *options: str) -> DictConfig:
@@ -36,6 +51,36 @@ def shrink(node: DictConfig, sizes: Mapping[str, float]) -> None:
             shrink(value, sizes)
         elif key in sizes and value:
             node[key] = min(value, sizes[str(key)])
+
+
+def train_in(home: Path, *options: str, sizes: Mapping[str, float] | None = None) -> None:
+    """Trains a model, no larger than ``sizes``, in ``home/run``."""
+    config = configure("train", *options, f"run_dir={home}/run", f"cache_dir={home}/cache")
+    shrink(config.model, sizes or {})
+    train(config)
+
+
+def export_in(home: Path, form: str = "bundle") -> None:
+    """Exports the best checkpoint of ``home/run`` as ``home/bundle``, or in another format."""
+    words = (f"ckpt={home}/run/checkpoints/best.ckpt", f"out={home}/{form}", f"format={form}")
+    export(read_options(configure("export", *words, f"cache_dir={home}/cache"), Export))
+
+
+def evaluate_in(home: Path, *options: str) -> dict[str, Any]:
+    """The report of systems of ``home``, written to ``home/report``."""
+    evaluate(configure("evaluate", *options, f"run_dir={home}/report", f"cache_dir={home}/cache"))
+    report: dict[str, Any] = json.loads((home / "report" / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+def evaluate_alike(home: Path, *options: str) -> None:
+    """Checks that the best checkpoint of ``home/run`` and ``home/bundle`` have the BLEU of the run's test."""
+    systems = (f"ckpt={home}/run/checkpoints/best.ckpt", f"bundle={home}/bundle")
+    report = evaluate_in(home, *systems, *options)
+    metrics = json.loads((home / "run" / "metrics.json").read_text())
+    assert metrics["test/bleu"] > 10
+    assert [system["scores"]["bleu"]["value"] for system in report["systems"]] == [metrics["test/bleu"]] * 2
+    assert report["warnings"] == []
 
 
 def configure_run(home: Path, name: str, *options: str) -> DictConfig:

@@ -1,39 +1,25 @@
 """Captions of generated pictures, from training to the runtime, and mistakes with feature vectors."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from softsearch.app.config.options import Export
-from softsearch.app.config.validation import read_options
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.export import export
-from softsearch.app.train.train import train
 from softsearch.errors import BundleError, CorpusError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.server.models import Model
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import configure
+from tests.integration.small_runs import PICTURES, evaluate_alike, export_in, train_in
 
 SIZES = ("train_size=600", "val_size=20", "test_size=30")
 OPTIONS = (
     "model=show_attend_tell",
     "data=shapes",
     *(f"data.{size}" for size in SIZES),
-    "model.decoder.hidden_dim=64",
-    "tokenizer=word",
-    "batching.tokens=1024",
-    "optimizer.lr=0.01",
-    "scheduler.warmup_steps=20",
-    "trainer=cpu",
-    "trainer.max_steps=80",
-    "trainer.val_check_interval=80",
-    "loss.smoothing=0",
+    *PICTURES,
     "logger=tensorboard",
-    "resume=null",
+    "name=captions",
 )
 
 
@@ -41,10 +27,8 @@ OPTIONS = (
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run and its bundle."""
     folder = tmp_path_factory.mktemp("captions")
-    paths = (f"run_dir={folder}/run", f"cache_dir={folder}/cache")
-    train(configure("train", *OPTIONS, *paths, "name=captions"))
-    best = f"ckpt={folder}/run/checkpoints/best.ckpt"
-    export(read_options(configure("export", best, f"out={folder}/bundle", paths[1]), Export))
+    train_in(folder, *OPTIONS)
+    export_in(folder)
     return folder
 
 
@@ -53,8 +37,6 @@ def features(folder: Path) -> Path:
 
 
 def test_the_runtime_writes_the_captions_of_training(folder: Path) -> None:
-    metrics = json.loads((folder / "run" / "metrics.json").read_text())
-    assert metrics["test/bleu"] > 10
     expected = (folder / "run" / "test.hypotheses.txt").read_text()
     files = ["--features", str(features(folder)), "--output", str(folder / "out")]
     assert main(["translate", str(folder / "bundle"), *files]) == 0
@@ -68,13 +50,7 @@ def test_the_runtime_writes_the_captions_of_training(folder: Path) -> None:
 
 
 def test_checkpoint_and_bundle_are_evaluated_alike(folder: Path) -> None:
-    systems = [f"ckpt={folder}/run/checkpoints/best.ckpt", f"bundle={folder}/bundle"]
-    paths = (f"run_dir={folder}/report", f"cache_dir={folder}/cache")
-    evaluate(configure("evaluate", *systems, *paths, "alignments=true", "heatmaps=1"))
-    report = json.loads((folder / "report" / "report.json").read_text())
-    metrics = json.loads((folder / "run" / "metrics.json").read_text())
-    assert [system["scores"]["bleu"]["value"] for system in report["systems"]] == [metrics["test/bleu"]] * 2
-    assert report["warnings"] == []
+    evaluate_alike(folder, "alignments=true", "heatmaps=1")
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert page.count('<ol class="seen">') == 2  # heatmaps on the picture
     assert page.count(r" \u00d7 36") == 30

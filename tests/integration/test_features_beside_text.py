@@ -1,6 +1,5 @@
 """Pictures beside sentences that lack the colours, from training to the runtime."""
 
-import json
 import re
 from pathlib import Path
 from typing import get_args
@@ -8,17 +7,12 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from softsearch.app.config.options import Export
-from softsearch.app.config.validation import read_options
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.export import export
-from softsearch.app.train.train import train
 from softsearch.data.corpora.base import Split
 from softsearch.data.corpora.shapes import Shapes
 from softsearch.errors import ConfigError, InputError
 from softsearch.runtime.cli import main
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import configure
+from tests.integration.small_runs import PICTURES, evaluate_alike, evaluate_in, export_in, train_in
 
 COLOURS = re.compile(r" (red|green|blue|yellow)")
 OPTIONS = (
@@ -27,17 +21,9 @@ OPTIONS = (
     "model.encoder.feature_dim=60",
     "model.embeddings.dim=64",
     "model.encoder.encoder.hidden_dim=64",
-    "model.decoder.hidden_dim=64",
     "model.decoder.attention.window=global",
-    "tokenizer=word",
-    "batching.tokens=1024",
-    "optimizer.lr=0.01",
-    "scheduler.warmup_steps=20",
-    "trainer=cpu",
-    "trainer.max_steps=80",
-    "trainer.val_check_interval=80",
-    "loss.smoothing=0",
-    "resume=null",
+    *PICTURES,
+    "name=beside",
 )
 
 
@@ -54,10 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data.append(f"data.sources.features.{split}=[{vectors[split]},{files[split][1]}]")
         data.append(f"data.sources.text.{split}=[{folder / split}.txt,{files[split][1]}]")
     (folder / "test.npy").symlink_to(vectors["test"])
-    paths = (f"run_dir={folder}/run", f"cache_dir={folder}/cache")
-    train(configure("train", *OPTIONS, *data, *paths, "name=beside"))
-    best = f"ckpt={folder}/run/checkpoints/best.ckpt"
-    export(read_options(configure("export", best, f"out={folder}/bundle", paths[1]), Export))
+    train_in(folder, *OPTIONS, *data)
+    export_in(folder)
     return folder
 
 
@@ -66,8 +50,6 @@ def command(folder: Path, *arguments: str) -> int:
 
 
 def test_the_runtime_writes_what_training_wrote(folder: Path) -> None:
-    metrics = json.loads((folder / "run" / "metrics.json").read_text())
-    assert metrics["test/bleu"] > 10
     files = [f"--features={folder}/test.npy", f"--input={folder}/test.txt", f"--output={folder}/out"]
     assert command(folder, *files) == 0
     assert (folder / "out").read_text() == (folder / "run" / "test.hypotheses.txt").read_text()
@@ -75,14 +57,10 @@ def test_the_runtime_writes_what_training_wrote(folder: Path) -> None:
 
 
 def test_checkpoint_and_bundle_are_evaluated_alike(folder: Path) -> None:
-    systems = [f"ckpt={folder}/run/checkpoints/best.ckpt", f"bundle={folder}/bundle"]
-    evaluate(configure("evaluate", *systems, f"run_dir={folder}/report", f"cache_dir={folder}/cache"))
-    report = json.loads((folder / "report" / "report.json").read_text())
-    metrics = json.loads((folder / "run" / "metrics.json").read_text())
-    assert [system["scores"]["bleu"]["value"] for system in report["systems"]] == [metrics["test/bleu"]] * 2
+    evaluate_alike(folder)
     named = f"test=[{folder}/test.npy,{folder}/test.txt]"
     with pytest.raises(ConfigError, match=r"give vectors and text as data\.sources with split=test"):
-        evaluate(configure("evaluate", systems[0], named, f"run_dir={folder}/other", f"cache_dir={folder}/cache"))
+        evaluate_in(folder, f"ckpt={folder}/run/checkpoints/best.ckpt", named)
 
 
 def test_both_sources_are_read(folder: Path) -> None:

@@ -7,13 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from softsearch.app.config.options import Export
-from softsearch.app.config.validation import read_options
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.export import export
-from softsearch.app.train.train import train
 from softsearch.runtime.cli import main
-from tests.integration.small_runs import SIZES, configure, shrink
+from tests.integration.small_runs import SIZES, evaluate_in, export_in, train_in
 from tests.serving import serving
 
 WORDS = {"one": "一つ", "two": "二つ", "three": "三つ", "dogs": "犬", "cats": "猫", "see": "見る"}
@@ -30,12 +25,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (home / f"{split}.ja").write_text("".join("".join(map(WORDS.__getitem__, line)) + "\n" for line in lines))
     files = [f"data.{split}=[{home}/{split}.en.txt,{home}/{split}.ja]" for split in ("train", "val", "test")]
     options = ("experiment=demo", "data=parallel", *files, "tokenizer=char", "trainer=cpu", *STEPS, "name=own")
-    config = configure("train", *options, f"run_dir={home}/run", f"cache_dir={home}/cache")
-    shrink(config.model, SIZES)
-    train(config)
+    train_in(home, *options, sizes=SIZES)
     for form in ("bundle", "single"):
-        words = (f"ckpt={home}/run/checkpoints/best.ckpt", f"out={home}/{form}", f"format={form}")
-        export(read_options(configure("export", *words, f"cache_dir={home}/cache"), Export))
+        export_in(home, form)
     return home
 
 
@@ -43,8 +35,7 @@ def test_checkpoint_and_bundle_have_one_bleu_on_own_files(home: Path) -> None:
     found = []
     for system in (f"ckpt={home}/run/checkpoints/best.ckpt", f"bundle={home}/bundle"):
         test = f"test=[{home}/test.en.txt,{home}/test.ja]"
-        evaluate(configure("evaluate", system, test, "overlap=false", f"run_dir={home}/report", f"cache_dir={home}"))
-        report = json.loads((home / "report" / "report.json").read_text())
+        report = evaluate_in(home, system, test, "overlap=false")
         about_text = [warning for warning in report["warnings"] if "the length limit, not the model" not in warning]
         assert (report["src_lang"], report["tgt_lang"], about_text) == ("en", "ja", [])
         found.append(report["systems"][0]["scores"]["bleu"])

@@ -4,13 +4,8 @@ import json
 import random
 from pathlib import Path
 
-from softsearch.app.config.options import Export
-from softsearch.app.config.validation import read_options
-from softsearch.app.evaluate.evaluate import evaluate
-from softsearch.app.export import export
-from softsearch.app.train.train import train
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import SIZES, configure, shrink
+from tests.integration.small_runs import SIZES, evaluate_in, export_in, train_in
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "do@@ gs": "Hun@@ de", "cats": "Katz@@ en", "see": "sehen"}
 STEPS = ("trainer.max_steps=60", "trainer.val_check_interval=8", "trainer.log_every_n_steps=4", "optimizer.lr=0.02")
@@ -32,18 +27,14 @@ def test_from_training_to_translations(tmp_path: Path) -> None:
     tokens.write_text("\n".join(sorted({*" ".join([*WORDS, *WORDS.values()]).split()})))
     tokenizer = ("tokenizer=pretokenised", f"tokenizer.vocabulary={tokens}")
     options = ("experiment=demo", "data=table", *files, *columns, *tokenizer, "trainer=cpu", *STEPS, "name=own")
-    config = configure("train", *options, f"run_dir={tmp_path}/run", f"cache_dir={tmp_path}/cache")
-    shrink(config.model, SIZES)
-    train(config)
-    ckpt = f"ckpt={tmp_path}/run/checkpoints/best.ckpt"
-    evaluate(configure("evaluate", ckpt, f"run_dir={tmp_path}/report", f"cache_dir={tmp_path}/cache"))
-    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    train_in(tmp_path, *options, sizes=SIZES)
+    report = evaluate_in(tmp_path, f"ckpt={tmp_path}/run/checkpoints/best.ckpt")
     assert (report["src_lang"], report["tgt_lang"]) == ("en", "de")
     assert report["systems"][0]["scores"]["bleu"]["value"] > 1
     (translated,) = (system["hypotheses"] for system in report["systems"])
     assert "Hunde" in " ".join(report["references"])
     assert not [line for line in [*report["references"], *translated] if "@@ " in line]
-    export(read_options(configure("export", ckpt, f"out={tmp_path}/bundle", f"cache_dir={tmp_path}/cache"), Export))
+    export_in(tmp_path)
     tokens.unlink()  # a bundle has its own
     (translation,) = Translator(tmp_path / "bundle").translate(["two do@@ gs"])
     assert translation.src_pieces == ("\u2581two", "\u2581do@@", "\u2581gs", "</s>")

@@ -15,8 +15,9 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
 from softsearch.search.shortlist import Shortlist
 from softsearch.text.vocabulary import BOS
-from tests.unit.runtime.bundles import bundle_parts, decoder_step_graph, tokenizers
+from tests.unit.runtime.bundles import bundle_parts, tokenizers
 
+FILES, ENCODER, STEP = bundle_parts()[0], "encoder.onnx", "decoder_step.onnx"
 SOURCES = [[5, 9, 12], [7], [20, 21, 22, 23, 24], []]
 
 
@@ -98,12 +99,13 @@ def test_alignments_are_not_fetched_where_nobody_reads_them(bundle_dir: Path) ->
     assert candidates.alignments is None
 
 
-def written(path: Path, files: dict[str, bytes], manifest: dict[str, Any], *, describe: bool) -> Bundle:
-    """Writes changed files as a bundle with correct hashes; with ``describe`` the manifest describes the new graphs."""
+def opened(path: Path, changed: dict[str, bytes], *, describe: bool = True) -> OnnxStepFunction:
+    """Opens a bundle with changed files, correct hashes, and with ``describe`` a manifest that describes its graphs."""
+    files, manifest = bundle_parts()
+    files |= changed
     if describe:
-        graphs = {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")}
-        manifest = manifest | {"graphs": graphs}
-    return write_bundle(path, files, manifest)
+        manifest["graphs"] = {name: describe_onnx(files[f"{name}.onnx"]) for name in ("encoder", "decoder_step")}
+    return OnnxStepFunction(write_bundle(path / "b", files, manifest))
 
 
 def renamed(model: bytes, old: str, new: str) -> bytes:
@@ -134,29 +136,23 @@ def renamed(model: bytes, old: str, new: str) -> bytes:
 def test_graphs_that_break_the_contract_are_refused(
     tmp_path: Path, file: str, old: str, new: str, message: str
 ) -> None:
-    files, manifest = bundle_parts()
-    files[file] = renamed(files[file], old, new)
     with pytest.raises(BundleError, match=message):
-        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+        opened(tmp_path, {file: renamed(FILES[file], old, new)})
 
 
 def test_an_output_that_is_missing_is_named(tmp_path: Path) -> None:
-    files, manifest = bundle_parts()
-    graph = onnx.load_from_string(files["decoder_step.onnx"])
+    graph = onnx.load_from_string(FILES[STEP])
     graph.graph.output.remove(next(port for port in graph.graph.output if port.name == "next_cache.1"))
-    files["decoder_step.onnx"] = graph.SerializeToString()
     with pytest.raises(BundleError, match=r"expected also \['next_cache.1'\]"):
-        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+        opened(tmp_path, {STEP: graph.SerializeToString()})
 
 
 def test_a_bundle_without_an_output_of_all_log_probs_gives_the_same(tmp_path: Path, step_fn: OnnxStepFunction) -> None:
-    files, manifest = bundle_parts()
-    graph = onnx.load_from_string(files["decoder_step.onnx"])
+    graph = onnx.load_from_string(FILES[STEP])
     for ports, name in ((graph.graph.output, "all_log_probs"), (graph.graph.input, "all")):
         ports.remove(next(port for port in ports if port.name == name))
     graph.graph.node.remove(next(node for node in graph.graph.node if "all" in node.input))
-    files["decoder_step.onnx"] = graph.SerializeToString()
-    older = OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=True))
+    older = opened(tmp_path, {STEP: graph.SerializeToString()})
     found, expected = (full_log_probs(each, np.full(4, BOS), each.start(SOURCES)) for each in (older, step_fn))
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(np.exp(found[0]).sum(axis=1), 1.0, atol=1e-5)
@@ -169,36 +165,30 @@ def test_all_log_probs_are_those_of_the_candidates(step_fn: OnnxStepFunction) ->
     assert (candidates.log_probs[:, -1:] >= np.sort(by_id, axis=1)[:, -7:]).sum() == len(tokens)
 
 
-def test_a_graph_other_than_the_manifest_says_is_refused(tmp_path: Path) -> None:
-    files, manifest = bundle_parts()
-    files["decoder_step.onnx"] = renamed(files["decoder_step.onnx"], "position", "step")
-    with pytest.raises(BundleError, match=r"inputs of decoder_step\.onnx are .* but manifest\.json says"):
-        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
-
-
-def test_swapped_graphs_are_refused(tmp_path: Path) -> None:
-    files, manifest = bundle_parts()
-    files["encoder.onnx"], files["decoder_step.onnx"] = files["decoder_step.onnx"], files["encoder.onnx"]
-    with pytest.raises(BundleError, match=r"encoder\.onnx"):
-        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
-
-
-@pytest.mark.parametrize("content", [b"", b"not a graph", decoder_step_graph(60)[:500]])
-def test_bytes_that_are_no_graph_are_refused(tmp_path: Path, content: bytes) -> None:
-    files, manifest = bundle_parts()
-    files["encoder.onnx"] = content
-    with pytest.raises(BundleError, match=r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"):
-        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({STEP: renamed(FILES[STEP], "position", "step")}, r"decoder_step\.onnx are .* but manifest\.json says"),
+        ({ENCODER: FILES[STEP], STEP: FILES[ENCODER]}, r"encoder\.onnx"),
+        ({ENCODER: b""}, r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"),
+        ({ENCODER: b"not a graph"}, r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"),
+        ({ENCODER: FILES[STEP][:500]}, r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"),
+    ],
+    ids=["another input", "swapped", "empty", "text", "truncated"],
+)
+def test_graphs_other_than_the_manifest_says_are_refused(
+    tmp_path: Path, changed: dict[str, bytes], message: str
+) -> None:
+    with pytest.raises(BundleError, match=message):
+        opened(tmp_path, changed, describe=False)
 
 
 def test_an_opset_from_the_future_is_refused(tmp_path: Path) -> None:
-    files, manifest = bundle_parts()
-    graph = onnx.load_from_string(files["encoder.onnx"])
+    graph = onnx.load_from_string(FILES[ENCODER])
     del graph.opset_import[:]
     graph.opset_import.append(helper.make_opsetid("", 999))
-    files["encoder.onnx"] = graph.SerializeToString()
     with pytest.raises(BundleError, match=r"encoder\.onnx cannot be loaded"):
-        OnnxStepFunction(written(tmp_path / "b", files, manifest, describe=False))
+        opened(tmp_path, {ENCODER: graph.SerializeToString()}, describe=False)
 
 
 def test_a_token_outside_the_graphs_vocabulary_is_an_input_error(step_fn: OnnxStepFunction) -> None:
@@ -222,25 +212,21 @@ def with_an_input(model: bytes, name: str, dtype: int, shape: list[str]) -> byte
 
 
 def test_half_a_shortlist_breaks_the_contract(tmp_path: Path) -> None:
-    files, manifest = bundle_parts()
-    step = with_an_input(files["decoder_step.onnx"], "shortlist", TensorProto.INT64, ["w"])
+    step = with_an_input(FILES[STEP], "shortlist", TensorProto.INT64, ["w"])
     with pytest.raises(BundleError, match=r"expected also \['shortlist_bias'\]"):
-        OnnxStepFunction(written(tmp_path / "b", files | {"decoder_step.onnx": step}, manifest, describe=True))
+        opened(tmp_path, {STEP: step})
 
 
 def test_a_step_that_computes_other_words_than_the_shortlist_is_refused(tmp_path: Path) -> None:
-    files, manifest = bundle_parts()
-    step = with_an_input(files["decoder_step.onnx"], "shortlist", TensorProto.INT64, ["w"])
+    step = with_an_input(FILES[STEP], "shortlist", TensorProto.INT64, ["w"])
     step = with_an_input(step, "shortlist_bias", TensorProto.FLOAT, ["n", "1", "w"])
     graph = onnx.load_from_string(step)
     top_k = next(node for node in graph.graph.node if node.op_type == "TopK")
     top_k.output[1] = "near"
     graph.graph.node.append(helper.make_node("Add", ["near", "far"], ["candidates"]))
     graph.graph.initializer.append(numpy_helper.from_array(np.array([64]), "far"))
-    files["decoder_step.onnx"] = graph.SerializeToString()
-    bundle = written(tmp_path / "b", files, manifest, describe=True)
     shortlist = Shortlist(np.arange(5), np.full((tokenizers()[0].vocab_size, 1), -1))
-    restricted = OnnxStepFunction(bundle).with_shortlist(shortlist)
+    restricted = opened(tmp_path, {STEP: graph.SerializeToString()}).with_shortlist(shortlist)
     with pytest.raises(BundleError, match=r"candidates holds the place \d+ in a shortlist of 5"):
         restricted.step(np.full(4, BOS), restricted.start(SOURCES), 5)
 

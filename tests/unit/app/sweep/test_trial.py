@@ -14,6 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from softsearch.app.sweep import die_with_parent
 from softsearch.app.sweep.trial import TrialFailed, objective_value, override
 from softsearch.app.train_process import last_lines, logged_values, train_command, training
+from tests.serving import alive
 
 WITH_A_CHILD = """
 import os, pathlib, signal, subprocess, sys, time
@@ -25,14 +26,6 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143) if os.environ["POLITE"] =
 while True:
     time.sleep(0.1)
 """
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_for(path: Path) -> str:

@@ -19,6 +19,7 @@ from softsearch.runtime.server.dispatcher import Dispatcher
 from softsearch.runtime.server.line_queue import RequestError
 from softsearch.runtime.server.workers import WorkerDiedError
 from softsearch.runtime.translator import Translator
+from tests.serving import alive
 from tests.unit.runtime.bundles import make_bundle
 from tests.unit.runtime.server.dispatchers import Log, Open, frozen, pids, until
 from tests.unit.runtime.server.worker_faults import DEADLY, ONE_OPENS
@@ -344,14 +345,6 @@ SERVER = """
 """
 
 
-def _runs(pid: int) -> bool:
-    """Whether there is such a process that is no zombie, because nobody may wait for an orphan."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize(
     ("work", "end", "last_words"),
@@ -380,6 +373,6 @@ def test_no_worker_outlives_the_main_process(
     elif end == "kill":
         process.kill()
     _, errors = process.communicate(timeout=60)
-    asyncio.run(asyncio.wait_for(until(lambda: not any(map(_runs, workers))), 60))
+    asyncio.run(asyncio.wait_for(until(lambda: not any(map(alive, workers))), 60))
     assert (errors.splitlines() or [""])[-1] == last_words
     assert "leaked" not in errors
