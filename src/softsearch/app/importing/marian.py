@@ -18,8 +18,7 @@ from torch import Tensor
 from softsearch.app.importing.config_json import Config
 from softsearch.app.importing.imported import NEVER, Imported, transformer
 from softsearch.app.importing.marian_vocabulary import read_vocabularies
-from softsearch.app.importing.npz import read_npz
-from softsearch.app.importing.weights import Weights
+from softsearch.app.importing.weights import Weights, read_npz
 from softsearch.errors import CheckpointError, ConfigError, in_short
 from softsearch.models.embeddings import Tie
 
