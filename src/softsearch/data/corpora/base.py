@@ -54,7 +54,7 @@ class ParallelSource(ABC):
         return {split: value for split, value in splits.items() if value is not None}
 
     def _identity(self, **further: object) -> str:
-        """Returns what decides the content of generated text: the options, except directions, and ``further`` facts."""
+        """Returns all that decides generated text, as JSON: the options, except directions, and ``further`` facts."""
         options = {k: v for k, v in asdict(self).items() if k not in ("reverse_source", "target_direction")}
         return json.dumps({**options, **further}, sort_keys=True)
 

@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 
 def made_folder(cache_dir: Path, kind: str, identity: str, write: Callable[[Path], None]) -> Path:
-    """Returns ``KIND-HASH`` in ``cache_dir``, made as by :func:`make_folder`.
+    """Returns the folder ``KIND-HASH`` in ``cache_dir``, made by :func:`make_folder` and raising its errors.
 
-    ``identity`` has all that decides the content; raises as :func:`make_folder`.
+    The hash is that of ``identity``, which names everything that decides the content.
     """
     folder = cache_dir / f"{kind}-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     make_folder(folder, write)
