@@ -1,12 +1,11 @@
 """The import contracts of pyproject.toml hold, and the checker notices when they are broken."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.programs import run_python
 
 CHECK = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command())"
 BREACHES = {  # file: what it is made to import, what the checker says of it, in which contract
@@ -26,15 +25,8 @@ BREACHES = {  # file: what it is made to import, what the checker says of it, in
 
 def _check_layers(repo_root: Path, src: Path) -> tuple[int, str]:
     """Run the checker on a source tree; returns its exit status and what it says."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, "--config", str(repo_root / "pyproject.toml"), "--no-cache"],
-        cwd=src,
-        env=os.environ | {"PYTHONPATH": str(src), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    check = ("-c", CHECK, "--config", repo_root / "pyproject.toml", "--no-cache")
+    done = run_python(*check, cwd=src, PYTHONPATH=str(src), COLUMNS="200")
     return done.returncode, done.stdout + done.stderr
 
 

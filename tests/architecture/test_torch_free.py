@@ -1,13 +1,12 @@
 """Text, search and runtime load where the lab's libraries are not installed."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.architecture.test_dependencies import OPTIONAL
+from tests.programs import run_python
 
 # Stands in for a host with the base install alone: the lab's libraries cannot be found by the interpreter.
 BLOCKER = """
@@ -30,14 +29,7 @@ assert not LAB & set(sys.modules)
 
 
 def _import_without_lab(repo_root: Path, *modules: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", BLOCKER, *modules],
-        env=os.environ | {"PYTHONPATH": str(repo_root / "src")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_python("-W", "error", "-c", BLOCKER, *modules, PYTHONPATH=str(repo_root / "src"))
 
 
 def _modules(repo_root: Path, layer: str) -> list[str]:

@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.integration.commands import ROOT, SERVER, run
+from tests.programs import run_python
 
 EXAMPLE = ROOT / "examples" / "neural_metric"
 PATHS = os.pathsep.join(map(str, (EXAMPLE, EXAMPLE / "tests" / "scorer")))
@@ -18,9 +17,8 @@ SAVE = "import comet, torch; torch.save(comet.Scorer().state_dict(), 'model.ckpt
 
 @pytest.mark.slow
 def test_its_own_tests_pass() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
-    variables = os.environ | {"PYTHONPATH": str(EXAMPLE)}
-    done = subprocess.run(command, cwd=EXAMPLE, env=variables, capture_output=True, text=True, check=False)
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests")
+    done = run_python(*command, cwd=EXAMPLE, PYTHONPATH=str(EXAMPLE))
     assert done.returncode == 0, done.stdout
 
 

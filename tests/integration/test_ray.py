@@ -1,8 +1,5 @@
 """examples/ray_data.py translates as one translator does, with two actors on one machine."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +9,7 @@ from pyarrow import parquet
 
 from softsearch import Translator
 from tests.integration.commands import ROOT
+from tests.programs import run_python
 
 pytestmark = [pytest.mark.multiprocess, pytest.mark.nightly]
 BUNDLE = ROOT / "tests" / "golden" / "bundle"
@@ -37,15 +35,8 @@ def test_two_actors_translate_text_and_parquet(tmp_path: Path) -> None:
     common = "--actors 2 --batch 16 --beam 2"
     runs = f"{BUNDLE} in.txt out.txt {common}", f"{BUNDLE} 1.parquet 2.parquet out --column en {common}"
     with TemporaryDirectory(prefix="ray") as short:  # Ray's sockets are there, and their paths must be short
-        done = subprocess.run(
-            [sys.executable, "-c", LOCAL_CLUSTER, str(ROOT / "examples" / "ray_data.py"), *runs],
-            cwd=tmp_path,
-            env=os.environ | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": short},
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        ray = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": short}
+        done = run_python("-c", LOCAL_CLUSTER, ROOT / "examples" / "ray_data.py", *runs, cwd=tmp_path, **ray)
     assert done.returncode == 0, done.stderr[-3000:]
     expected = [best.text for best in Translator(BUNDLE, threads=1).translate(texts, beam=2)]
     assert len({*expected}) > 10

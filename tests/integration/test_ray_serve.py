@@ -1,9 +1,6 @@
 """examples/ray_serve.py answers as one translator does, with two replicas on one machine."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +9,7 @@ import pytest
 
 from softsearch import Translator
 from tests.integration.commands import ROOT
+from tests.programs import run_python
 
 pytestmark = [pytest.mark.multiprocess, pytest.mark.nightly]
 BUNDLE = ROOT / "tests" / "golden" / "bundle"
@@ -59,16 +57,9 @@ def test_two_replicas_translate_and_leave_nothing_behind(tmp_path: Path) -> None
     refused = [{"text": ["one", "one " * 20_000]}, {"text": "one", "beam": 2, "n_best": 3}, {"text": "one", "beam": 0}]
     with TemporaryDirectory(prefix="ray") as short:  # Ray's sockets are there, and their paths must be short
         ray = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_TMPDIR": short}
-        done = subprocess.run(
-            [sys.executable, "-c", LOCAL_CLUSTER, str(BUNDLE)],
-            cwd=tmp_path,
-            env=os.environ | ray | {"PYTHONPATH": str(ROOT / "examples")},
-            input=json.dumps([*bodies, *refused]),
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        ray["PYTHONPATH"] = str(ROOT / "examples")
+        given = json.dumps([*bodies, *refused])
+        done = run_python("-c", LOCAL_CLUSTER, BUNDLE, cwd=tmp_path, text=given, **ray)
         assert done.returncode == 0, done.stderr[-3000:]
         logs = [path.read_text() for path in Path(short).glob("**/session_latest/logs/serve/replica_*.log")]
         until = time.monotonic() + 20

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from tests.programs import run_python
+
 GPU = bool(torch.cuda.is_available() or torch.backends.mps.is_available())
 ROOT = Path(__file__).parents[3]
 TYPED = """
@@ -50,15 +52,8 @@ def typed(
 ) -> tuple[list[Answer], bool]:
     """Types commands, one after the other in one process; says too whether the lab was imported."""
     lines = [(*case, *(f"hydra.run.dir={folder / 'run'}" for _ in [0] if not _flags_or_dir(case))) for case in cases]
-    done = subprocess.run(
-        [sys.executable, "-c", TYPED, json.dumps([work, full_disk, lines])],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)},
-    )
+    variables = {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
+    done = run_python("-c", TYPED, json.dumps([work, full_disk, lines]), cwd=folder, **variables)
     assert done.returncode == 0, done.stderr
     answers, lab = json.loads(done.stdout)
     return [Answer(*answer) for answer in answers], lab

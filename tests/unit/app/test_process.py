@@ -1,12 +1,11 @@
 """Every command tunes its process before it imports PyTorch, and leaves alone what the user has set."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from softsearch.app.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, tune_cpu
+from tests.programs import run_python
 
 
 @pytest.fixture(autouse=True)
@@ -58,5 +57,5 @@ command.tune_cpu = tuned
 hydra.main = main
 command.run("compare", "builtins.print")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run_python("-c", code)
     assert (done.returncode, done.stderr) == (1, "tuned\n")

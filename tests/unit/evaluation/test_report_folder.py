@@ -1,14 +1,13 @@
 """A report's folder is written as a whole."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from softsearch.errors import ConfigError
 from softsearch.evaluation.schema import Report, all_or_nothing, file_name, write_report
+from tests.programs import run_python
 
 REPORT = Report("test", "en", "de", "2026-01-01T00:00:00+00:00", "0", "none", ["ä"], ["ö"], [], {}, "")
 
@@ -74,9 +73,7 @@ with all_or_nothing(folder) as new:
 def test_moving_that_is_stopped_loses_nothing(tmp_path: Path, how: str, at: int) -> None:
     for name in "ab":
         (tmp_path / name).write_text("old")
-    done = subprocess.run(
-        [sys.executable, "-c", REPLACE, tmp_path, how, str(at)], capture_output=True, text=True, check=False
-    )
+    done = run_python("-c", REPLACE, tmp_path, how, at)
     assert done.returncode == {"kill": -9, "signal": 143, "error": 1}[how], done.stderr
     left = {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()}
     if how == "kill":

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import softsearch
 from softsearch.errors import BundleError
 from softsearch.runtime.bundle import Bundle, check_writable, write_bundle
 from softsearch.runtime.session import OnnxStepFunction
+from tests.programs import run_python
 from tests.unit.runtime.bundles import bundle_parts, edit_manifest, make_bundle, seal
 
 FILES = ["README.md", "decoder_step.onnx", "encoder.onnx", "src.model", "tgt.model"]
@@ -131,6 +130,10 @@ def test_a_missing_file_is_named(victim: Path, name: str) -> None:
         Bundle.open(victim)
 
 
+def lengthen(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\0")
+
+
 def become_a_pipe(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
@@ -139,7 +142,7 @@ def become_a_pipe(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda folder: (folder / "encoder.onnx").open("ab").write(b"\0"), r"encoder\.onnx is longer than"),
+        (lambda folder: lengthen(folder / "encoder.onnx"), r"encoder\.onnx is longer than"),
         (lambda folder: (folder / "notes.txt").write_text("mine"), r"notes\.txt is not listed"),
         (lambda folder: (folder / "more").mkdir(), "more is not a regular file"),
         (lambda folder: become_a_pipe(folder / "encoder.onnx"), r"encoder\.onnx is not a regular file"),  # nobody waits
@@ -368,7 +371,7 @@ def test_a_write_that_is_stopped_loses_nothing(
     victim: Path, how: str, code: int, there: str | None, beside: list[str] | None
 ) -> None:
     cards = {"old": bundle_parts()[0]["README.md"], "new": b"new"}
-    done = subprocess.run([sys.executable, "-c", REPLACE, victim, how], capture_output=True, text=True, check=False)
+    done = run_python("-c", REPLACE, victim, how)
     assert done.returncode == code, done.stderr
     assert victim.exists() == (there is not None)
     if there is not None:

@@ -1,13 +1,11 @@
 """softsearch serve: its options, and what ends it before it serves."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from softsearch.runtime import cli
+from tests.programs import run_python
 from tests.serving import BUNDLE
 
 BLOCKED = """
@@ -47,22 +45,16 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "usage: softsearch serve" in capsys.readouterr().err
 
 
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, timeout=120, check=False, env=os.environ
-    )
-
-
 @pytest.mark.slow
 def test_a_bundle_that_cannot_be_opened_ends_the_server(victim: Path) -> None:
     (victim / "encoder.onnx").unlink()
-    done = _run("-m", "softsearch", "serve", str(victim), "--port", "0")
+    done = run_python("-m", "softsearch", "serve", str(victim), "--port", "0")
     assert done.returncode == 1
     assert "encoder.onnx" in done.stderr.splitlines()[-1]
     assert done.stderr.splitlines()[-1].startswith("softsearch: error: ")
 
 
 def test_without_the_extra_the_error_names_it() -> None:
-    done = _run("-c", BLOCKED, "serve", str(BUNDLE))
+    done = run_python("-c", BLOCKED, "serve", str(BUNDLE))
     assert done.returncode == 1
     assert done.stderr == "softsearch: error: softsearch serve needs uvicorn; run: pip install 'softsearch[serve]'\n"
