@@ -48,7 +48,7 @@ def tokenizer() -> SentencePieceTokenizer:
 
 def random_model(case: tuple[str, ...], vocab_size: int, seed: int, *, is_night: bool = False) -> Seq2Seq:
     torch.manual_seed(seed)
-    is_whole = is_night or (case[0] in OF_TWO_LAYERS and "loss=class_factored" not in case)
+    is_whole = is_night or case[0] in OF_TWO_LAYERS
     config = model_config(*case) if is_whole else of_one_layer(model_config(*case))
     model: Seq2Seq = build(config, src_vocab_size=vocab_size, tgt_vocab_size=vocab_size)
     with torch.no_grad():
@@ -115,7 +115,7 @@ class Exported:
 ROTARY = "-".join(["transformer_tiny", *POSITIONS["transformer_tiny"][0]])
 DECODER_ONLY = "decoder_only-decoder.pre_norm=true"
 FAST = ("rnnsearch", "lstm", "ngram")
-OF_TWO_LAYERS = {"transformer_tiny", "decoder_only", "luong2015", "lstm", "input_forget"}  # each kind of stack
+OF_TWO_LAYERS = {"decoder_only", "luong2015", "lstm", "input_forget"}  # each kind of stack
 EVERY_PUSH = {  # in all forms and precisions; the other models, at night
     *FAST, "luong2015", "nematus_deep", "pointer_generator", "multi_source", "lee2017", "chung2016", "show_attend_tell",
     "rnnlm", DECODER_ONLY, "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true",

@@ -127,9 +127,9 @@ def prepare(folder: Path) -> None:
     data = "data=parallel data.train='[a.en,a.de]' data.val='[b.en,b.de]' data.test='[c.en,c.de]'"
     models = {
         "A": "model=rnnsearch",
-        "B": "model=nematus",
+        "B": "model=rnn",
         "LM": "model=rnnlm",
-        "R2L": "model=rnnsearch data.target_direction=r2l",
+        "R2L": "model=rnn data.target_direction=r2l",
         "TRANSFORMER": "model=transformer_tiny",
     }
     lines = [f"python src/train.py {model} {data} hydra.run.dir=logs/train/{name}" for name, model in models.items()]
