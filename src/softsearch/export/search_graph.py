@@ -1,8 +1,8 @@
 """Beam search as ONNX operators: what :class:`~softsearch.search.beam.BeamSearch` does.
 
-:func:`start` prepares a batch, :func:`rank` and :func:`advance` take the candidates of one step, :func:`choose` makes
+:func:`start` prepares a batch, :func:`count`, :func:`rank` and :func:`advance` take the candidates of one step, :func:`choose` makes
 n-best lists of what all steps found, and :func:`trace` reads their tokens; :mod:`softsearch.export.single_graph` joins
-them to a model's graphs. The functions are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as
+them to a model's graphs, and :mod:`softsearch.export.block_graph` those of the steps. The functions are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as
 in NumPy. A sentence that is done stays in its batch, with hypotheses of log probability -inf, which nothing can follow.
 
 Log probabilities are added up in double precision, as in Python's search, so that both choose the same hypotheses.
@@ -76,6 +76,14 @@ def start(
 
 
 @script(default_opset=op)
+def count(iteration: Ints, written: Ints, tokens: Ints) -> tuple[Ints, Ints]:
+    """The tokens that are written when the loop's ``iteration`` begins, and the position of every row."""
+    step = written + iteration
+    position = op.Expand(step, op.Shape(tokens))
+    return step, position
+
+
+@script(default_opset=op)
 def rank(
     log_probs: Doubles, step_log_probs: Floats, candidates: Ints, k: Ints, twice: Ints
 ) -> tuple[Doubles, Ints, Ints]:
@@ -106,7 +114,7 @@ def advance(
     limit_norms: Doubles,
     size: Ints,
     returned: Ints,
-) -> tuple[Bools, Ints, Ints, Ints, Doubles, Doubles, Ints, Ints, Ints, Doubles, Doubles, Ints]:
+) -> tuple[Bools, Ints, Ints, Doubles, Doubles, Ints, Ints, Ints, Doubles, Doubles, Ints]:
     """One step of the search, after those that wrote ``step`` tokens, from what :func:`rank` found.
 
     ``best_scores`` are those of hypotheses that have ended, ``[sentences, returned]``, and ``ended`` counts these,
@@ -131,14 +139,12 @@ def advance(
     within = op.And(op.Less(length, limits), op.Less(next_ended, size))
     next_log_probs = op.Where(op.And(hopeful, within), survivors, never)
     going = op.Greater(op.ReduceMax(next_log_probs, keepdims=0), never)
-    position = op.Expand(length, op.Shape(next_tokens))
     # A Loop returns the state and the history, and no value twice.
     added_tokens, added_parents = op.Identity(next_tokens), op.Identity(parents)
     return (
         going,
         next_tokens,
         parents,
-        position,
         next_log_probs,
         next_best_scores,
         next_ended,
@@ -229,6 +235,13 @@ def trace(
     by_step = op.Where(before_last, op.GatherElements(chosen_tokens, rows, axis=2), behind)
     tokens = op.Transpose(by_step, perm=[1, 2, 0])
     return tokens, writers, written
+
+
+@script(default_opset=op)
+def check(step_log_probs: Floats) -> Floats:
+    """NaN if a candidate's log probability is."""
+    total = op.ReduceSum(step_log_probs, keepdims=0)
+    return total
 
 
 @script(default_opset=op)

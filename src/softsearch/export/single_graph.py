@@ -1,7 +1,7 @@
 """One ONNX graph that translates: a model's encoder, and its decoder's step inside a beam search.
 
 It is for hosts that have ONNX Runtime and no Python: C++, C#, Java, JavaScript, mobile, the browser. It holds ONNX's
-own operators alone; the search is a ``Loop`` around the step of :mod:`softsearch.export.graphs` and the functions of
+own operators alone; the search is the loop of :mod:`softsearch.export.search_loop` and the functions of
 :mod:`softsearch.export.search_graph`.
 
 :data:`INPUTS` and :data:`OUTPUTS` document the graph. All inputs are required: where an input has a default value,
@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, ValueInfoProto, helper, numpy_helper
 from onnxscript import optimizer
 
 from softsearch.errors import ConfigError
 from softsearch.export import search_graph
 from softsearch.export.graph_parts import Parts
 from softsearch.export.recurrences import OPSET
+from softsearch.export.search_loop import HISTORY, SETTINGS, search_loop
 from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES
 from softsearch.runtime.options import Strategy
 from softsearch.search.beam import BeamSearch
@@ -57,24 +58,11 @@ ALIGNMENTS = Port("alignments", "float32", (*_N_BEST, "tgt_len", "src_len"), "at
 _CAN_VARY = {"beam", "n_best", "alignments", "length_penalty", "length_norm", "max_length_factor", "max_length_offset"}
 _NORMS = {"power": (0.0, 1.0), "gnmt": (5.0, 6.0)}  # ((shift + length) / divisor) ** length_penalty
 
-# Values go by the names of the functions' arguments; the prefix says what computes them.
-_SETTINGS = {
-    name: f"start/{name}" for name in ("src_mask", "limits", "norms", "limit_norms", "size", "returned", "k", "twice")
-}
-_STATE = {  # type, value before the first step, value after each
-    "tokens": (TensorProto.INT64, "start/tokens", "advance/next_tokens"),
-    "parents": (TensorProto.INT64, "start/zeros", "advance/parents"),
-    "position": (TensorProto.INT64, "start/zeros", "advance/position"),
-    "log_probs": (TensorProto.DOUBLE, "start/log_probs", "advance/next_log_probs"),
-    "best_scores": (TensorProto.DOUBLE, "start/best_scores", "advance/next_best_scores"),
-    "ended": (TensorProto.INT64, "start/zeros", "advance/next_ended"),
-}
-_HISTORY = {  # what each step adds
-    "all_parents": "advance/added_parents",
-    "all_tokens": "advance/added_tokens",
-    "survivors": "advance/survivors",
-    "end_log_probs": "advance/end_log_probs",
-    "end_rows": "advance/end_rows",
+_START = {  # the loop's values before the first step, see softsearch.export.search_loop
+    **{name: f"start/{name}" for name in ("src_mask", *SETTINGS, "tokens", "log_probs", "best_scores")},
+    "steps": "start/longest",
+    "parents": "start/zeros",
+    "ended": "start/zeros",
 }
 _ATTENTION = {"attention": "keep_attention/attention"}
 
@@ -109,8 +97,13 @@ def single_graph(graphs: Mapping[str, bytes], search: Strategy, tgt_vocab_size: 
     encode = parts.place(encoder.graph, "encoder", given)
     if all(node.op_type == "Shape" for node in encode if "src_tokens" in node.input):
         raise ConfigError("format=single translates, but this model reads no source; use format=bundle")
-    loop = _loop(step.graph, parts, _HISTORY | (_ATTENTION if ALIGNMENTS in outputs else {}))
-    names = _SETTINGS | {name: f"loop/{name}" for name in (*_HISTORY, *_ATTENTION)}
+    names |= _START
+    for port in step.graph.input:
+        if port.name.startswith(("memory.", "cache.", "slots.")):
+            names[port.name] = f"encoder/{port.name}"
+    attention = _ATTENTION if ALIGNMENTS in outputs else {}
+    loop = search_loop(step.graph, parts, names, {name: f"loop/{name}" for name in (*HISTORY, *attention)}, attention)
+    names |= {name: f"loop/{name}" for name in (*HISTORY, *_ATTENTION)}
     results = {port.name: port.name for port in outputs}
     after = parts.function(search_graph.choose, names, results)
     names |= {"lengths": "lengths"} | {name: f"choose/{name}" for name in ("last_rows", "last_tokens")}
@@ -170,37 +163,8 @@ def _constants(options: BeamSearch, tgt_vocab_size: int) -> dict[str, np.generic
         "norm_shift": np.float64(shift),
         "norm_divisor": np.float64(divisor),
         "vocab_size": np.int64(tgt_vocab_size),
+        "written": np.int64(0),
     }
-
-
-def _loop(step: GraphProto, parts: Parts, history: Mapping[str, str]) -> NodeProto:
-    """The operator that searches; it returns ``loop/name`` for all of ``history``, ``[steps, ...]``."""
-    types = {value.name: value.type.tensor_type.elem_type for value in step.input}
-    state = {name: values for name, values in _STATE.items() if name != "position" or name in types}
-    for name, dtype in types.items():
-        if name.startswith(("cache.", "slots.")):
-            state[name] = (dtype, f"encoder/{name}", f"step/next_{name}")
-    names = _SETTINGS | {name: f"body/{name}" for name in (*state, "step")}
-    memory = {name: f"encoder/{name}" for name in types if name.startswith("memory.")}
-    nodes = parts.place(step, "step", names | memory)
-    names |= {"step_log_probs": "step/log_probs", "candidates": "step/candidates", "alignments": "step/alignments"}
-    nodes += parts.function(search_graph.rank, names)
-    names |= {"best": "rank/best", "tokens": "rank/tokens", "rows": "rank/rows"}
-    nodes += parts.function(search_graph.advance, names)
-    if _ATTENTION.items() <= history.items():
-        nodes += parts.function(search_graph.keep_attention, names)
-    inputs: dict[str, tuple[int, tuple[()] | None]] = {"step": (TensorProto.INT64, ()), "going": (TensorProto.BOOL, ())}
-    inputs |= {name: (dtype, None) for name, (dtype, *_) in state.items()}  # their shapes change
-    outputs = ["advance/going", *(after for *_, after in state.values()), *history.values()]
-    body = helper.make_graph(
-        nodes,
-        "search",
-        [helper.make_tensor_value_info(f"body/{name}", *kind) for name, kind in inputs.items()],
-        [ValueInfoProto(name=name) for name in outputs],
-    )
-    first = ["start/longest", "", *(before for _, before, _ in state.values())]  # "": there always is a first step
-    last = [*(f"loop/last_{name}" for name in state), *(f"loop/{name}" for name in history)]
-    return helper.make_node("Loop", first, last, "loop", body=body)
 
 
 def _outputs(step: GraphProto) -> tuple[Port, ...]:

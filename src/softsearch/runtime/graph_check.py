@@ -4,9 +4,10 @@ A graph is a plain sequence of ONNX's own operators over constants in the same f
 without limit (``Loop``, ``If`` and ``SequenceMap`` have graphs inside, functions have bodies), no operator is another
 library's, and no constant is read from another file of the host.
 
-The one operator with a graph inside is a ``Scan`` of the tokens that the runtime feeds, which recurrent encoders need:
-one of its scanned inputs is ``src_tokens``. ONNX Runtime refuses scanned inputs of other lengths, so that the graph
-inside, a plain sequence itself, runs once for each token.
+Two operators may have a graph inside, a plain sequence itself. A ``Scan`` of the tokens that the runtime feeds, which
+recurrent encoders need, runs it once for each token: one of its scanned inputs is ``src_tokens``, and ONNX Runtime
+refuses scanned inputs of other lengths. A ``Loop``, the search of a block of steps, runs it at most ``steps`` times, an
+input that the runtime feeds too.
 
 Parsing takes memory in proportion to the file: a constant is as large as the bytes that it holds, and the rest, whose
 messages take up to some hundred times their bytes when they are parsed, is short. What operators such as
@@ -37,6 +38,7 @@ _NODE_INPUT, _NODE_TYPE, _NODE_ATTRIBUTE, _NODE_DOMAIN = 1, 4, 5, 7
 _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_GRAPH = 1, 3, 6
 _ATTRIBUTE_TENSOR, _ATTRIBUTE_TENSORS, _ATTRIBUTE_GRAPHS, _ATTRIBUTE_SPARSE = 5, 10, (6, 11), (22, 23)
 _SCANNED = b"src_tokens"  # an input of the encoder, from the sentences
+STEPS = "steps"  # an input of the block, from the search
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
 _FLOAT = 1  # a tensor's type
 _EMPTY = memoryview(b"")
@@ -94,6 +96,27 @@ def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.f
     raise BundleError(f"the graph has no constant {name}, which the encoder reads; export the bundle again")
 
 
+def with_constants(model: bytes, other: bytes) -> bytes:
+    """A model with the constants of another one too; :func:`check_graph` has let both pass."""
+    constants = b"".join(
+        _field(_GRAPH_INITIALIZER, content)
+        for field, graph in _fields(memoryview(other))
+        if field == _MODEL_GRAPH
+        for part, content in _fields(graph)
+        if part == _GRAPH_INITIALIZER
+    )
+    return model + _field(_MODEL_GRAPH, constants)  # parsers make one graph of two
+
+
+def _field(number: int, content: _Value) -> bytes:
+    """A field of a message in protobuf's wire format."""
+    head, size = bytearray([number << 3 | 2]), len(_message(content))
+    while size > 127:
+        head.append(size & 127 | 128)
+        size >>= 7
+    return bytes(head) + bytes([size]) + content
+
+
 def _initializers(model: bytes) -> Iterator[list[tuple[int, _Value]]]:
     """The fields of each constant of a graph."""
     for field, graph in _fields(memoryview(model)):
@@ -104,10 +127,10 @@ def _initializers(model: bytes) -> Iterator[list[tuple[int, _Value]]]:
 def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
     """Checks a graph; returns the bytes of raw data in its constants, and its operators.
 
-    ``inside``: it is that of a ``Scan``.
+    ``inside``: it is that of a ``Scan`` or a ``Loop``.
     """
-    nodes = data = scans = 0
-    inputs, constants = set(), set()
+    nodes = data = 0
+    inputs, constants, counted = set(), set(), set()  # counted: the inputs that say how often a graph inside runs
     for field, value in _fields(graph):
         if field == _GRAPH_SPARSE_INITIALIZER:
             raise _error("sparse constants")
@@ -118,22 +141,22 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
             inputs.update(_names(value, _VALUE_NAME))
         if field == _GRAPH_NODE:
             _check_domain(value, _NODE_DOMAIN, "an operator")
-            body = None if inside else _scanned_graph(value)
+            count, body = (b"", None) if inside else _inner_graph(value)
             found = (0, 0) if body is None else _check_nodes(body, inside=True)
             data += found[0] + sum(
-                _check_attribute(v, scans=body is not None) for part, v in _fields(value) if part == _NODE_ATTRIBUTE
+                _check_attribute(v, repeats=body is not None) for part, v in _fields(value) if part == _NODE_ATTRIBUTE
             )
             nodes += 1 + found[1]
-            scans += body is not None
+            counted.update([count] if body is not None else [])
             if nodes > MAX_NODES:
                 raise _error(f"more than {MAX_NODES} operators")
-    if scans and _SCANNED not in inputs - constants:  # a constant is an input's default value
-        raise _error("a scan of other values than its tokens")
+    if counted - (inputs - constants):  # a constant is an input's default value
+        raise _error("a scan of other values than its tokens, or a loop with a count of its own")
     return data, nodes
 
 
-def _scanned_graph(node: _Value) -> _Value | None:
-    """The inner graph of an operator that scans the tokens; None for another operator."""
+def _inner_graph(node: _Value) -> tuple[bytes, _Value | None]:
+    """The graph inside an operator that scans the tokens or runs some steps, and what counts them; else None."""
     types, inputs = _names(node, _NODE_TYPE), _names(node, _NODE_INPUT)
     attributes = [value for field, value in _fields(node) if field == _NODE_ATTRIBUTE]
     graphs = [value for attribute in attributes for field, value in _fields(attribute) if field == _ATTRIBUTE_GRAPH]
@@ -145,14 +168,15 @@ def _scanned_graph(node: _Value) -> _Value | None:
         if field == _ATTRIBUTE_INT
     ]
     # The scanned inputs are the last. Parsers make one of several graphs, and take the last of several numbers.
-    scans_tokens = types == [b"Scan"] and inputs[-1:] == [_SCANNED] and len(counts) == 1 and 0 < counts[0] < 1 << 31
-    return graphs[0] if scans_tokens and len(graphs) == 1 else None
+    scans = types == [b"Scan"] and inputs[-1:] == [_SCANNED] and len(counts) == 1 and 0 < counts[0] < 1 << 31
+    loops = types == [b"Loop"] and inputs[:1] == [STEPS.encode()]
+    return _SCANNED if scans else STEPS.encode(), graphs[0] if (scans or loops) and len(graphs) == 1 else None
 
 
-def _check_attribute(attribute: _Value, *, scans: bool) -> int:
+def _check_attribute(attribute: _Value, *, repeats: bool) -> int:
     singles = data = 0
     for part, content in _fields(attribute):
-        if part in _ATTRIBUTE_GRAPHS and not (scans and part == _ATTRIBUTE_GRAPH):
+        if part in _ATTRIBUTE_GRAPHS and not (repeats and part == _ATTRIBUTE_GRAPH):
             raise _error("an operator with a graph inside, as loops and branches have")
         if part in _ATTRIBUTE_SPARSE:
             raise _error("sparse constants")

@@ -13,6 +13,7 @@ from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
 FORMAT_VERSION = 1
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
+DECODER_BLOCK = "decoder_block.onnx"  # several steps with the beam's choice, without the constants of the step
 EMBEDDING_TABLE = "embedding_table"  # an input of the encoder and a constant of the step, where both are one
 FEATURES = "src_features"  # an input of the encoder of a model that reads feature vectors
 SINGLE = "model.onnx"  # with the search inside, instead of both
@@ -49,7 +50,9 @@ class Manifest:
     tgt_vocab_size: int
     src_reversed: bool  # token ids run from the end of the text to its start
     tgt_reversed: bool
-    graphs: dict[str, Any]  # "encoder" and "decoder_step", or "model": names, dtypes, shapes of inputs and outputs
+    # Names, dtypes and shapes of inputs and outputs of "encoder" and "decoder_step", of "decoder_block" if there is one,
+    # or of "model".
+    graphs: dict[str, Any]
     max_src_tokens: int  # of one sentence, EOS included
     search_kind: str  # of the recommended search
     search: dict[str, Any]  # its arguments, all but those that are the caller's
@@ -72,6 +75,7 @@ class Manifest:
             )
         tgt_vocab_size = _integer(tree, "vocab_sizes.tgt", len(SPECIAL_IDS))
         graphs = ["encoder", "decoder_step"] if _get(tree, "graphs.model") is None else ["model"]
+        graphs += ["decoder_block"] if _get(tree, "graphs.decoder_block") is not None else []
         try:
             search_kind, search = read_search(_typed(tree, "search", dict), tgt_vocab_size)
         except ConfigError as error:

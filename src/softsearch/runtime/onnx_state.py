@@ -9,7 +9,6 @@ from softsearch.errors import BundleError
 from softsearch.runtime.candidates import Words
 from softsearch.runtime.manifest import DECODER_STEP
 
-_COMPACT_EVERY = 2  # steps
 _FEW = 0.75  # of the slots or of the sentences: dropping the others is worth a copy
 
 
@@ -63,7 +62,7 @@ class OnnxState(NamedTuple):
 
     def without_dead_slots(self) -> "OnnxState":
         """Drops the slots that no hypothesis sees: those of a beam have most of their ancestors in common."""
-        if self.parents.shape[1] == 1 or self.position % _COMPACT_EVERY != 1:
+        if self.parents.shape[1] == 1:
             return self
         bias, *slots = self.cache
         for values in slots:

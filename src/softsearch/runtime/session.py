@@ -13,6 +13,9 @@ computes if there are any: candidates and log probabilities are then of places i
 The encoder of a model that reads feature vectors has an input ``src_features``, ``[sentences, src_len, dim]``, a vector
 for each token, 0 at EOS and padding.
 
+``decoder_block.onnx``, which older bundles lack, runs the step and the choice of a beam search several times, see
+:mod:`softsearch.runtime.onnx_block`.
+
 Where source and target share their embeddings, the encoder has an input ``embedding_table``, whose value is the
 constant of that name in ``decoder_step.onnx``.
 """
@@ -29,8 +32,9 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import read_candidates, read_words
-from softsearch.runtime.graph_check import check_graph, embedding_table
-from softsearch.runtime.manifest import DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
+from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, with_constants
+from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
+from softsearch.runtime.onnx_block import block_ports, read_choices
 from softsearch.runtime.onnx_state import OnnxState
 from softsearch.runtime.providers import Provider, check_provider, find_provider, has_vnni
 from softsearch.search.interface import Candidates, StepFunction
@@ -57,7 +61,12 @@ _ORT_ERRORS = (
     UnicodeDecodeError,  # a name, or a message that quotes one
 )
 _NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
-_DTYPES = {"tensor(float)": "float32", "tensor(int64)": "int64", "tensor(bool)": "bool"}
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(int64)": "int64",
+    "tensor(bool)": "bool",
+}
 _ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool", EMBEDDING_TABLE: "float32", FEATURES: "float32"}
 _STEP_INPUTS = {
     "tokens": "int64",
@@ -67,6 +76,7 @@ _STEP_INPUTS = {
     "src_mask": "bool",
     "all": "int64",
 }
+_COMPACT_EVERY = 2  # steps
 _SHORTLIST_INPUTS = {"shortlist": "int64", "shortlist_bias": "float32"}
 _STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
 _OPTIONAL_OUTPUTS = {"alignments": "float32", "all_log_probs": "float32"}
@@ -94,8 +104,13 @@ class OnnxStepFunction:
         self._encoder, self._step = (
             _session(bundle.files[file], f"bundle {bundle.path}: {file}", provider) for file in (ENCODER, DECODER_STEP)
         )
+        self._block = None
+        sessions = [("encoder", self._encoder), ("decoder_step", self._step)]
+        if DECODER_BLOCK in bundle.manifest.files:
+            self._block = _block_session(bundle, provider)
+            sessions.append(("decoder_block", self._block))
         ports = []
-        for name, session in (("encoder", self._encoder), ("decoder_step", self._step)):
+        for name, session in sessions:
             for side, actual in _describe(session).items():
                 expected = bundle.manifest.graphs[name].get(side)
                 if actual != expected:
@@ -104,8 +119,11 @@ class OnnxStepFunction:
                         f"{expected}; export the bundle again"
                     )
                 ports.append({port["name"]: port["dtype"] for port in actual})
-        _check_contract(*ports)
-        self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports)
+        _check_contract(*ports[:4])
+        self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports[:4])
+        for side, actual, (needed, allowed) in zip(("input", "output"), ports[4:], block_ports(*ports[1:3]), strict=False):
+            _check_ports(DECODER_BLOCK, side, actual, allowed, needed=needed)
+        self._block_inputs, self._block_outputs = map(list, ports[4:] or ([], []))
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
         self._slots = any(name.startswith("slots.") for name in self._cache)
@@ -115,6 +133,11 @@ class OnnxStepFunction:
         self._takes_shortlist = _SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
         self._others = [name for name in outputs if name not in (*_STEP_OUTPUTS, "all_log_probs")]
+
+    @property
+    def has_block(self) -> bool:
+        """Whether :meth:`run_block` can be called: older bundles have no such graph, and it knows no shortlist."""
+        return self._block is not None and self._shortlist is None
 
     def without_alignments(self) -> "OnnxStepFunction":
         """The same graphs without fetching attention weights, for searches that do not read them."""
@@ -152,23 +175,17 @@ class OnnxStepFunction:
 
     def step(self, tokens: NDArray[np.int64], state: OnnxState, k: int) -> tuple[Candidates, OnnxState]:
         """See StepFunction."""
-        batch, beams = shape = state.parents.shape
-        if self._slots:
+        _, beams = shape = state.parents.shape
+        if self._slots and state.position % _COMPACT_EVERY == 1:
             state = state.without_dead_slots()
         words = state.words
         whole = self._has_all and k == self.vocab_size
         size = k if words is None else min(k, words.used)
-        feeds = {
+        feeds = self._feeds(state) | {
             "tokens": state.of_batch(tokens),
-            "parents": state.parents,
             "position": np.full(shape, state.position, dtype=np.int64),
             "k": np.array([1 if whole else size], dtype=np.int64),
             "all": np.array([size if whole else 0], dtype=np.int64),
-            "shortlist": np.zeros(0, dtype=np.int64) if words is None else words.tokens,
-            "shortlist_bias": np.zeros((batch, 1, 0), dtype=np.float32) if words is None else words.bias,
-            "src_mask": state.src_mask,
-            **dict(zip(self._memory, state.memory, strict=True)),
-            **dict(zip(self._cache, state.cache, strict=True)),
         }
         wanted = ["all_log_probs"] if whole else [*_STEP_OUTPUTS]
         names = [*wanted, *self._others]
@@ -183,6 +200,37 @@ class OnnxStepFunction:
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
         return candidates, state._replace(cache=cache, parents=in_place, position=state.position + 1)
+
+    def _feeds(self, state: OnnxState) -> dict[str, NDArray[Any]]:
+        """What the graphs read of a state."""
+        words = state.words
+        return {
+            "parents": state.parents,
+            "shortlist": np.zeros(0, dtype=np.int64) if words is None else words.tokens,
+            "shortlist_bias": np.zeros((len(state.src_mask), 1, 0), np.float32) if words is None else words.bias,
+            "src_mask": state.src_mask,
+            **dict(zip(self._memory, state.memory, strict=True)),
+            **dict(zip(self._cache, state.cache, strict=True)),
+        }
+
+    def run_block(
+        self, search: dict[str, NDArray[Any]], state: OnnxState, steps: int
+    ) -> tuple[dict[str, NDArray[Any]], OnnxState]:
+        """See BlockFunction."""
+        if self._slots and state.position:
+            state = state.without_dead_slots()
+        counts = {STEPS: np.array(steps), "written": np.array(state.position)}
+        feeds = self._feeds(state) | search | counts
+        values = _run(self._block, self._block_outputs, {name: feeds[name] for name in self._block_inputs})
+        outputs = dict(zip(self._block_outputs, values, strict=True))
+        beams, n_best = int(search["size"][0]), int(search["returned"][0])
+        choices = read_choices(outputs, (steps, len(state.src_mask), beams, n_best), self.vocab_size)
+        cache = tuple(outputs[f"next_{name}"] for name in self._cache)
+        for name, value in zip(self._cache, cache, strict=True):
+            axes = (len(state.src_mask), beams) if name.startswith("cache.") else (len(state.src_mask),)
+            _check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
+        parents = choices["all_parents"]
+        return choices, state._replace(cache=cache, parents=parents[-1], position=state.position + len(parents))
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
         """Reorders, repeats or drops rows within their sentences; the next step moves the caches."""
@@ -251,12 +299,17 @@ def _check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[in
         )
 
 
-def _session(model: bytes, what: str, provider: Provider = "cpu") -> Any:
-    name = find_provider(provider)
+def _check(model: bytes, what: str) -> None:
     try:
         check_graph(model)
     except BundleError as error:
         raise BundleError(f"{what}: {error}") from error
+
+
+def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bool = False) -> Any:
+    name = find_provider(provider)
+    if not checked:
+        _check(model, what)
     _limit_memory()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -297,6 +350,13 @@ def _limit_memory() -> None:
         "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )
     onnxruntime.create_and_register_allocator(arena, onnxruntime.OrtArenaCfg({"max_mem": half}))
+
+
+def _block_session(bundle: Bundle, provider: Provider) -> Any:
+    """A session of the block, with the constants of the step, which are in the bundle once."""
+    what, block = f"bundle {bundle.path}: {DECODER_BLOCK}", bundle.files[DECODER_BLOCK]
+    _check(block, what)
+    return _session(with_constants(block, bundle.files[DECODER_STEP]), what, provider, checked=True)
 
 
 def _run(session: Any, outputs: list[str], feeds: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:

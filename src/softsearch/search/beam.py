@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import InputError
+from softsearch.search.blocks import Ending, in_blocks
 from softsearch.search.constraints import Constraints, no_token_left
 from softsearch.search.greedy import most_probable, write
 from softsearch.search.history import History
@@ -41,10 +42,13 @@ class BeamSearch(SearchOptions, PrefixStrategy):
         """See PrefixStrategy."""
         if not src:
             return []
+        constraints = Constraints(self, src, prefixes, step_fn.vocab_size)
+        if constraints.none and (lists := in_blocks(step_fn, src, self)) is not None:
+            return lists
         if self.beam == 1 and not (self.exact_stop or self.coverage_penalty):  # the same with fewer array operations
             found = write(step_fn, src, self, most_probable, prefixes=prefixes)
             return [[replace(h, score=self.score(h.log_prob, h.length)) for h in n_best] for n_best in found]
-        batch = _Batch(src, self, Constraints(self, src, prefixes, step_fn.vocab_size))
+        batch = _Batch(src, self, constraints)
         tokens = np.full(len(src), BOS, dtype=np.int64)
         state = step_fn.start(src)
         while True:
@@ -59,16 +63,6 @@ class BeamSearch(SearchOptions, PrefixStrategy):
             if going.size < stepped:
                 state = step_fn.keep(state, going)
             state = step_fn.select(state, rows)
-
-
-class _Ending(NamedTuple):
-    """A hypothesis that ended; its tokens are read from the history when it is returned."""
-
-    score: float
-    log_prob: float
-    length: int  # tokens, EOS included unless truncated
-    row: int  # of an ended one: the row that predicted EOS; of a truncated one: the row itself
-    truncated: bool
 
 
 class _Choice(NamedTuple):
@@ -91,7 +85,7 @@ class _Batch:
         self.log_probs = np.zeros((len(src), 1))  # [live sentences, beams]
         self.attended = np.zeros((len(src), 1, max(self.src_lengths)))  # [live sentences, beams, src_len]
         self.history = History(self.src_lengths, alignments=options.alignments)
-        self.ended: list[list[_Ending]] = [[] for _ in src]
+        self.ended: list[list[Ending]] = [[] for _ in src]
         self.distinct: list[set[tuple[int, ...]]] = [set() for _ in src]  # ended ones, with several groups
         self.ended_count = np.zeros((len(src), options.groups), dtype=np.int64)
         self.to_beat = np.full(len(src), -np.inf)  # score of the last of a sentence's full n-best list
@@ -168,7 +162,7 @@ class _Batch:
         for index, rank in zip(*np.nonzero(ends), strict=True):
             sentence, row = int(self.live[index]), int(best.parents[index, rank])
             log_prob = float(best.log_probs[index, rank])
-            self._store(sentence, _Ending(self._score(index, row, log_prob), log_prob, self.length, row, False))
+            self._store(sentence, Ending(self._score(index, row, log_prob), log_prob, self.length, row, False))
             self.ended_count[sentence, group] += 1
             if len(self.ended[sentence]) >= n_best:
                 self.to_beat[sentence] = sorted(end.score for end in self.ended[sentence])[-n_best]
@@ -180,7 +174,7 @@ class _Batch:
         src_length = self.src_lengths[self.live[index]]
         return self.options.score(log_prob, self.length, self.attended[index, row, :src_length])
 
-    def _store(self, sentence: int, end: _Ending) -> None:
+    def _store(self, sentence: int, end: Ending) -> None:
         """Adds a hypothesis to those of the sentence, unless it has it already."""
         if self.options.groups > 1:
             tokens, _ = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
@@ -210,7 +204,7 @@ class _Batch:
             for row in np.flatnonzero(np.isfinite(survivors.log_probs[index])):
                 log_prob = float(survivors.log_probs[index, row])
                 score = self._score(index, int(survivors.parents[index, row]), log_prob)
-                ends.append(_Ending(score, log_prob, self.length, int(row), True))
+                ends.append(Ending(score, log_prob, self.length, int(row), True))
             for end in sorted(ends, key=lambda end: -end.score):
                 if len(self.ended[sentence]) < self.options.n_best:
                     self._store(sentence, end)
@@ -226,6 +220,6 @@ class _Batch:
         best = [sorted(ends, key=lambda e: (e.truncated, -e.score))[: self.options.n_best] for ends in self.ended]
         return [[self._read(sentence, end) for end in n_best] for sentence, n_best in enumerate(best)]
 
-    def _read(self, sentence: int, end: _Ending) -> Hypothesis:
+    def _read(self, sentence: int, end: Ending) -> Hypothesis:
         tokens, alignments = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
         return Hypothesis(tokens, end.log_prob, end.score, alignments, end.truncated)

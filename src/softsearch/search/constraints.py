@@ -38,7 +38,7 @@ class Constraints:
             self._prefixes = _padded(prefixes, len(src), vocab_size)
             self.limits = np.maximum(self.limits, (self._prefixes != _FREE).sum(axis=1) + 1)
         has_prefixes = (self._prefixes != _FREE).any()
-        self._none = not (self._ngram or self._banned.size or has_prefixes or (self._least > 1).any())
+        self.none = not (self._ngram or self._banned.size or has_prefixes or (self._least > 1).any())
         self._written = np.zeros((len(src), 1, 0), dtype=np.int64)  # [live sentences, rows, tokens]
         self._repeats = self._written  # [live sentences, rows, n-grams so far] tokens that would repeat one
 
@@ -47,7 +47,7 @@ class Constraints:
 
         ``live`` are the indices of the sentences that are being stepped, ``step`` counts the tokens written so far.
         """
-        if self._none:
+        if self.none:
             return min(k, self._vocab_size)
         if (self._forced(live, step) != _FREE).any():
             return self._vocab_size
@@ -62,7 +62,7 @@ class Constraints:
             InputError: there are NaN, or the model gives the next token of a prefix no probability.
         """
         check_candidates(candidates, step)
-        if self._none:
+        if self.none:
             return candidates
         shape = (live.size, -1, candidates.tokens.shape[1])
         tokens, log_probs = candidates.tokens.reshape(shape), candidates.log_probs.reshape(shape)

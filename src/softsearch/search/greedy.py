@@ -2,15 +2,16 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.search.blocks import in_blocks
 from softsearch.search.constraints import Constraints, no_token_left
 from softsearch.search.history import History
 from softsearch.search.interface import Candidates, Hypothesis, PrefixStrategy, Sentences, StepFunction
-from softsearch.search.options import OutputOptions
+from softsearch.search.options import OutputOptions, SearchOptions
 from softsearch.text.vocabulary import BOS, EOS
 
 Chooser = Callable[[Candidates, NDArray[np.int64]], NDArray[np.int64]]
@@ -27,6 +28,10 @@ class Greedy(OutputOptions, PrefixStrategy):
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """See PrefixStrategy."""
+        if src and getattr(step_fn, "has_block", False) and Constraints(self, src, prefixes, step_fn.vocab_size).none:
+            options = SearchOptions(beam=1, **{field.name: getattr(self, field.name) for field in fields(self)})
+            if (lists := in_blocks(step_fn, src, options)) is not None:
+                return lists
         return write(step_fn, src, self, most_probable, prefixes=prefixes)
 
 

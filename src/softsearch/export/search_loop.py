@@ -1,0 +1,115 @@
+"""Steps of a decoder and of its beam search as an ONNX ``Loop``; the graph of a block of steps is that and no more.
+
+The single graph (:mod:`softsearch.export.single_graph`) runs the loop to the end. A bundle has it as
+``decoder_block.onnx``, which :mod:`softsearch.search.blocks` calls for some steps at a time.
+"""
+
+from collections.abc import Mapping
+
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnxscript import optimizer
+
+from softsearch.export import search_graph
+from softsearch.export.graph_parts import Parts
+from softsearch.runtime.graph_check import STEPS
+
+# Values go by the names of the functions' arguments; the prefix says what computes them.
+_STATE = {  # type, axes, value after each step
+    "tokens": (TensorProto.INT64, ("sentences", "beams"), "advance/next_tokens"),
+    "parents": (TensorProto.INT64, ("sentences", "beams"), "advance/parents"),
+    "log_probs": (TensorProto.DOUBLE, ("sentences", "beams"), "advance/next_log_probs"),
+    "best_scores": (TensorProto.DOUBLE, ("sentences", "n_best"), "advance/next_best_scores"),
+    "ended": (TensorProto.INT64, ("sentences", 1), "advance/next_ended"),
+}
+SETTINGS = {  # type, axes
+    "limits": (TensorProto.INT64, ("sentences", 1)),
+    "norms": (TensorProto.DOUBLE, ("lengths",)),
+    "limit_norms": (TensorProto.DOUBLE, ("sentences", 1)),
+    **dict.fromkeys(("size", "returned", "k", "twice"), (TensorProto.INT64, (1,))),
+}
+_COUNTS = dict.fromkeys((STEPS, "written"), (TensorProto.INT64, ()))
+HISTORY = {  # what each step adds
+    "all_parents": "advance/added_parents",
+    "all_tokens": "advance/added_tokens",
+    "survivors": "advance/survivors",
+    "end_log_probs": "advance/end_log_probs",
+    "end_rows": "advance/end_rows",
+}
+_CHECKED = {"checked": "check/total"}
+_CHOICES = ("steps", "sentences", "size")
+_ADDED = {  # type, axes
+    **dict.fromkeys(("all_parents", "all_tokens", "end_rows"), (TensorProto.INT64, _CHOICES)),
+    **dict.fromkeys(("survivors", "end_log_probs"), (TensorProto.DOUBLE, _CHOICES)),
+    "checked": (TensorProto.FLOAT, ("steps",)),
+}
+
+
+def block_graph(step: bytes) -> bytes:
+    """The graph of a block of steps, without the constants of the ``step``, which the runtime adds to it.
+
+    It reads the search's state, writes the next one, and returns what each step added to the history.
+    """
+    model = onnx.load_model_from_string(step)
+    for value in [value for value in model.graph.output if value.name in ("all_log_probs", "alignments")]:
+        model.graph.output.remove(value)
+    optimizer.remove_unused_nodes(model)
+    graph = model.graph
+    weights = [tensor.name for tensor in graph.initializer]
+    graph.input.extend(helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in graph.initializer)
+    del graph.initializer[:]
+    types = _COUNTS | SETTINGS | {name: (dtype, axes) for name, (dtype, axes, _) in _STATE.items()}
+    ports = {name: helper.make_tensor_value_info(name, *kind) for name, kind in types.items()}
+    ports = {value.name: value for value in graph.input if value.name not in weights} | ports
+    parts, names = Parts(), {name: name for name in (*ports, *weights)}
+    caches = [name for name in ports if name.startswith(("cache.", "slots."))]
+    results = {name: name for name in _ADDED} | {name: f"next_{name}" for name in (*_STATE, *caches)}
+    loop = search_loop(graph, parts, names, results, _CHECKED)
+    returned = {f"next_{name}": types[name] for name in ("log_probs", "best_scores", "ended")} | _ADDED
+    outputs = [helper.make_tensor_value_info(name, *kind) for name, kind in returned.items()]
+    outputs += [value for value in graph.output if value.name.removeprefix("next_") in caches]
+    read = {name for node in (loop, *loop.attribute[0].g.node) for name in node.input}
+    inputs = [value for name, value in ports.items() if name in read]
+    block = helper.make_graph([loop], "block", inputs, outputs, parts.constants)
+    whole = helper.make_model(block, opset_imports=model.opset_import, ir_version=model.ir_version)
+    return bytes(whole.SerializeToString())
+
+
+def search_loop(
+    step: GraphProto, parts: Parts, names: Mapping[str, str], results: Mapping[str, str], more: Mapping[str, str]
+) -> NodeProto:
+    """The operator that searches.
+
+    Args:
+        step: ``decoder_step.onnx``.
+        parts: takes the constants.
+        names: the values of ``steps``, the most to run, of ``written``, the tokens before the first of them, of the
+            settings, of the state before the first step, and of what else ``step`` reads.
+        results: the names to give to the state after the last step, and to the history, ``[steps, ...]``.
+        more: what each step adds to the history besides :data:`HISTORY`.
+    """
+    types = {value.name: value.type.tensor_type.elem_type for value in step.input}
+    state = {name: (dtype, after) for name, (dtype, _, after) in _STATE.items()}
+    for name, dtype in types.items():
+        if name.startswith(("cache.", "slots.")):
+            state[name] = (dtype, f"step/next_{name}")
+    first = [names["steps"], "", *(names[name] for name in state)]  # "": there always is a first step
+    history = HISTORY | more
+    names = {**names, **{name: f"body/{name}" for name in (*state, "iteration")}}
+    nodes = parts.function(search_graph.count, names)
+    names |= {"step": "count/step", "position": "count/position"}
+    nodes += parts.place(step, "step", names)
+    names |= {"step_log_probs": "step/log_probs", "candidates": "step/candidates", "alignments": "step/alignments"}
+    nodes += parts.function(search_graph.rank, names)
+    names |= {"best": "rank/best", "tokens": "rank/tokens", "rows": "rank/rows"}
+    nodes += parts.function(search_graph.advance, names)
+    for function in (search_graph.check, search_graph.keep_attention):
+        if any(value.startswith(f"{function.name}/") for value in more.values()):
+            nodes += parts.function(function, names)
+    inputs = [helper.make_tensor_value_info("body/iteration", TensorProto.INT64, ())]
+    inputs += [helper.make_tensor_value_info("body/going", TensorProto.BOOL, ())]
+    inputs += [helper.make_tensor_value_info(f"body/{name}", dtype, None) for name, (dtype, _) in state.items()]
+    outputs = ["advance/going", *(after for _, after in state.values()), *history.values()]
+    body = helper.make_graph(nodes, "search", inputs, [ValueInfoProto(name=name) for name in outputs])
+    last = [results.get(name, f"loop/last_{name}") for name in state] + [results[name] for name in history]
+    return helper.make_node("Loop", first, last, "loop", body=body)

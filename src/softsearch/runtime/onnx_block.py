@@ -1,0 +1,76 @@
+"""The contract of ``decoder_block.onnx``: decoder steps with a beam's choice, one after the other.
+
+It runs at most ``steps`` steps, fewer when every sentence is done, and reads the search's state: ``tokens`` and
+``log_probs`` of the hypotheses, -inf where nothing may follow, ``[sentences, beams]``, the best scores of those that
+have ended, ``[sentences, n_best]``, and how many have. It returns the next state, and what each step chose. Its
+constants are those of ``decoder_step.onnx``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.errors import BundleError
+from softsearch.runtime.graph_check import STEPS
+from softsearch.runtime.manifest import DECODER_BLOCK
+
+SETTINGS = {  # see softsearch.search.blocks
+    "limits": "int64",
+    "norms": "float64",
+    "limit_norms": "float64",
+    **dict.fromkeys(("size", "returned", "k", "twice"), "int64"),
+}
+STATE = {"log_probs": "float64", "best_scores": "float64", "ended": "int64"}
+HISTORY = {  # of each step, [steps, sentences, beams]
+    **dict.fromkeys(("all_parents", "all_tokens", "end_rows"), "int64"),
+    **dict.fromkeys(("survivors", "end_log_probs"), "float64"),
+}
+CHECKED = "checked"  # [steps] NaN where a log probability is
+Ports = tuple[list[str], dict[str, str]]  # those that are needed, and the dtypes of all that may be
+
+
+def block_ports(encoded: dict[str, str], step_inputs: dict[str, str]) -> tuple[Ports, Ports]:
+    """The inputs and outputs that the block has, from those of the other graphs, by name and dtype."""
+    inputs = {STEPS: "int64", "written": "int64", "tokens": "int64", **SETTINGS, **STATE}
+    caches = {name: dtype for name, dtype in encoded.items() if name.startswith(("cache.", "slots."))}
+    outputs = {**{f"next_{name}": dtype for name, dtype in (STATE | caches).items()}, **HISTORY, CHECKED: "float32"}
+    return ([*inputs, *caches], step_inputs | inputs), (list(outputs), outputs)
+
+
+def read_choices(
+    outputs: Mapping[str, NDArray[Any]], sizes: tuple[int, int, int, int], vocab_size: int
+) -> dict[str, NDArray[Any]]:
+    """The outputs of a block, without caches.
+
+    Args:
+        outputs: by name.
+        sizes: the most steps, the sentences, hypotheses of each, and the translations to return.
+        vocab_size: of the target.
+
+    Raises:
+        BundleError: one has another shape, or names a word or a hypothesis that there is not.
+    """
+    most, sentences, beams, n_best = sizes
+    steps = len(outputs[CHECKED])
+    shapes = dict.fromkeys(HISTORY, (steps, sentences, beams)) | {
+        "next_log_probs": (sentences, beams),
+        "next_best_scores": (sentences, n_best),
+        "next_ended": (sentences, 1),
+        CHECKED: (steps,),
+    }
+    most_of = {"all_tokens": vocab_size, "all_parents": beams, "end_rows": beams}
+    for name, shape in shapes.items():
+        values = outputs[name]
+        if values.shape != shape or not 0 < steps <= most:
+            raise BundleError(
+                f"{DECODER_BLOCK}: {name} came with the axes {list(values.shape)}, expected {list(shape)} and at most "
+                f"{most} steps; export the bundle again"
+            )
+        if name in most_of and not 0 <= values.min() <= values.max() < most_of[name]:
+            raise BundleError(
+                f"{DECODER_BLOCK}: {name} holds numbers from {values.min()} to {values.max()}, expected 0 to "
+                f"{most_of[name] - 1}; export the bundle again"
+            )
+    return {name: outputs[name] for name in shapes}

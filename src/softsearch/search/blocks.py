@@ -1,0 +1,125 @@
+"""Beam search whose steps run in blocks: the model makes a beam's choices too, and Python sees some steps at a time.
+
+A call from Python to a graph costs as much as a small model's step. What a block's steps chose is written down here as
+:class:`~softsearch.search.beam.BeamSearch` does, of which this is a part: the same hypotheses, scores and ties.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from softsearch.search.history import History
+from softsearch.search.interface import Hypothesis, Sentences, State, StepFunction
+from softsearch.search.options import SearchOptions, length_norm
+from softsearch.text.vocabulary import BOS
+
+_STEPS = 8
+_FEW = 0.75  # of the sentences: dropping the others is worth a copy
+
+
+class BlockFunction(StepFunction, Protocol):
+    """A model that can run several steps of a beam search at once."""
+
+    has_block: bool
+
+    def run_block(
+        self, search: dict[str, NDArray[Any]], state: State, steps: int
+    ) -> tuple[dict[str, NDArray[Any]], State]:
+        """Runs at most ``steps`` steps, fewer when every sentence is done.
+
+        Args:
+            search: the settings and the state of the search, see :func:`in_blocks`.
+            state: the model's.
+            steps: at least 1.
+
+        Returns:
+            What the steps chose, ``[steps, sentences, beams]`` (the rows that go on and their tokens and log
+            probabilities; log probabilities and rows that end), ``next_`` states of the search, ``checked`` with NaN
+            where a log probability is NaN; and the next state of the model.
+        """
+
+
+class Ending(NamedTuple):
+    """A hypothesis that ended; its tokens are read from the history when it is returned."""
+
+    score: float
+    log_prob: float
+    length: int  # tokens, EOS included unless truncated
+    row: int  # of an ended one: the row that predicted EOS; of a truncated one: the row itself
+    truncated: bool
+
+
+def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> list[list[Hypothesis]] | None:
+    """The n-best lists, best first; None where only single steps do the search, or say what is wrong with the model."""
+    extra = options.alignments or options.exact_stop or options.coverage_penalty or options.groups > 1
+    if not getattr(step_fn, "has_block", False) or extra or options.beam >= step_fn.vocab_size:
+        return None
+    model: Any = step_fn
+    limits = np.array([[options.max_length(len(ids))] for ids in src])
+    norms = np.asarray(length_norm(np.arange(limits.max() + 1), options.length_penalty, options.length_norm))
+    sizes = {"size": options.beam, "returned": options.n_best, "k": options.beam + 1, "twice": 2 * options.beam}
+    settings = {"norms": norms.astype(np.float64), **{name: np.array([size]) for name, size in sizes.items()}}
+    by_sentence = {
+        "limits": limits,
+        "limit_norms": settings["norms"][limits],
+        "tokens": np.full((len(src), 1), BOS),
+        "log_probs": np.zeros((len(src), 1)),
+        "best_scores": np.full((len(src), options.n_best), -np.inf),
+        "ended": np.zeros((len(src), 1), dtype=np.int64),
+    }
+    found = _Found(options, len(src))
+    state, live, length = model.start(src), np.arange(len(src)), 0
+    while True:
+        steps = min(_STEPS, int(by_sentence["limits"].max()) - length)
+        chosen, state = model.run_block(settings | by_sentence, state, steps)
+        if np.isnan(chosen["checked"]).any():
+            return None
+        found.add(chosen, live, by_sentence["limits"][:, 0], length)
+        length += len(chosen["checked"])
+        going = np.flatnonzero((chosen["next_log_probs"] > -np.inf).any(axis=1))
+        if not going.size:
+            return found.n_best()
+        by_sentence["tokens"] = chosen["all_tokens"][-1]
+        by_sentence |= {name: chosen[f"next_{name}"] for name in ("log_probs", "best_scores", "ended")}
+        if going.size <= _FEW * live.size:
+            state, live = model.keep(state, going), live[going]
+            by_sentence = {name: values[going] for name, values in by_sentence.items()}
+
+
+class _Found:
+    """What the steps of a batch have chosen."""
+
+    def __init__(self, options: SearchOptions, sentences: int) -> None:
+        self.options = options
+        self.history = History([0] * sentences, alignments=False)
+        self.endings: list[list[Ending]] = [[] for _ in range(sentences)]
+
+    def add(
+        self, chosen: dict[str, NDArray[Any]], live: NDArray[np.int64], limits: NDArray[np.int64], length: int
+    ) -> None:
+        """Writes down the steps of a block of the sentences ``live``, which had ``length`` tokens before it."""
+        end_log_probs, end_rows, survivors = (chosen[name] for name in ("end_log_probs", "end_rows", "survivors"))
+        for parents, tokens in zip(chosen["all_parents"], chosen["all_tokens"], strict=True):
+            self.history.add_choices(live, parents, tokens)
+        for step, index, rank in np.argwhere(end_log_probs > -np.inf).tolist():
+            self._end(live[index], end_log_probs[step, index, rank], length + step + 1, end_rows[step, index, rank])
+        at_limit = np.flatnonzero((length < limits) & (limits <= length + len(survivors)))
+        for index in at_limit.tolist():
+            last = survivors[limits[index] - length - 1, index]
+            for row in np.flatnonzero(last > -np.inf).tolist():
+                self._end(live[index], last[row], limits[index], row, truncated=True)
+
+    def _end(self, sentence: int, log_prob: float, length: int, row: int, *, truncated: bool = False) -> None:
+        score = self.options.score(float(log_prob), int(length))
+        self.endings[sentence].append(Ending(score, float(log_prob), int(length), int(row), truncated))
+
+    def n_best(self) -> list[list[Hypothesis]] | None:
+        """The hypotheses that ended by score, then those that were cut off; None if a sentence has none."""
+        best = [sorted(ends, key=lambda end: (end.truncated, -end.score)) for ends in self.endings]
+        lists = [[self._read(sentence, end) for end in ends[: self.options.n_best]] for sentence, ends in enumerate(best)]
+        return lists if all(lists) else None
+
+    def _read(self, sentence: int, end: Ending) -> Hypothesis:
+        tokens, _ = self.history.trace(sentence, end.length, end.row, ended=not end.truncated)
+        return Hypothesis(tokens, end.log_prob, end.score, None, end.truncated)
