@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.export.graphs import export_graphs
-from softsearch.export.parity import Parity, compare
-from softsearch.export.single import single_form
+from softsearch.export.parity import TOLERANCE, Parity, compare
+from softsearch.export.search_loop import with_block
+from softsearch.export.single import LOW_TOLERANCE, single_form
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.models.interface import Seq2Seq
 from softsearch.report.model_card import model_card
@@ -76,6 +77,9 @@ def export_bundle(
     files, described = bundle.files, bundle.manifest.graphs
     if single:
         files, described = single_form(bundle)
+    else:
+        bundle = with_block(bundle, TOLERANCE if lower is None else LOW_TOLERANCE)
+        files, described = bundle.files, bundle.manifest.graphs
     card = model_card(path.name, facts, {name: len(content) for name, content in files.items()}, described.get("model"))
     whole = manifest | {"graphs": described, "training": facts}
     return write_bundle(path, files | {"README.md": card.encode()}, whole), parity

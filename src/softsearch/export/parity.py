@@ -1,12 +1,15 @@
 """Parity check of two backends of one model, run side by side through the interface that search uses."""
 
 import itertools
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError
+from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, Manifest
+from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Sentences, State, StepFunction, full_log_probs
 from softsearch.text.features import FeatureSource
 from softsearch.text.vocabulary import BOS, SPECIALS
@@ -47,9 +50,7 @@ def compare(
     for length, batch in itertools.product(LENGTHS, BATCHES):
         length = min(length, max_src_tokens - 1)
         lengths = [length, *(1 + i % length for i in range(1, batch))]
-        src: Sentences = [rng.integers(len(SPECIALS), src_vocab_size, size).tolist() for size in lengths]
-        if feature_dim is not None:
-            src = [FeatureSource(ids, rng.standard_normal((len(ids), feature_dim), np.float32)) for ids in src]
+        src = _random(rng, lengths, src_vocab_size, feature_dim)
         parity = _compare_batch(rng, reference, other, src)
         if not np.max(parity) <= TOLERANCE:  # also when one is NaN
             raise BundleError(
@@ -59,6 +60,34 @@ def compare(
             )
         largest = _larger(largest, parity)
     return largest
+
+
+def compare_blocks(steps: StepFunction, blocks: StepFunction, manifest: Manifest, tolerance: float) -> None:
+    """Translates random sentences in single steps and in blocks, with the same search.
+
+    Raises:
+        BundleError: the log probabilities of the best translations differ by more than ``tolerance``.
+    """
+    rng = np.random.default_rng(0)
+    for lengths in ((1,), (12, 5)):
+        lengths = tuple(min(length, manifest.max_src_tokens - 1) for length in lengths)
+        src = _random(rng, lengths, manifest.src_vocab_size, manifest.feature_dim)
+        found = [BeamSearch(beam=min(BEAMS, steps.vocab_size - 1))(step_fn, src) for step_fn in (steps, blocks)]
+        log_probs = [[n_best[0].log_prob for n_best in lists] for lists in found]
+        difference = np.abs(np.subtract(*log_probs)).max()
+        if not difference <= tolerance:
+            raise BundleError(
+                f"{DECODER_BLOCK} translates the lengths {lengths} with log probabilities that differ by "
+                f"{difference:.2g} from those of {DECODER_STEP}, expected at most {tolerance}; nothing was written, "
+                "please report this model"
+            )
+
+
+def _random(rng: np.random.Generator, lengths: Iterable[int], vocab_size: int, feature_dim: int | None) -> Sentences:
+    src: Sentences = [rng.integers(len(SPECIALS), vocab_size, size).tolist() for size in lengths]
+    if feature_dim is not None:
+        src = [FeatureSource(ids, rng.standard_normal((len(ids), feature_dim), np.float32)) for ids in src]
+    return src
 
 
 def _compare_batch(rng: np.random.Generator, reference: StepFunction, other: StepFunction, src: Sentences) -> Parity:

@@ -1,9 +1,10 @@
 """Beam search as ONNX operators: what :class:`~softsearch.search.beam.BeamSearch` does.
 
-:func:`start` prepares a batch, :func:`count`, :func:`rank` and :func:`advance` take the candidates of one step, :func:`choose` makes
-n-best lists of what all steps found, and :func:`trace` reads their tokens; :mod:`softsearch.export.single_graph` joins
-them to a model's graphs, and :mod:`softsearch.export.block_graph` those of the steps. The functions are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as
-in NumPy. A sentence that is done stays in its batch, with hypotheses of log probability -inf, which nothing can follow.
+:func:`start` prepares a batch, :func:`count`, :func:`rank` and :func:`advance` take the candidates of one step,
+:func:`choose` makes n-best lists of what all steps found, and :func:`trace` reads their tokens;
+:mod:`softsearch.export.search_loop` joins those of a step to a model's, and :mod:`softsearch.export.single_graph` all.
+The functions are ONNX written as Python: ``op.Add`` is an operator, and shapes broadcast as in NumPy. A sentence that
+is done stays in its batch, with hypotheses of log probability -inf, which nothing can follow.
 
 Log probabilities are added up in double precision, as in Python's search, so that both choose the same hypotheses.
 """

@@ -5,6 +5,7 @@ The single graph (:mod:`softsearch.export.single_graph`) runs the loop to the en
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import onnx
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -12,7 +13,11 @@ from onnxscript import optimizer
 
 from softsearch.export import search_graph
 from softsearch.export.graph_parts import Parts
-from softsearch.runtime.graph_check import STEPS
+from softsearch.export.parity import compare_blocks
+from softsearch.runtime.bundle import Bundle
+from softsearch.runtime.graph_check import STEPS, with_constants
+from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP
+from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 
 # Values go by the names of the functions' arguments; the prefix says what computes them.
 _STATE = {  # type, axes, value after each step
@@ -43,6 +48,21 @@ _ADDED = {  # type, axes
     **dict.fromkeys(("survivors", "end_log_probs"), (TensorProto.DOUBLE, _CHOICES)),
     "checked": (TensorProto.FLOAT, ("steps",)),
 }
+
+
+def with_block(bundle: Bundle, tolerance: float) -> Bundle:
+    """The bundle with a graph of a block of steps, whose log probabilities may differ by ``tolerance``.
+
+    Raises:
+        BundleError: it translates differently.
+    """
+    block = block_graph(bundle.files[DECODER_STEP])
+    described = describe_onnx(with_constants(block, bundle.files[DECODER_STEP]), checked=True)
+    graphs = bundle.manifest.graphs | {"decoder_block": described}
+    manifest = replace(bundle.manifest, graphs=graphs)
+    whole = replace(bundle, files=bundle.files | {DECODER_BLOCK: block}, manifest=manifest)
+    compare_blocks(OnnxStepFunction(bundle), OnnxStepFunction(whole), manifest, tolerance)
+    return whole
 
 
 def block_graph(step: bytes) -> bytes:

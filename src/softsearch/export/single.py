@@ -18,7 +18,7 @@ from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.text.vocabulary import PAD, SPECIALS, with_eos
 
-_INT8_TOLERANCE = 0.1  # two sessions fuse differently, and rounding to 8 bits makes a last bit into a step
+LOW_TOLERANCE = 0.1  # two sessions fuse differently, and rounding to 8 bits makes a last bit into a step
 LENGTHS = ((1,), (3, 20, 1, 12, 7, 5, 16))  # source tokens of each sentence of two batches, EOS excluded
 
 
@@ -50,7 +50,7 @@ def check_translations(
     options = replace(options, n_best=options.beam, alignments=step_fn.has_attention)
     settings = onnxruntime.SessionOptions()
     settings.add_session_config_entry("session.x64quantprecision", "1")  # int8 is exact on any processor
-    tolerance = _INT8_TOLERANCE if b"QuantizeLinear" in model else TOLERANCE
+    tolerance = LOW_TOLERANCE if b"QuantizeLinear" in model else TOLERANCE
     session = onnxruntime.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
     for lengths in LENGTHS:
         sizes = [min(length, max_src_tokens - 1) for length in lengths]

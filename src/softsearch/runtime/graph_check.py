@@ -99,7 +99,7 @@ def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.f
 def with_constants(model: bytes, other: bytes) -> bytes:
     """A model with the constants of another one too; :func:`check_graph` has let both pass."""
     constants = b"".join(
-        _field(_GRAPH_INITIALIZER, content)
+        _field(_GRAPH_INITIALIZER, bytes(_message(content)))
         for field, graph in _fields(memoryview(other))
         if field == _MODEL_GRAPH
         for part, content in _fields(graph)
@@ -108,9 +108,9 @@ def with_constants(model: bytes, other: bytes) -> bytes:
     return model + _field(_MODEL_GRAPH, constants)  # parsers make one graph of two
 
 
-def _field(number: int, content: _Value) -> bytes:
+def _field(number: int, content: bytes) -> bytes:
     """A field of a message in protobuf's wire format."""
-    head, size = bytearray([number << 3 | 2]), len(_message(content))
+    head, size = bytearray([number << 3 | 2]), len(content)
     while size > 127:
         head.append(size & 127 | 128)
         size >>= 7

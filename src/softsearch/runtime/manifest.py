@@ -50,9 +50,7 @@ class Manifest:
     tgt_vocab_size: int
     src_reversed: bool  # token ids run from the end of the text to its start
     tgt_reversed: bool
-    # Names, dtypes and shapes of inputs and outputs of "encoder" and "decoder_step", of "decoder_block" if there is one,
-    # or of "model".
-    graphs: dict[str, Any]
+    graphs: dict[str, Any]  # names, dtypes, shapes of inputs and outputs, by the file without .onnx
     max_src_tokens: int  # of one sentence, EOS included
     search_kind: str  # of the recommended search
     search: dict[str, Any]  # its arguments, all but those that are the caller's

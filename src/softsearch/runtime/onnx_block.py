@@ -9,7 +9,6 @@ constants are those of ``decoder_step.onnx``.
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import BundleError

@@ -106,7 +106,7 @@ class OnnxStepFunction:
         )
         self._block = None
         sessions = [("encoder", self._encoder), ("decoder_step", self._step)]
-        if DECODER_BLOCK in bundle.manifest.files:
+        if "decoder_block" in bundle.manifest.graphs:
             self._block = _block_session(bundle, provider)
             sessions.append(("decoder_block", self._block))
         ports = []
@@ -121,7 +121,9 @@ class OnnxStepFunction:
                 ports.append({port["name"]: port["dtype"] for port in actual})
         _check_contract(*ports[:4])
         self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports[:4])
-        for side, actual, (needed, allowed) in zip(("input", "output"), ports[4:], block_ports(*ports[1:3]), strict=False):
+        for side, actual, (needed, allowed) in zip(
+            ("input", "output"), ports[4:], block_ports(*ports[1:3]), strict=False
+        ):
             _check_ports(DECODER_BLOCK, side, actual, allowed, needed=needed)
         self._block_inputs, self._block_outputs = map(list, ports[4:] or ([], []))
         self._memory = [name for name in encoded if name.startswith("memory.")]
@@ -226,10 +228,11 @@ class OnnxStepFunction:
         beams, n_best = int(search["size"][0]), int(search["returned"][0])
         choices = read_choices(outputs, (steps, len(state.src_mask), beams, n_best), self.vocab_size)
         cache = tuple(outputs[f"next_{name}"] for name in self._cache)
-        for name, value in zip(self._cache, cache, strict=True):
-            axes = (len(state.src_mask), beams) if name.startswith("cache.") else (len(state.src_mask),)
-            _check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
         parents = choices["all_parents"]
+        rows = (len(state.src_mask), beams if len(parents) > 1 else state.parents.shape[1])  # that the last step read
+        for name, value in zip(self._cache, cache, strict=True):
+            axes = rows if name.startswith("cache.") else rows[:1]
+            _check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
         return choices, state._replace(cache=cache, parents=parents[-1], position=state.position + len(parents))
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
@@ -241,13 +244,13 @@ class OnnxStepFunction:
         return state.keep(sentences)
 
 
-def describe_onnx(model: bytes) -> dict[str, Any]:
-    """The inputs and outputs of an ONNX graph, as in the manifest's ``graphs``.
+def describe_onnx(model: bytes, *, checked: bool = False) -> dict[str, Any]:
+    """The inputs and outputs of an ONNX graph, which may be ``checked`` already, as in the manifest's ``graphs``.
 
     Raises:
         BundleError: ONNX Runtime cannot load the graph.
     """
-    return _describe(_session(model, "the graph"))
+    return _describe(_session(model, "the graph", checked=checked))
 
 
 def _describe(session: Any) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from softsearch.search.interface import Hypothesis, Sentences, State, StepFuncti
 from softsearch.search.options import SearchOptions, length_norm
 from softsearch.text.vocabulary import BOS
 
-_STEPS = 8
+MOST = 4  # sentences; more at once are faster in single steps, which drop those that have ended
+_STEPS = 32  # of one sentence; of several as many fewer
 _FEW = 0.75  # of the sentences: dropping the others is worth a copy
 
 
@@ -53,7 +54,7 @@ class Ending(NamedTuple):
 def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> list[list[Hypothesis]] | None:
     """The n-best lists, best first; None where only single steps do the search, or say what is wrong with the model."""
     extra = options.alignments or options.exact_stop or options.coverage_penalty or options.groups > 1
-    if not getattr(step_fn, "has_block", False) or extra or options.beam >= step_fn.vocab_size:
+    if not getattr(step_fn, "has_block", False) or len(src) > MOST or extra or options.beam >= step_fn.vocab_size:
         return None
     model: Any = step_fn
     limits = np.array([[options.max_length(len(ids))] for ids in src])
@@ -71,7 +72,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
     found = _Found(options, len(src))
     state, live, length = model.start(src), np.arange(len(src)), 0
     while True:
-        steps = min(_STEPS, int(by_sentence["limits"].max()) - length)
+        steps = min(_STEPS // live.size, int(by_sentence["limits"].max()) - length)
         chosen, state = model.run_block(settings | by_sentence, state, steps)
         if np.isnan(chosen["checked"]).any():
             return None
@@ -117,7 +118,9 @@ class _Found:
     def n_best(self) -> list[list[Hypothesis]] | None:
         """The hypotheses that ended by score, then those that were cut off; None if a sentence has none."""
         best = [sorted(ends, key=lambda end: (end.truncated, -end.score)) for ends in self.endings]
-        lists = [[self._read(sentence, end) for end in ends[: self.options.n_best]] for sentence, ends in enumerate(best)]
+        lists = [
+            [self._read(sentence, end) for end in ends[: self.options.n_best]] for sentence, ends in enumerate(best)
+        ]
         return lists if all(lists) else None
 
     def _read(self, sentence: int, end: Ending) -> Hypothesis:

@@ -40,13 +40,19 @@ def scan(*inputs: str, inside: Any = (), num_scan_inputs: int = 1) -> onnx.NodeP
     return node("Scan", *inputs, body=graph, num_scan_inputs=num_scan_inputs)
 
 
+def loop(inside: onnx.NodeProto | None = None) -> onnx.NodeProto:
+    graph = body("Loop")
+    graph.node.extend([] if inside is None else [inside])
+    return node("Loop", "steps", "", body=graph)
+
+
 def with_attribute(changed: onnx.NodeProto, name: str, value: object) -> onnx.NodeProto:
     changed.attribute.append(helper.make_attribute(name, value))
     return changed
 
 
-def constant_tokens() -> onnx.TensorProto:
-    return numpy_helper.from_array(np.zeros((0, 3), dtype=np.int64), "src_tokens")
+def constant_tokens(name: str = "src_tokens") -> onnx.TensorProto:
+    return numpy_helper.from_array(np.zeros((0, 3), dtype=np.int64), name)
 
 
 def port(name: str) -> onnx.ValueInfoProto:
@@ -104,6 +110,13 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         lambda m: m.graph.node.append(scan(*TOKENS, inside=[node("Neg", "x")] * 20_000)),
         "more than 20000 operators",
     ),
+    "a loop with a count of its own": (node("Loop", "x", "", body=body("Loop")), INSIDE),
+    "a loop whose count is a constant": (
+        lambda m: (m.graph.node.append(loop()), m.graph.initializer.append(constant_tokens("steps"))),
+        "a loop with a count of its own",
+    ),
+    "a loop in a loop": (loop(inside=loop()), INSIDE),
+    "a loop of two graphs": (with_attribute(loop(), "body", body("Loop")), INSIDE),
     "a loop over the tokens": (node("Loop", *TOKENS, body=body("Loop"), num_scan_inputs=1), INSIDE),
     "a branch": (node("If", "c", then_branch=body("If"), else_branch=body("If")), INSIDE),
     "a map": (node("SequenceMap", "s", body=body("Map")), INSIDE),
