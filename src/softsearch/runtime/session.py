@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from softsearch.errors import BundleError, InputError, SoftsearchError, printable
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import read_candidates, read_words
+from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_contract, check_ports, check_shape
 from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, with_constants
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.onnx_block import block_ports, read_choices
@@ -67,19 +68,7 @@ _DTYPES = {
     "tensor(int64)": "int64",
     "tensor(bool)": "bool",
 }
-_ENCODER_INPUTS = {"src_tokens": "int64", "src_mask": "bool", EMBEDDING_TABLE: "float32", FEATURES: "float32"}
-_STEP_INPUTS = {
-    "tokens": "int64",
-    "position": "int64",
-    "parents": "int64",
-    "k": "int64",
-    "src_mask": "bool",
-    "all": "int64",
-}
 _COMPACT_EVERY = 2  # steps
-_SHORTLIST_INPUTS = {"shortlist": "int64", "shortlist_bias": "float32"}
-_STEP_OUTPUTS = {"log_probs": "float32", "candidates": "int64"}
-_OPTIONAL_OUTPUTS = {"alignments": "float32", "all_log_probs": "float32"}
 
 
 class OnnxStepFunction:
@@ -119,12 +108,12 @@ class OnnxStepFunction:
                         f"{expected}; export the bundle again"
                     )
                 ports.append({port["name"]: port["dtype"] for port in actual})
-        _check_contract(*ports[:4])
+        check_contract(*ports[:4])
         self._encoder_inputs, encoded, self._step_inputs, outputs = map(list, ports[:4])
         for side, actual, (needed, allowed) in zip(
             ("input", "output"), ports[4:], block_ports(*ports[1:3]), strict=False
         ):
-            _check_ports(DECODER_BLOCK, side, actual, allowed, needed=needed)
+            check_ports(DECODER_BLOCK, side, actual, allowed, needed=needed)
         self._block_inputs, self._block_outputs = map(list, ports[4:] or ([], []))
         self._memory = [name for name in encoded if name.startswith("memory.")]
         self._cache = [name for name in encoded if name.startswith(("cache.", "slots."))]
@@ -132,9 +121,9 @@ class OnnxStepFunction:
         self.has_attention = "alignments" in outputs
         self._table = embedding_table(bundle)
         self._shortlist: Shortlist | None = None
-        self._takes_shortlist = _SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
+        self._takes_shortlist = SHORTLIST_INPUTS.keys() <= set(self._step_inputs)
         self._has_all = "all_log_probs" in outputs and "all" in self._step_inputs
-        self._others = [name for name in outputs if name not in (*_STEP_OUTPUTS, "all_log_probs")]
+        self._others = [name for name in outputs if name not in (*STEP_OUTPUTS, "all_log_probs")]
 
     @property
     def has_block(self) -> bool:
@@ -170,7 +159,7 @@ class OnnxStepFunction:
         values = _run(self._encoder, names, {name: feeds[name] for name in self._encoder_inputs})
         for name, value in zip(names, values, strict=True):
             axes = (len(src), 1) if name.startswith("cache.") else (len(src),)
-            _check_shape(ENCODER, name, value.shape[: len(axes)], axes)
+            check_shape(ENCODER, name, value.shape[: len(axes)], axes)
         memory, cache = tuple(values[: len(self._memory)]), tuple(values[len(self._memory) :])
         words = None if self._shortlist is None else read_words(self._shortlist(src))
         return OnnxState(mask, memory, cache, np.zeros((len(src), 1), dtype=np.int64), 0, words, np.arange(len(src)))
@@ -189,14 +178,14 @@ class OnnxStepFunction:
             "k": np.array([1 if whole else size], dtype=np.int64),
             "all": np.array([size if whole else 0], dtype=np.int64),
         }
-        wanted = ["all_log_probs"] if whole else [*_STEP_OUTPUTS]
+        wanted = ["all_log_probs"] if whole else [*STEP_OUTPUTS]
         names = [*wanted, *self._others]
         values = _run(self._step, names, {name: feeds[name] for name in self._step_inputs})
         outputs = dict(zip(names, values, strict=True))
         axes = dict.fromkeys(wanted, (*shape, size)) | {"alignments": (*shape, state.src_mask.shape[1])}
         for name, value in outputs.items():
             expected = axes.get(name, shape[:1] if name.startswith("next_slots.") else shape)
-            _check_shape(DECODER_STEP, name, value.shape if name in axes else value.shape[: len(expected)], expected)
+            check_shape(DECODER_STEP, name, value.shape if name in axes else value.shape[: len(expected)], expected)
         rows = {name: state.of_rows(outputs[name]) for name in axes if name in outputs}
         candidates = read_candidates(rows, words, self.vocab_size)
         in_place = np.zeros(shape, dtype=np.int64) + np.arange(beams)
@@ -232,7 +221,7 @@ class OnnxStepFunction:
         rows = (len(state.src_mask), beams if len(parents) > 1 else state.parents.shape[1])  # that the last step read
         for name, value in zip(self._cache, cache, strict=True):
             axes = rows if name.startswith("cache.") else rows[:1]
-            _check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
+            check_shape(DECODER_BLOCK, f"next_{name}", value.shape[: len(axes)], axes)
         return choices, state._replace(cache=cache, parents=parents[-1], position=state.position + len(parents))
 
     def select(self, state: OnnxState, rows: NDArray[np.int64]) -> OnnxState:
@@ -266,40 +255,6 @@ def _describe(session: Any) -> dict[str, Any]:
         ]
         for side, ports in (("inputs", session.get_inputs()), ("outputs", session.get_outputs()))
     }
-
-
-def _check_contract(
-    encoder_inputs: dict[str, str], encoded: dict[str, str], step_inputs: dict[str, str], step_outputs: dict[str, str]
-) -> None:
-    """Refuses inputs and outputs (name to dtype) that are missing, unknown or of the wrong dtype."""
-    passed_on = {name: dtype for name, dtype in encoded.items() if name.startswith(("memory.", "cache.", "slots."))}
-    cache = [name for name in passed_on if not name.startswith("memory.")]
-    outputs = _STEP_OUTPUTS | {f"next_{name}": encoded[name] for name in cache}
-    _check_ports(ENCODER, "input", encoder_inputs, _ENCODER_INPUTS, needed=["src_tokens"])
-    _check_ports(ENCODER, "output", encoded, passed_on, needed=[])
-    needed = ["tokens", "k", *cache, *(["parents"] if cache else [])]
-    if _SHORTLIST_INPUTS.keys() & step_inputs.keys():
-        needed += [*_SHORTLIST_INPUTS, "all"]
-    _check_ports(DECODER_STEP, "input", step_inputs, _STEP_INPUTS | _SHORTLIST_INPUTS | passed_on, needed=needed)
-    _check_ports(DECODER_STEP, "output", step_outputs, outputs | _OPTIONAL_OUTPUTS, needed=list(outputs))
-
-
-def _check_ports(file: str, side: str, ports: dict[str, str], allowed: dict[str, str], *, needed: list[str]) -> None:
-    for name, dtype in ports.items():
-        if allowed.get(name) != dtype:
-            expected = f"{name} of {allowed[name]}" if name in allowed else f"one of {sorted(allowed)}"
-            raise BundleError(f"{file}: {side} {name} is of {dtype}, expected {expected}; export the bundle again")
-    missing = [name for name in needed if name not in ports]
-    if missing:
-        raise BundleError(f"{file}: {side}s are {sorted(ports)}, expected also {missing}; export the bundle again")
-
-
-def _check_shape(file: str, name: str, axes: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Refuses an output of a wrong shape, which would otherwise fail somewhere in the search."""
-    if axes != expected:
-        raise BundleError(
-            f"{file}: {name} came with the axes {list(axes)}, expected {list(expected)}; export the bundle again"
-        )
 
 
 def _check(model: bytes, what: str) -> None:
