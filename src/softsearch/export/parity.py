@@ -70,14 +70,14 @@ def compare_blocks(steps: StepFunction, blocks: StepFunction, manifest: Manifest
     """
     rng = np.random.default_rng(0)
     for lengths in ((1,), (12, 5)):
-        lengths = tuple(min(length, manifest.max_src_tokens - 1) for length in lengths)
-        src = _random(rng, lengths, manifest.src_vocab_size, manifest.feature_dim)
+        sizes = [min(length, manifest.max_src_tokens - 1) for length in lengths]
+        src = _random(rng, sizes, manifest.src_vocab_size, manifest.feature_dim)
         found = [BeamSearch(beam=min(BEAMS, steps.vocab_size - 1))(step_fn, src) for step_fn in (steps, blocks)]
-        log_probs = [[n_best[0].log_prob for n_best in lists] for lists in found]
-        difference = np.abs(np.subtract(*log_probs)).max()
+        log_probs = np.array([[n_best[0].log_prob for n_best in lists] for lists in found])
+        difference = float(np.abs(log_probs[0] - log_probs[1]).max())
         if not difference <= tolerance:
             raise BundleError(
-                f"{DECODER_BLOCK} translates the lengths {lengths} with log probabilities that differ by "
+                f"{DECODER_BLOCK} translates the lengths {sizes} with log probabilities that differ by "
                 f"{difference:.2g} from those of {DECODER_STEP}, expected at most {tolerance}; nothing was written, "
                 "please report this model"
             )

@@ -58,8 +58,7 @@ def with_block(bundle: Bundle, tolerance: float) -> Bundle:
     """
     block = block_graph(bundle.files[DECODER_STEP])
     described = describe_onnx(with_constants(block, bundle.files[DECODER_STEP]), checked=True)
-    graphs = bundle.manifest.graphs | {"decoder_block": described}
-    manifest = replace(bundle.manifest, graphs=graphs)
+    manifest = replace(bundle.manifest, graphs=bundle.manifest.graphs | {"decoder_block": described})
     whole = replace(bundle, files=bundle.files | {DECODER_BLOCK: block}, manifest=manifest)
     compare_blocks(OnnxStepFunction(bundle), OnnxStepFunction(whole), manifest, tolerance)
     return whole
@@ -114,7 +113,7 @@ def search_loop(
         if name.startswith(("cache.", "slots.")):
             state[name] = (dtype, f"step/next_{name}")
     first = [names["steps"], "", *(names[name] for name in state)]  # "": there always is a first step
-    history = HISTORY | more
+    history = {**HISTORY, **more}
     names = {**names, **{name: f"body/{name}" for name in (*state, "iteration")}}
     nodes = parts.function(search_graph.count, names)
     names |= {"step": "count/step", "position": "count/position"}

@@ -207,7 +207,19 @@ class OnnxStepFunction:
     def run_block(
         self, search: dict[str, NDArray[Any]], state: OnnxState, steps: int
     ) -> tuple[dict[str, NDArray[Any]], OnnxState]:
-        """See BlockFunction."""
+        """Runs at most ``steps`` steps of a beam search, fewer when every sentence is done.
+
+        Args:
+            search: its settings and state by name, see :func:`softsearch.search.blocks.in_blocks`.
+            state: that of the graph.
+            steps: at least 1.
+
+        Returns:
+            The choices, see :func:`~softsearch.runtime.onnx_block.read_choices`, and the next state.
+
+        Raises:
+            BundleError: the graph chose what there is not.
+        """
         if self._slots and state.position:
             state = state.without_dead_slots()
         counts = {STEPS: np.array(steps), "written": np.array(state.position)}

@@ -4,41 +4,19 @@ A call from Python to a graph costs as much as a small model's step. What a bloc
 :class:`~softsearch.search.beam.BeamSearch` does, of which this is a part: the same hypotheses, scores and ties.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.search.history import History
-from softsearch.search.interface import Hypothesis, Sentences, State, StepFunction
+from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.options import SearchOptions, length_norm
 from softsearch.text.vocabulary import BOS
 
 MOST = 4  # sentences; more at once are faster in single steps, which drop those that have ended
 _STEPS = 32  # of one sentence; of several as many fewer
 _FEW = 0.75  # of the sentences: dropping the others is worth a copy
-
-
-class BlockFunction(StepFunction, Protocol):
-    """A model that can run several steps of a beam search at once."""
-
-    has_block: bool
-
-    def run_block(
-        self, search: dict[str, NDArray[Any]], state: State, steps: int
-    ) -> tuple[dict[str, NDArray[Any]], State]:
-        """Runs at most ``steps`` steps, fewer when every sentence is done.
-
-        Args:
-            search: the settings and the state of the search, see :func:`in_blocks`.
-            state: the model's.
-            steps: at least 1.
-
-        Returns:
-            What the steps chose, ``[steps, sentences, beams]`` (the rows that go on and their tokens and log
-            probabilities; log probabilities and rows that end), ``next_`` states of the search, ``checked`` with NaN
-            where a log probability is NaN; and the next state of the model.
-        """
 
 
 class Ending(NamedTuple):
