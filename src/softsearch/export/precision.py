@@ -8,6 +8,7 @@ import onnx
 from onnx import TensorProto
 from onnx.helper import make_node
 from onnxruntime.transformers.float16 import DEFAULT_OP_BLOCK_LIST, convert_float_to_float16
+from onnxruntime.transformers.onnx_model import OnnxModel
 
 from softsearch.errors import ConfigError
 from softsearch.export.calibration import Calibration
@@ -104,6 +105,7 @@ def _float16(graph: bytes) -> bytes:
         keep_io_types=_FLOAT32,
         op_block_list=_FLOAT32_OPERATORS,
     )
+    OnnxModel.graph_topological_sort(model.graph)  # its casts are behind what reads them, which a loop does not take
     return bytes(model.SerializeToString())
 
 
