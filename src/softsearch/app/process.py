@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-from softsearch.errors import SoftsearchError
+from softsearch.errors import SoftsearchError, printable
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
 KERNELS = 16384  # of oneDNN, whose default is 1,024
@@ -27,7 +27,7 @@ def missing_package(command: str, error: ModuleNotFoundError) -> str:
 
 def fail(error: SoftsearchError) -> NoReturn:
     """Prints an error meant for users, and ends the process with its exit code."""
-    print(f"error: {error}", file=sys.stderr, flush=True)
+    print(f"error: {printable(str(error), keep=chr(10))}", file=sys.stderr, flush=True)
     sys.exit(error.exit_code)
 
 

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from softsearch.app.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, tune_cpu
+from softsearch.app.process import KERNELS, PYTORCH_KERNELS, SPIN_COUNT, fail, tune_cpu
+from softsearch.errors import ConfigError
 from tests.programs import run_python
 
 
@@ -59,3 +60,9 @@ command.run("compare", "builtins.print")
 """
     done = run_python("-c", code)
     assert (done.returncode, done.stderr) == (1, "tuned\n")
+
+
+def test_what_an_error_quotes_is_text_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        fail(ConfigError("the file \x1b[2J\nis missing"))
+    assert capsys.readouterr().err == "error: the file \\x1b[2J\nis missing\n"
