@@ -24,7 +24,7 @@ from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, L
 from softsearch.models.interface import FinalState
 from softsearch.models.recurrence import Loop, Recurrence, RecurrenceOutput
 
-OPSET = 20
+OPSET = 23
 _OPERATORS = {
     ElmanCell: "ai.onnx::RNN",
     LSTMCell: "ai.onnx::LSTM",

@@ -14,7 +14,7 @@ Log probabilities are added up in double precision, as in Python's search, so th
 # ruff: noqa: ANN001, ANN202
 
 from onnxscript import BOOL, DOUBLE, FLOAT, INT64, graph, script
-from onnxscript import opset20 as op
+from onnxscript import opset23 as op
 
 from softsearch.text.vocabulary import BOS, EOS, PAD
 

@@ -24,7 +24,7 @@ from softsearch.models.interface import (
     StepOutput,
     Tensors,
 )
-from softsearch.models.multi_head import SelfAttention, fuse_self_attention, mask_bias, with_own_slots
+from softsearch.models.multi_head import SelfAttention, fuse_attention, mask_bias, with_own_slots
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.recurrent import RecurrentDecoder
@@ -71,11 +71,9 @@ class DecoderOnlyLayer(nn.Module):
 
     def step(self, x: Tensor, past: Tensors, bias: Tensor, angles: Tensor | None) -> tuple[Tensor, Tensors, Tensor]:
         """One position of the target: the same with the slots and their bias, and the weights of all slots."""
-        y = self.self_attention_residual.before(x)
-        queries, keys, values = self.self_attention.extend(y, past, bias.shape[0], angles)
-        y, weights = self.self_attention.with_weights(queries, keys, values, bias)
+        y, present, weights = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)
         x = self.self_attention_residual.after(x, y)
-        return self.feed_forward_residual(x, self.feed_forward), (keys, values), weights
+        return self.feed_forward_residual(x, self.feed_forward), present, weights
 
 
 class DecoderOnlyTransformer(Decoder):
@@ -116,7 +114,7 @@ class DecoderOnlyTransformer(Decoder):
 
     def make_exportable(self) -> None:
         """See :class:`Decoder`."""
-        fuse_self_attention(self)
+        fuse_attention(self)
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""

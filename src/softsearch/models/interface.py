@@ -197,12 +197,14 @@ class Encoder(nn.Module):
         """
         raise NotImplementedError
 
+    def make_exportable(self) -> None:
+        """Changes the encoder to the form that an exported graph computes."""
+
 
 class Decoder(nn.Module):
     """Predicts the next target token; subclasses set ``output_projection``.
 
-    They are built with ``embeddings=``, the model's :class:`Embeddings`, and ``encoder=``, an
-    :class:`EncoderDescription`, besides the options that they document.
+    They are built with ``embeddings=``, ``encoder=``, an :class:`EncoderDescription`, and the options they document.
     """
 
     output_projection: nn.Linear | OutputLayer  # features to logits or log probabilities

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.onnx import ops
 
 from softsearch.models.attention import masked_softmax
 from softsearch.models.interface import Tensors
@@ -83,29 +84,6 @@ class MultiHeadAttention(nn.Module):
             weights = masked_softmax(energies, mask)
         return self._join(weights @ values), weights
 
-    def of_itself(
-        self, x: Tensor, mask: Tensor | None = None, angles: Tensor | None = None, *, causal: bool = False
-    ) -> Tensor:
-        """Attends from ``x`` ``[batch, len, d_model]`` to itself; returns the same shape. ``angles`` as in extend."""
-        return self.attend(*self.extend(x, (), x.shape[0], angles), mask, causal=causal).view(x.shape)
-
-    def extend(
-        self, x: Tensor, past: Tensors, batch: int, angles: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The queries of ``x`` ``[batch * len, d_model]``, and the keys and values of ``past``, if any, and ``x``.
-
-        With ``angles`` of :class:`~softsearch.models.positions.Positions` queries and keys are rotated, those in
-        ``past`` were before.
-        """
-        queries, keys, values = self.project(x, batch)
-        queries, own = rotate(queries, angles), (rotate(keys, angles), values)
-        keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
-        return queries, keys, values
-
-    def project(self, x: Tensor, batch: int) -> Tensors:
-        """The queries, keys and values of ``x``."""
-        return (self.queries(x, batch), *self.keys_values(x, batch))
-
     def by_head(self, x: Tensor, batch: int, heads: int) -> Tensor:
         """``[batch, len, dim]`` or ``[batch * len, dim]`` -> ``[batch, heads, len, dim / heads]``."""
         return x.view(batch, -1, heads, x.shape[-1] // heads).transpose(1, 2)
@@ -116,30 +94,58 @@ class MultiHeadAttention(nn.Module):
 
 
 class SelfAttention(MultiHeadAttention):
-    """Causal self-attention of a decoder. Its past is the keys and values in its slots, see :class:`DecoderState`."""
+    """Attention of a sequence to itself. A decoder's past is the keys and values in its slots, :class:`DecoderState`.
+
+    ``angles`` are those of :class:`~softsearch.models.positions.Positions`; with them queries and keys are rotated.
+    """
 
     def start(self, states: Tensor) -> Tensors:
         """No slots yet for each of ``states`` ``[sentences, src_len, d_model]``."""
         sentences, _, d_model = states.shape
         return (states.new_zeros(sentences, self.num_heads, 0, d_model // self.num_heads),) * 2
 
+    def whole(self, x: Tensor, mask: Tensor, angles: Tensor | None) -> Tensor:
+        """All positions ``[batch * len, d_model]``, which see what ``mask`` shows; the same shape."""
+        return self.attend(*self.extend(x, (), mask.shape[0], angles), mask)
+
     def sequence(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """All positions: ``[batch, len, d_model]`` -> the same."""
-        return self.of_itself(x, angles=angles, causal=True)
+        """All positions, which see those before them and themselves: ``[batch, len, d_model]`` -> the same."""
+        return self.attend(*self.extend(x, (), x.shape[0], angles), causal=True).view(x.shape)
 
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
-    ) -> tuple[Tensor, Tensors]:
-        """The position that follows ``past``: ``[rows, d_model]`` -> the same, and the slots with those of the rows.
+    ) -> tuple[Tensor, Tensors, Tensor]:
+        """The position that follows ``past``: ``[rows, d_model]`` -> the same, the slots with those of the rows.
 
-        ``bias`` is that of all slots, ``[sentences, 1, beams, slots]``.
+        ``bias`` is that of all slots, ``[sentences, 1, beams, slots]``. Their weights come last, ``[sentences, heads,
+        beams, slots]``.
         """
         queries, keys, values = self.extend(x, past, past[0].shape[0], angles)
-        return self.attend(queries, keys, values, bias), (keys, values)
+        y, weights = self.with_weights(queries, keys, values, bias)
+        return y, (keys, values), weights
+
+    def extend(
+        self, x: Tensor, past: Tensors, batch: int, angles: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The queries of ``x`` ``[batch * len, d_model]``, and the keys and values of ``past``, if any, and ``x``.
+
+        Those in ``past`` were rotated before.
+        """
+        queries, keys, values = self.project(x, batch)
+        queries, own = rotate(queries, angles), (rotate(keys, angles), values)
+        keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
+        return queries, keys, values
+
+    def project(self, x: Tensor, batch: int) -> Tensors:
+        """The queries, keys and values of ``x``."""
+        return (self.queries(x, batch), *self.keys_values(x, batch))
 
 
 class _FusedSelfAttention(SelfAttention):
-    """A :class:`SelfAttention` with one product for queries, keys and values."""
+    """A :class:`SelfAttention` with one product for queries, keys and values, and one operator that attends.
+
+    That is :func:`_attention`, which cannot rotate.
+    """
 
     def __init__(self, original: SelfAttention) -> None:
         nn.Module.__init__(self)
@@ -149,13 +155,79 @@ class _FusedSelfAttention(SelfAttention):
         self.projection = nn.Linear(weight.shape[1], weight.shape[0])
         self.projection.weight.data, self.projection.bias.data = weight, bias
 
+    def whole(self, x: Tensor, mask: Tensor, angles: Tensor | None) -> Tensor:
+        """See :class:`SelfAttention`."""
+        if angles is not None:
+            return super().whole(x, mask, angles)
+        return self.output_projection(_attention(self.num_heads, *self._by_sentence(x, mask.shape[0]), mask)[0])
+
+    def step(
+        self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
+    ) -> tuple[Tensor, Tensors, Tensor]:
+        """See :class:`SelfAttention`."""
+        if angles is not None:
+            return super().step(x, past, bias, angles)
+        y, keys, values, weights = _attention(self.num_heads, *self._by_sentence(x, past[0].shape[0]), bias, *past)
+        return self.output_projection(y), (keys, values), weights
+
     def project(self, x: Tensor, batch: int) -> Tensors:
         """See :class:`SelfAttention`."""
         return self.by_head(self.projection(x), batch, 3 * self.num_heads).chunk(3, dim=1)
 
+    def _by_sentence(self, x: Tensor, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, values = self.projection(x).unflatten(0, (batch, -1)).chunk(3, dim=-1)
+        return queries, keys, values
 
-def fuse_self_attention(decoder: nn.Module) -> None:
-    """Gives each :class:`SelfAttention` of a decoder the form with one product."""
-    for name, module in list(decoder.named_modules()):
-        if isinstance(module, SelfAttention):
-            decoder.set_submodule(name, _FusedSelfAttention(module))
+
+class _FusedAttention(MultiHeadAttention):
+    """A :class:`MultiHeadAttention` of :func:`_attention`, with queries, keys and values ``[batch, len, d_model]``."""
+
+    def __init__(self, original: MultiHeadAttention) -> None:
+        nn.Module.__init__(self)
+        vars(self).update(vars(original))
+
+    def by_head(self, x: Tensor, batch: int, heads: int) -> Tensor:
+        """No axis of heads: ``[batch, len, dim]`` or ``[batch * len, dim]`` -> ``[batch, len, dim]``."""
+        return x.view(batch, -1, x.shape[-1])
+
+    def keys_values(self, memory: Tensor, batch: int) -> tuple[Tensor, ...]:
+        """See :class:`MultiHeadAttention`."""
+        return self.by_head(self.key_value_projection(memory.view(-1, memory.shape[-1])), batch, 1).chunk(2, dim=-1)
+
+    def with_weights(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See :class:`MultiHeadAttention`."""
+        y, _, _, weights = _attention(self.num_heads, queries, keys, values, mask)
+        return self.output_projection(y), weights
+
+
+def _attention(
+    heads: int, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, *past: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """ONNX's operator Attention, in which nothing is copied to put the heads side by side.
+
+    Args:
+        heads: their number.
+        queries: ``[batch, len, d_model]``.
+        keys: ``[batch, keys, d_model]``.
+        values: the same.
+        mask: True = visible or a bias, broadcast to ``[batch, heads, len, keys]``.
+        past: keys and values that come before, ``[batch, heads, past_len, d_model / heads]``.
+
+    Returns:
+        ``[batch * len, d_model]``, the keys and the values with those of the past, and the weights
+        ``[batch, heads, len, keys]``.
+    """
+    if mask is not None:
+        mask = mask.expand(-1, -1, queries.shape[1], -1)  # ONNX Runtime does not repeat it for all queries
+    y, keys, values, weights = ops.attention(
+        queries, keys, values, mask, *past, q_num_heads=heads, kv_num_heads=heads, qk_matmul_output_mode=3
+    )
+    return y.flatten(0, 1), keys, values, weights
+
+
+def fuse_attention(module: nn.Module) -> None:
+    """Gives the attention of an encoder or decoder the form that an exported graph computes."""
+    fused = {SelfAttention: _FusedSelfAttention, MultiHeadAttention: _FusedAttention}
+    for name, layer in list(module.named_modules()):
+        if type(layer) in fused:
+            module.set_submodule(name, fused[type(layer)](layer))

@@ -23,7 +23,7 @@ from softsearch.models.layers import Dropout, xavier
 from softsearch.models.multi_head import (
     MultiHeadAttention,
     SelfAttention,
-    fuse_self_attention,
+    fuse_attention,
     mask_bias,
     with_own_slots,
 )
@@ -119,15 +119,15 @@ class EncoderLayer(nn.Module):
     def __init__(self, options: LayerOptions, widths: Sequence[int] = ()) -> None:
         super().__init__()
         self.convolutions = ConvolutionalBlock(options.d_model, widths) if widths else None
-        self.self_attention = MultiHeadAttention(options.d_model, options.num_heads)
+        self.self_attention = SelfAttention(options.d_model, options.num_heads)
         self.feed_forward = options.feed_forward()
         self.self_attention_residual, self.feed_forward_residual = options.residual(), options.residual()
 
     def forward(self, x: Tensor, mask: Tensor, angles: Tensor | None) -> Tensor:
-        """``[batch, src_len, d_model]``, mask ``[batch, 1, 1, src_len]``, angles of the positions."""
+        """``[batch * src_len, d_model]``, mask ``[batch, 1, 1, src_len]``, angles of the positions."""
         if self.convolutions is not None:
-            x = self.convolutions(x, mask)
-        x = self.self_attention_residual(x, lambda y: self.self_attention.of_itself(y, mask, angles))
+            x = self.convolutions(x.unflatten(0, (mask.shape[0], -1)), mask).flatten(0, 1)
+        x = self.self_attention_residual(x, lambda y: self.self_attention.whole(y, mask, angles))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
@@ -162,7 +162,7 @@ class DecoderLayer(nn.Module):
 
         The beams of a sentence are side by side on the axis of queries; ``src_bias`` is ``[sentences, 1, 1, src_len]``.
         """
-        y, present = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)
+        y, present = self.self_attention.step(self.self_attention_residual.before(x), past, bias, angles)[:2]
         x = self.self_attention_residual.after(x, y)
         queries = self.cross_attention.queries(self.cross_attention_residual.before(x), src_bias.shape[0])
         keys, values = source
@@ -223,9 +223,14 @@ class TransformerEncoder(Encoder):
         self.positions.check_length(src_tokens.shape[1], "source sentence")
         position = torch.arange(src_tokens.shape[1], device=src_tokens.device)
         x, angles = self.dropout(self.positions(self.embedding(src_tokens), position)), self.positions.angles(position)
+        rows = x.flatten(0, 1)
         for layer in self.layers:
-            x = layer(x, src_mask[:, None, None], angles)
-        return EncoderOutput(self.final_norm(x), src_mask, ())
+            rows = layer(rows, src_mask[:, None, None], angles)
+        return EncoderOutput(self.final_norm(rows).view(x.shape), src_mask, ())
+
+    def make_exportable(self) -> None:
+        """See :class:`Encoder`."""
+        fuse_attention(self)
 
 
 class TransformerDecoder(Decoder):
@@ -277,7 +282,7 @@ class TransformerDecoder(Decoder):
 
     def make_exportable(self) -> None:
         """See :class:`Decoder`."""
-        fuse_self_attention(self)
+        fuse_attention(self)
 
     def source_attention(self) -> list[nn.Module]:
         """See :class:`Decoder`."""
