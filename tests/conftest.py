@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = TemporaryDirectory()
         os.environ[TRACES] = folder.name
         config.add_cleanup(lambda: (folder.cleanup(), os.environ.pop(TRACES)))
+    read_configs_once()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -65,8 +66,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Makes configs and exports faster, where there are tests of them, and the search for garbage."""
-    read_configs_once()
+    """Makes exports faster, where there are tests of them, and the search for garbage."""
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
         trace_once()

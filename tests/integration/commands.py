@@ -1,9 +1,11 @@
 """Client that runs commands of the lab, and options for a run of seconds."""
 
 import atexit
+import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +14,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from filelock import FileLock
+
+from tests.read_once import TRACES
 
 ROOT = Path(__file__).parents[2]
 SMALL = (
@@ -30,7 +34,7 @@ def run(script: str, *options: str, **environment: str) -> subprocess.CompletedP
 
 
 class ForkServer:
-    """Client of fork_server.py, which is started for the first command; runs one command at a time.
+    """Client of fork_server.py, which the first client of a session starts; runs one command at a time.
 
     Args:
         python: the interpreter, of this environment or of one in which the lab is installed too.
@@ -38,7 +42,7 @@ class ForkServer:
 
     def __init__(self, python: str = sys.executable) -> None:
         self.python = python
-        self.process: subprocess.Popen[str] | None = None
+        self.connection: socket.socket | None = None
 
     def run(
         self,
@@ -60,9 +64,7 @@ class ForkServer:
             env: variables that it has besides those of this process.
             timeout: in seconds; a command that takes longer ends with a traceback.
         """
-        server = self.process = self.process or self._start()
-        assert server.stdin
-        assert server.stdout
+        connection = self.connection = self.connection or self._connect()
         with TemporaryDirectory() as folder:
             output, errors = Path(folder, "stdout"), Path(folder, "stderr")
             request = {
@@ -72,31 +74,42 @@ class ForkServer:
                 "timeout": timeout,
                 "env": os.environ | {"OMP_NUM_THREADS": "1"} | dict(env or {}),
             }
-            print(json.dumps(request), file=server.stdin, flush=True)
             try:
-                code = int(server.stdout.readline())
+                connection.sendall(json.dumps(request).encode() + b"\n")
+                code = int(connection.recv(16))
             except BaseException:  # such as pytest's timeout: the next command must not get this one's answer
                 self.stop()
                 raise
             texts = (path.read_text(encoding="utf-8") if path.exists() else "" for path in (output, errors))
             return subprocess.CompletedProcess(argv, code, *texts)
 
-    def _start(self) -> subprocess.Popen[str]:
-        atexit.register(self.stop)
-        return subprocess.Popen(
-            [self.python, str(ROOT / "tests" / "integration" / "fork_server.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-        )
+    def _connect(self) -> socket.socket:
+        """A connection to the session's server of this interpreter, or to a new one."""
+        place = os.path.join(os.environ[TRACES], hashlib.sha256(self.python.encode()).hexdigest()[:8])  # noqa: PTH118 short
+        connection = socket.socket(socket.AF_UNIX)
+        with FileLock(f"{place}.lock"):
+            try:
+                connection.connect(place)
+            except (FileNotFoundError, ConnectionRefusedError):
+                Path(place).unlink(missing_ok=True)
+                with socket.socket(socket.AF_UNIX) as listener:
+                    listener.bind(place)
+                    listener.listen()
+                    server = subprocess.Popen(
+                        [self.python, str(ROOT / "tests" / "integration" / "fork_server.py"), str(listener.fileno())],
+                        pass_fds=[listener.fileno()],
+                        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+                    )
+                connection.connect(place)
+                atexit.register(server.wait)
+                atexit.register(self.stop)
+        return connection
 
     def stop(self) -> None:
-        """Ends the server."""
-        if self.process:
-            self.process.kill()
-            self.process.communicate()
-            self.process = None
+        """Leaves the server, which ends with its last client."""
+        if self.connection:
+            self.connection.close()
+            self.connection = None
 
 
 SERVER = ForkServer()

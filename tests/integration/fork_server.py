@@ -1,7 +1,7 @@
 """Server that runs commands in processes forked from one that has imported the lab already.
 
-Importing PyTorch and Lightning takes longer than most of these commands do. The server reads one request per line of
-its standard input and answers with the exit code; ``tests.integration.commands`` is its client.
+Importing PyTorch and Lightning takes longer than most of these commands do. All workers of a test session share one. It
+reads a request per line of a connection and answers with the exit code; ``tests.integration.commands`` is its client.
 """
 
 import atexit
@@ -14,6 +14,7 @@ import pkgutil
 import random
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +24,7 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 
@@ -45,8 +46,8 @@ PRELOADED = (  # besides our modules: what these and libraries import when they 
 )
 
 
-def serve() -> None:
-    """Forks a process for each request until there are no more."""
+def serve(listener: socket.socket) -> None:
+    """Serves each client in a process of its own, until there are none left."""
     for name in (*PRELOADED, *(module.name for module in pkgutil.walk_packages(softsearch.__path__, "softsearch."))):
         with suppress(ImportError):  # an extra that is not installed
             if not name.endswith("__main__"):
@@ -57,11 +58,31 @@ def serve() -> None:
     if TRACES in os.environ:
         trace_once()
     gc.freeze()
-    while line := sys.stdin.readline():
-        child = os.fork()
-        if not child:
-            run_and_exit(**json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    listener.settimeout(1)
+    clients = set[int]()
+    while True:
+        with suppress(TimeoutError):
+            connection, _ = listener.accept()
+            if not (client := os.fork()):
+                listener.close()
+                answer(connection)
+            clients.add(client)
+            connection.close()
+        clients -= {client for client in clients if os.waitpid(client, os.WNOHANG)[0]}
+        if not clients:
+            return
+
+
+def answer(connection: socket.socket) -> NoReturn:
+    """Forks a process for each request of a client until there are no more."""
+    connection.setblocking(True)
+    with connection.makefile("r") as requests:
+        for line in requests:
+            child = os.fork()
+            if not child:
+                run_and_exit(**json.loads(line))
+            connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    os._exit(0)
 
 
 def warm_up() -> None:
@@ -110,12 +131,40 @@ def lend_second_process(timeout: float) -> None:
     def start(command: list[str], env: dict[str, str], cwd: str | None) -> subprocess.Popen[bytes]:
         with os.fdopen(writing, "w") as pipe:
             json.dump({"argv": command[1:], "cwd": cwd or str(Path.cwd()), "env": env}, pipe)
-        process = subprocess.Popen.__new__(subprocess.Popen)
-        facts: dict[str, Any] = {"args": command, "pid": pid, "returncode": None, "_waitpid_lock": threading.Lock()}
-        vars(process).update(facts, stdin=None, stdout=None, stderr=None, _child_created=True)
-        return process
+        return child_of(command, pid)
 
     subprocess_script.subprocess = SimpleNamespace(Popen=start)  # type: ignore[attr-defined]
+
+
+def fork_trainings(timeout: float) -> None:
+    """Lets this command fork the trainings that it starts in processes of their own."""
+    from hydra.core.global_hydra import GlobalHydra
+
+    from softsearch.app import train_process
+
+    def start(command: list[str], stdout: IO[bytes], **options: Any) -> subprocess.Popen[bytes]:
+        assert options == {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "start_new_session": True}
+        argv = command[command.index("softsearch") :]
+        faulthandler.cancel_dump_traceback_later()  # whose thread the new process would wait for
+        if pid := os.fork():
+            faulthandler.dump_traceback_later(timeout, exit=True)
+            return child_of(command, pid)
+        os.setsid()
+        for number in (1, 2):
+            os.dup2(stdout.fileno(), number)
+        GlobalHydra.instance().clear()
+        run_and_exit(argv, str(Path.cwd()), [os.devnull], timeout, dict(os.environ))
+
+    kept = {name: getattr(subprocess, name) for name in ("DEVNULL", "STDOUT", "TimeoutExpired")}
+    train_process.subprocess = SimpleNamespace(Popen=start, **kept)  # type: ignore[attr-defined]
+
+
+def child_of(command: list[str], pid: int) -> subprocess.Popen[bytes]:
+    """A process that was forked, as if it had been started."""
+    process = subprocess.Popen.__new__(subprocess.Popen)
+    facts: dict[str, Any] = {"args": command, "pid": pid, "returncode": None, "_waitpid_lock": threading.Lock()}
+    vars(process).update(facts, stdin=None, stdout=None, stderr=None, _child_created=True)
+    return process
 
 
 def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, env: dict[str, str]) -> NoReturn:
@@ -128,6 +177,7 @@ def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, en
             os.dup2(os.open(file, flags, 0o644), number)
         if files and any("ddp" in word or "fsdp" in word for word in argv):
             lend_second_process(timeout)
+        fork_trainings(timeout)
         os.environ.clear()
         os.environ.update(env)
         sys.path[1:1] = filter(None, env.get("PYTHONPATH", "").split(os.pathsep))
@@ -157,4 +207,4 @@ def run_and_exit(argv: list[str], cwd: str, files: list[str], timeout: float, en
 
 
 if __name__ == "__main__":
-    serve()
+    serve(socket.socket(fileno=int(sys.argv[1])))

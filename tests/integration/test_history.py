@@ -12,16 +12,18 @@ from softsearch.app.history import history
 from softsearch.errors import ConfigError
 from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.manifest import Manifest
+from tests.integration.commands import SMALL, run
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_two_models_come_to_a_page(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_models_come_to_a_page(page: Path, tmp_path: Path) -> None:
     del page
-    places = [f"{name}={tmp_path / name}" for name in ("out", "runs_dir", "run_dir", "cache_dir")]
-    options = read_options(composed("history", "budget=smallest", "models=[nematus,rnn]", *places), History)
-    (tmp_path / "run_dir").mkdir()
-    history(options)
+    places = [f"{name}={tmp_path / name}" for name in ("out", "runs_dir", "hydra.run.dir", "cache_dir")]
+    small = [option for option in SMALL if option.endswith("dim=16")]
+    options = ("budget=smallest", "models=[nematus,rnn]", f"+budget.options.nematus={small}", *places)
+    first = run("history.py", *options)
+    assert first.returncode == 0, first.stderr
     site = json.loads((tmp_path / "out" / "site.json").read_text(encoding="utf-8"))
     assert [(each["name"], each["about"]["year"]) for each in site["models"]] == [("rnn", 1990), ("nematus", 2017)]
     assert [each["has_attention"] for each in site["models"]] == [False, True]
@@ -34,9 +36,9 @@ def test_two_models_come_to_a_page(page: Path, tmp_path: Path, capsys: pytest.Ca
         "A long sentence", "A rare word", "Another word order"
     ]  # fmt: skip
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")}
-    history(options)
+    second = run("history.py", *options)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs_dir").rglob("*")} == before
-    assert "http.server" in capsys.readouterr().out
+    assert "http.server" in second.stdout
 
 
 def test_a_model_that_reads_backwards_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
