@@ -15,7 +15,7 @@ import httpx
 import pytest
 from packaging.requirements import Requirement
 
-from tests.integration.commands import ROOT, SMALL, ForkServer
+from tests.integration.commands import ROOT, SMALL, ForkServer, made_once
 from tests.serving import serving
 
 
@@ -27,12 +27,29 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def install(wheel: Path, folder: Path) -> Path:
-    """Installs the wheel alone into a fresh environment; returns the folder of its packages."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--quiet"]
-    subprocess.run([*pip, "install", "--no-index", "--no-deps", str(wheel)], check=True)
-    return next((folder / "lib").glob("python*/site-packages"))
+def install(package: Path, environment: Path, *options: str) -> Path:
+    """Installs a package alone into an environment, made if there is none; returns the folder of its packages."""
+    if not (environment / "bin").exists():
+        venv.create(environment, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "--quiet", "install"]
+    subprocess.run([*pip, "--no-index", "--no-deps", *options, str(package)], check=True)
+    return next((environment / "lib").glob("python*/site-packages"))
+
+
+@pytest.fixture(scope="module")
+def having(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The environment with the wheel and what its extras bring, or all that is installed here besides this clone."""
+
+    def make(environment: Path) -> None:
+        packages, (_, *extras) = install(wheel, environment), environment.name.split("-")
+        if extras == ["lab"]:
+            (packages / "lab.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+            return
+        names = [link_requirements(packages, extra) for extra in extras or [""]]
+        assert extras or names == [{"numpy", "sentencepiece"}]
+        assert not (packages / "torch").exists()
+
+    return lambda *extras: made_once(tmp_path_factory, "-".join(("having", *extras)), make)
 
 
 def run(environment: Path, *arguments: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -62,48 +79,41 @@ def test_the_wheel_holds_templates_styles_configs_and_types(wheel: Path) -> None
     assert {"softsearch/py.typed", "softsearch/configs/train.yaml"} <= files
 
 
-def test_the_wheel_holds_the_page_so_that_sites_need_no_node(wheel: Path, page: Path, tmp_path: Path) -> None:
-    packages = install(wheel, tmp_path / "environment")
-    link_requirements(packages, "")
+def test_the_wheel_holds_the_page_so_that_sites_need_no_node(
+    having: Callable[..., Path], page: Path, tmp_path: Path
+) -> None:
     single = ROOT / "tests" / "golden" / "single"
-    done = run(tmp_path / "environment", "web", str(single), "--out", "site", cwd=tmp_path)
+    done = run(having(), "web", str(single), "--out", "site", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     written = {path.name for path in (tmp_path / "site").iterdir()}
     assert {path.name for path in page.iterdir() if path.is_file()} | {"models", "site.json"} == written
 
 
-def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(wheel: Path, tmp_path: Path) -> None:
-    packages = install(wheel, tmp_path / "environment")
-    installed = [path for path in sys.path if path.endswith("site-packages")]  # the lab; editable installs stay out
-    (packages / "lab.pth").write_text("\n".join(installed))
+def test_with_the_lab_it_trains_in_any_folder_with_configs_of_the_users_own(
+    having: Callable[..., Path], tmp_path: Path
+) -> None:
+    with_lab = having("lab")
     own = tmp_path / "mine" / "experiment" / "short.yaml"
     own.parent.mkdir(parents=True)
     own.write_text("# @package _global_\ndefaults: [demo]\nname: mine\ntrainer: {max_steps: 10}\n")
     small = [option for option in SMALL if not option.startswith(("experiment=", "trainer.max_steps="))]
     train = ("train", "--config-dir", "mine", "experiment=short", *small)
-    done = run(tmp_path / "environment", *train, cwd=tmp_path)
+    done = run(with_lab, *train, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     folders = list((tmp_path / "logs" / "train").iterdir())
     assert [(folder / "metrics.json").is_file() for folder in folders] == [True]
     assert "mine with" in done.stdout + done.stderr
 
-    score = (
-        "score",
-        f"ckpt={folders[0]}/checkpoints/best.ckpt",
-        "hydra.run.dir=scores",
-    )  # the lab's
-    done = run(tmp_path / "environment", *score, cwd=tmp_path)
+    score = ("score", f"ckpt={folders[0]}/checkpoints/best.ckpt", "hydra.run.dir=scores")  # the lab's
+    done = run(with_lab, *score, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "scores" / "scores.tsv").read_text().splitlines()) == 20
 
 
-def test_a_package_of_ones_own_goes_through_every_command(wheel: Path, tmp_path: Path) -> None:
-    environment, home, example = tmp_path / "environment", tmp_path / "my_attention", ROOT / "examples" / "my_attention"
-    packages = install(wheel, environment)
-    installed = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "lab.pth").write_text("\n".join(installed))
-
-    server = ForkServer(str(environment / "bin" / "python"))
+def test_a_package_of_ones_own_goes_through_every_command(having: Callable[..., Path], tmp_path: Path) -> None:
+    with_lab = having("lab")
+    home, example = tmp_path / "my_attention", ROOT / "examples" / "my_attention"
+    server = ForkServer(str(with_lab / "bin" / "python"))
 
     def command(name: str, *options: str, stdin: str = os.devnull) -> str:
         done = server.run(["softsearch", name, *options], cwd=home, stdin=stdin)
@@ -111,13 +121,12 @@ def test_a_package_of_ones_own_goes_through_every_command(wheel: Path, tmp_path:
         return done.stdout
 
     for part in ("model", "data", "metric", "method"):
-        done = run(environment, "new", part, "my_attention", cwd=tmp_path)
+        done = run(with_lab, "new", part, "my_attention", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     files = {path.relative_to(home): path.read_text() for path in home.rglob("*") if path.is_file()}
     tracked = subprocess.run(["git", "ls-files"], cwd=example, capture_output=True, text=True, check=True).stdout
     assert files == {Path(name): (example / name).read_text() for name in tracked.split()}
-    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "--quiet"]
-    subprocess.run([*pip, "install", "--no-index", "--no-deps", "--no-build-isolation", str(home)], check=True)
+    install(home, with_lab, "--no-build-isolation")
 
     for split, count in {"train": 200, "val": 5, "test": 5}.items():
         rows = [f"{' '.join(digits)}\t{' '.join(reversed(digits))}\n" for digits in map(str, range(10, 10 + count))]
@@ -144,8 +153,8 @@ def test_a_package_of_ones_own_goes_through_every_command(wheel: Path, tmp_path:
     with serving(f"own={home / 'bundle'}") as served:
         answer = httpx.post(f"{served.url}/translate", json={"q": sources[0], "source": "en", "target": "de"}).json()
     assert answer["translatedText"] == written.splitlines()[0]
-    assert "cannot be the name of a package" in run(environment, "new", "model", "json", cwd=tmp_path).stderr
-    assert "attention.py exists" in run(environment, "new", "model", "my_attention", cwd=tmp_path).stderr
+    assert "cannot be the name of a package" in run(with_lab, "new", "model", "json", cwd=tmp_path).stderr
+    assert "attention.py exists" in run(with_lab, "new", "model", "my_attention", cwd=tmp_path).stderr
 
 
 def requirements(needs: list[str], extra: str = "") -> set[str]:
@@ -170,29 +179,23 @@ def link_requirements(packages: Path, extra: str) -> set[str]:
 
 
 def test_with_the_extra_cpu_it_translates_and_says_what_training_needs(
-    wheel: Path, bundle: Path, tmp_path: Path
+    having: Callable[..., Path], bundle: Path, tmp_path: Path
 ) -> None:
-    packages = install(wheel, tmp_path / "environment")
-    link_requirements(packages, "cpu")
-    assert not (packages / "torch").exists()
-
     lines = "seven\ntwenty-one\n"
-    done = run(tmp_path / "environment", "translate", str(bundle), cwd=tmp_path, text=lines)
+    done = run(having("cpu"), "translate", str(bundle), cwd=tmp_path, text=lines)
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 2
     (tmp_path / "src").write_text(lines)
-    done = run(tmp_path / "environment", "score", str(bundle), "src", "src", cwd=tmp_path)
+    done = run(having("cpu"), "score", str(bundle), "src", "src", cwd=tmp_path)
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2), done.stderr
     for command in (("train",), ("score", "ckpt=a.ckpt"), ("demo",)):
-        done = run(tmp_path / "environment", *command, cwd=tmp_path)
+        done = run(having("cpu"), *command, cwd=tmp_path)
         assert done.returncode == 1
         assert "which is not installed: pip install 'softsearch[lab]'" in done.stderr
         assert "Traceback" not in done.stderr
 
 
-def test_alone_it_says_which_onnx_runtime_to_install(wheel: Path, bundle: Path, tmp_path: Path) -> None:
-    packages = install(wheel, tmp_path / "environment")
-    assert link_requirements(packages, "") == {"numpy", "sentencepiece"}
+def test_alone_it_says_which_onnx_runtime_to_install(having: Callable[..., Path], bundle: Path, tmp_path: Path) -> None:
     advice = (
         'ONNX Runtime is not installed; run pip install "softsearch[cpu]", or "softsearch[gpu]" on a host with an '
         "NVIDIA GPU\n"
@@ -200,22 +203,23 @@ def test_alone_it_says_which_onnx_runtime_to_install(wheel: Path, bundle: Path, 
     (tmp_path / "src").write_text("seven\n")
     for command in ("translate", "verify", "score", "bench"):
         files = {"score": ["src", "src"], "bench": ["src"]}.get(command, [])
-        done = run(tmp_path / "environment", command, str(bundle), *files, cwd=tmp_path, text="seven\n")
+        done = run(having(), command, str(bundle), *files, cwd=tmp_path, text="seven\n")
         assert (done.returncode, done.stdout, done.stderr) == (1, "", f"softsearch: error: {advice}")
     for command in (["--version"], ["--help"], ["translate", "--help"]):
-        assert run(tmp_path / "environment", *command, cwd=tmp_path).returncode == 0
+        assert run(having(), *command, cwd=tmp_path).returncode == 0
     script = "import softsearch; softsearch.Bundle.open(BUNDLE); softsearch.Translator".replace(
         "BUNDLE", repr(str(bundle))
     )
-    python = [str(tmp_path / "environment" / "bin" / "python"), "-I", "-c", script]
+    python = [str(having() / "bin" / "python"), "-I", "-c", script]
     done = subprocess.run(python, capture_output=True, text=True, check=False, timeout=60)
     assert done.stderr.endswith(f"softsearch.errors.SoftsearchError: {advice}")
 
 
-def test_another_wheel_of_onnx_runtime_takes_the_place_of_the_cpus(wheel: Path, tmp_path: Path) -> None:
+def test_another_wheel_of_onnx_runtime_takes_the_place_of_the_cpus(having: Callable[..., Path]) -> None:
     """Two of them own the same module and break each other, so no extra but the lab's brings the CPU's by itself."""
-    packages = install(wheel, tmp_path / "environment")
-    (installed,) = distributions(path=[str(packages)])
+    (installed,) = distributions(
+        name="softsearch", path=[str(packages) for packages in having().glob("lib/*/site-packages")]
+    )
     wheels = {}
     for extra in ("", "cpu", "gpu"):
         brought = [
@@ -226,16 +230,13 @@ def test_another_wheel_of_onnx_runtime_takes_the_place_of_the_cpus(wheel: Path, 
 
 
 def test_with_the_extras_of_the_image_it_serves(
-    wheel: Path, bundle: Path, tmp_path: Path, popen: Callable[..., subprocess.Popen[str]]
+    having: Callable[..., Path], bundle: Path, tmp_path: Path, popen: Callable[..., subprocess.Popen[str]]
 ) -> None:
     """As docs/deploy/Dockerfile installs and checks it."""
-    packages = install(wheel, tmp_path / "environment")
-    for extra in ("cpu", "serve"):
-        link_requirements(packages, extra)
-    assert not (packages / "torch").exists()
     command = ("serve", "--host", "127.0.0.1", "--port", "0", "--workers", "1", f"demo={bundle}")
     environment = {"PATH": os.defpath, "OMP_NUM_THREADS": "1"}
-    started = [tmp_path / "environment" / "bin" / "softsearch", *command]
+    image = having("cpu", "serve") / "bin"
+    started = [image / "softsearch", *command]
     server = popen(started, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     events = []
@@ -246,8 +247,9 @@ def test_with_the_extras_of_the_image_it_serves(
     port = str(events[0]["port"])
     dockerfile = (ROOT / "docs" / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     (check,) = re.findall(r"^ +CMD (\[.*\])$", dockerfile, flags=re.MULTILINE)
-    python = tmp_path / "environment" / "bin" / "python"
-    healthy = subprocess.run([python, "-c", json.loads(check)[2].replace("8000", port)], check=False, timeout=60)
+    healthy = subprocess.run(
+        [image / "python", "-c", json.loads(check)[2].replace("8000", port)], check=False, timeout=60
+    )
     server.terminate()
     server.communicate()
     assert (healthy.returncode, server.returncode) == (0, 143)
