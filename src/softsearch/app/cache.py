@@ -58,6 +58,8 @@ def cache(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     try:
         _carry_out(options)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise SoftsearchError(
             f"{error.filename}: {error.strerror}; change its permissions, or remove it by hand"

@@ -31,6 +31,12 @@ def fail(error: SoftsearchError) -> NoReturn:
     sys.exit(error.exit_code)
 
 
+def end_silently() -> NoReturn:
+    """Ends the process whose standard output nobody reads any more, as of ``train --help | head``."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lest Python write to it once more at its end
+    sys.exit(0)
+
+
 def end_on_signals() -> None:
     """Makes Ctrl-C and SIGTERM end the process at once, with 130 and 143, while there is nothing to clean up.
 

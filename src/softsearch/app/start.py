@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
 
-from softsearch.app.process import end_on_signals, fail, missing_package, tune_cpu
+from softsearch.app.process import end_on_signals, end_silently, fail, missing_package, tune_cpu
 from softsearch.errors import SoftsearchError
 from softsearch.runtime.completion import LAB
 
@@ -52,10 +52,14 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
             if takes_none:
                 ArgumentParser(f"softsearch {command}", description=f"{LAB[command]}.").parse_args(words)
             tune_cpu()
-            sys.exit(getattr(import_module(f"softsearch.app.{module}"), name)(*[words] * (not takes_none)))
+            code = getattr(import_module(f"softsearch.app.{module}"), name)(*[words] * (not takes_none))
+            sys.stdout.flush()
+            sys.exit(code)
         from softsearch.app.config.command import run
     except SoftsearchError as error:
         fail(error)
     except ModuleNotFoundError as error:
         sys.exit(f"error: {missing_package(command, error)}")
+    except BrokenPipeError:
+        end_silently()
     run(command, COMMANDS[command], options)

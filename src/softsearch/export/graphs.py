@@ -16,16 +16,7 @@ from softsearch.export.graph_parts import quiet
 from softsearch.export.recurrences import OPSET, bound_scans, make_exportable
 from softsearch.export.shared_embedding import share_embedding
 from softsearch.export.shortlist import add_shortlist
-from softsearch.models.interface import (
-    Decoder,
-    DecoderState,
-    Encoder,
-    EncoderDescription,
-    Memory,
-    Seq2Seq,
-    Tensors,
-    over_tokens,
-)
+from softsearch.models.interface import DecoderState, EncoderDescription, Memory, Seq2Seq, Tensors, over_tokens
 from softsearch.models.output_layers import linear_layer
 from softsearch.models.recurrence import Recurrence
 from softsearch.runtime.candidates import BLOCK
@@ -81,8 +72,9 @@ def export_graphs(model: Seq2Seq, *, shortlist: bool = False) -> dict[str, bytes
     if shortlist:
         linear_layer(model.decoder.output_projection, "a shortlist", "leave it out")
     missing = _pad_vocabulary(model)
-    for part in [module for module in model.modules() if isinstance(module, Encoder | Decoder)]:
-        part.make_exportable()
+    for change in [getattr(module, "make_exportable", None) for module in model.modules()]:  # of encoders and decoders
+        if change is not None:
+            change()
     example = _Example(model)
     step = _export_step(_StepGraph(model, missing), example, shortlist=shortlist)
     for name, module in list(model.named_modules()):  # a step has no loop, but the first state may have one

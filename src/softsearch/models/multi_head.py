@@ -217,8 +217,8 @@ def _attention(
         ``[batch * len, d_model]``, the keys and the values with those of the past, and the weights
         ``[batch, heads, len, keys]``.
     """
-    if mask is not None:
-        mask = mask.expand(-1, -1, queries.shape[1], -1)  # ONNX Runtime does not repeat it for all queries
+    # ONNX Runtime does not repeat a mask for all queries.
+    mask = None if mask is None else mask.expand(-1, -1, queries.shape[1], -1)
     y, keys, values, weights = ops.attention(
         queries, keys, values, mask, *past, q_num_heads=heads, kv_num_heads=heads, qk_matmul_output_mode=3
     )

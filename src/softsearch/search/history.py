@@ -59,6 +59,8 @@ class History:
 
     def _of_all(self, live: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
         """The values of all sentences: those of the live ones, and 0."""
+        if len(live) == len(self._src_lengths):
+            return values
         everyone = np.zeros((len(self._src_lengths), *values.shape[1:]), dtype=values.dtype)
         everyone[live] = values
         return everyone

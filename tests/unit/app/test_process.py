@@ -1,6 +1,8 @@
 """Every command tunes its process before it imports PyTorch, and leaves alone what the user has set."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -66,3 +68,15 @@ def test_what_an_error_quotes_is_text_to_a_terminal(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         fail(ConfigError("the file \x1b[2J\nis missing"))
     assert capsys.readouterr().err == "error: the file \\x1b[2J\nis missing\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["doctor", "cache"])
+def test_a_reader_may_leave(command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "softsearch", command], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")

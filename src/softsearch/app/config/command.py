@@ -33,7 +33,7 @@ from softsearch.app.config.composition import (
 from softsearch.app.config.help import Help
 from softsearch.app.config.options import OPTIONS, Part, Parts
 from softsearch.app.config.validation import build, nearest, read_options
-from softsearch.app.process import end_on_signals, fail, missing_package, raise_on_signals, tune_cpu
+from softsearch.app.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
 from softsearch.errors import ConfigError, SoftsearchError
 
 log = logging.getLogger(__name__)
@@ -95,8 +95,7 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         fail(line.explain(error))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # lest Python write to it once more at its end
-        sys.exit(0)  # the reader, as in "train --help | head", needs no more
+        end_silently()
     except OSError as error:
         fail(SoftsearchError(f"the run's folder cannot be written: {line.explain(error)}; set hydra.run.dir=FOLDER"))
     except KeyboardInterrupt:
