@@ -15,6 +15,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from softsearch.app.train.resume import only_run
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.runtime.cli import main as softsearch
 from softsearch.runtime.translator import Translator
@@ -137,6 +138,10 @@ def test_the_folder_of_a_run_is_not_taken_over(trained: Path, tmp_path: Path) ->
     assert done.stderr.startswith(
         f"error: {folder} has a run already (checkpoints/best.ckpt); set hydra.run.dir=FOLDER"
     )
+    with only_run(folder):
+        busy = run("train.py", *options, "overwrite=true")
+    assert busy.returncode == 2
+    assert f"error: another training writes to {folder}; wait until it ends" in busy.stderr
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     done = run("train.py", *options, "overwrite=true", "trainer.max_steps=2", "trainer.val_check_interval=2")
     assert done.returncode == 0, done.stderr

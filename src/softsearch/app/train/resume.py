@@ -5,11 +5,12 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import flatten
 from softsearch.app.results import METRICS
+from softsearch.data.preparation.cache_folder import lock
 from softsearch.errors import CheckpointError, ConfigError, SoftsearchError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import to_contents
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
@@ -49,6 +50,24 @@ def check_folder(options: Train) -> None:
             f"{folder} has a run already ({left[0].relative_to(folder)}); set hydra.run.dir=FOLDER to a new folder, "
             "resume=auto to continue that run, or overwrite=true to remove it"
         )
+
+
+@contextmanager
+def only_run(folder: Path) -> Iterator[None]:
+    """Keeps other trainings out of a run's folder until this one ends; without locks nothing does.
+
+    Raises:
+        ConfigError: another training writes there.
+    """
+
+    def refuse() -> NoReturn:
+        raise ConfigError(
+            f"another training writes to {folder}; wait until it ends, or set hydra.run.dir=FOLDER to a new folder"
+        )
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with lock(folder / ".lock", busy=refuse, missing=log.debug):
+        yield
 
 
 def remove_run(folder: Path) -> None:

@@ -4,6 +4,7 @@ import inspect
 import logging
 import os
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,14 @@ from softsearch.app.systems.search import build_search, needs_tokenizers
 from softsearch.app.train.bundle import check_bundle, log_bundle, rehearse_export
 from softsearch.app.train.final_test import final_test
 from softsearch.app.train.init import freeze, read_init, start_from, tokenizer_maker
-from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, remove_run, restoring
+from softsearch.app.train.resume import (
+    check_folder,
+    check_unchanged,
+    checkpoint_to_resume,
+    only_run,
+    remove_run,
+    restoring,
+)
 from softsearch.app.train.summary import log_start, print_end
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.datamodule import ParallelDataModule
@@ -85,27 +93,28 @@ def train(config: DictConfig) -> None:
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers, data.source))  # type: ignore[attr-defined]  # set by a connector
     if options.resume is None:  # else the run goes on with what the folder's first start began
         forget_id(options.run_dir)
-    trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
-    if trainer.is_global_zero:
-        _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
-    log_start(options, trainer, model)
-    if checkpoint is not None:
-        check_unchanged(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
-    if is_counted:
-        _save_counted(trainer, module, data, options.run_dir / "checkpoints")
-    else:
-        with restoring(checkpoint):
-            trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
-    model = (_best_model(options, callbacks) or model).to(trainer.strategy.root_device)
-    show = final_test(options, trainer, data, (model, search), metrics) if options.test else None
-    if exports_bundle:
-        log_bundle(options, data.source, loggers)
-    finish_run()  # before the tables, as W&B prints its own
-    if trainer.is_global_zero:
-        if show is not None:
-            show()
-        print_end(options, model, trainer)
-    trainer.strategy.barrier()
+    with only_run(options.run_dir) if trainer.is_global_zero else nullcontext():
+        trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
+        if trainer.is_global_zero:
+            _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
+        log_start(options, trainer, model)
+        if checkpoint is not None:
+            check_unchanged(checkpoint, resolved, partial(state_misfit, trainer=trainer, module=module, data=data))
+        if is_counted:
+            _save_counted(trainer, module, data, options.run_dir / "checkpoints")
+        else:
+            with restoring(checkpoint):
+                trainer.fit(module, datamodule=data, ckpt_path=checkpoint)
+        model = (_best_model(options, callbacks) or model).to(trainer.strategy.root_device)
+        show = final_test(options, trainer, data, (model, search), metrics) if options.test else None
+        if exports_bundle:
+            log_bundle(options, data.source, loggers)
+        finish_run()  # before the tables, as W&B prints its own
+        if trainer.is_global_zero:
+            if show is not None:
+                show()
+            print_end(options, model, trainer)
+        trainer.strategy.barrier()
 
 
 def _recorded(config: DictConfig) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -122,30 +122,40 @@ def _describe(path: Path) -> str:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[bool]:
-    """Waits until no other process makes ``folder``; yields False where the system has no locks.
+def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError], object]) -> Iterator[bool]:
+    """Holds a lock on the file ``path``; yields False where the system has no locks.
 
-    The kernel holds the lock, so it ends with the process, however that ends; the lock's file stays.
+    The kernel holds it, so it ends with the process, however that ends; the file stays. ``busy`` is called before the
+    wait for another process, and ``missing`` if the file system has no locks.
     """
     if fcntl is None:
         yield False
         return
     locked = True
-    with folder.with_name(f".{folder.name}.lock").open("ab") as file:  # network file systems want it open for writing
+    with path.open("ab") as file:  # network file systems want it open for writing
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            log.info("waiting for another process, which makes %s", folder)
+            busy()
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as error:
             locked = False
-            log.warning(
-                "%s: its file system has no locks (%s), so each process makes this folder for itself; "
-                "run src/prepare.py before processes that start together",
-                folder,
-                error.strerror,
-            )
+            missing(error)
         yield locked
+
+
+def _lock(folder: Path) -> AbstractContextManager[bool]:
+    """Waits until no other process makes ``folder``."""
+    advice = "run src/prepare.py before processes that start together"
+    return lock(
+        folder.with_name(f".{folder.name}.lock"),
+        busy=lambda: log.info("waiting for another process, which makes %s", folder),
+        missing=lambda error: log.warning(
+            f"%s: its file system has no locks (%s), so each process makes this folder for itself; {advice}",
+            folder,
+            error.strerror,
+        ),
+    )
 
 
 def _remove_leftovers(parent: Path, own: str | None) -> None:
