@@ -30,6 +30,7 @@ OPTIONS = (
     "--disable-extensions",
     "--no-first-run",
     "--hide-scrollbars",
+    "--js-flags=--liftoff-only",  # ONNX Runtime is compiled for each page, and runs for moments
 )
 
 

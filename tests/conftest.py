@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SLOW = {"integration", "faults", "contract", "app"}  # folders: whole commands, every model, every config
 
 # The same examples in every run: what fails is what was changed. No deadlines: a busy machine is no bug.
-settings.register_profile("softsearch", deadline=None, derandomize=True)
+settings.register_profile("softsearch", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("softsearch")
 
 register_resolvers()  # as each command does; configs are composed by tests of every folder

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 MAX_FILE_LINES = 350
@@ -40,7 +41,7 @@ def file_length(text: str) -> list[str]:
 def function_length(text: str) -> list[str]:
     """Complain about functions that have outgrown their budget, decorators and docstring counted."""
     complaints = []
-    for node in _functions(ast.parse(text)):
+    for node in _functions(_tree(text)):
         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         lines = (node.end_lineno or first) - first + 1
         if lines > MAX_FUNCTION_LINES:
@@ -50,7 +51,7 @@ def function_length(text: str) -> list[str]:
 
 def unsafe_code(text: str) -> list[str]:
     """Complain about what runs or unpickles foreign data: the formats here are JSON, YAML, ONNX and tensors."""
-    tree = ast.parse(text)
+    tree = _tree(text)
     names = _import_names(tree)
     complaints = [f"line {line}: imports {name}" for line, name in _imports(tree) if name in BANNED_MODULES]
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -67,7 +68,7 @@ def unsafe_code(text: str) -> list[str]:
 
 def printed_markup(text: str) -> list[str]:
     """Complain about consoles that take names of files for markup."""
-    tree = ast.parse(text)
+    tree = _tree(text)
     names = _import_names(tree)
     complaints = []
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -82,14 +83,14 @@ def missing_annotations(text: str) -> list[str]:
     """Complain about public functions and methods with an unannotated parameter or result."""
     return [
         f"line {node.lineno}: {node.name}: {what} is not annotated"
-        for node in _public_functions(ast.parse(text))
+        for node in _public_functions(_tree(text))
         for what in _unannotated(node)
     ]
 
 
 def missing_docstrings(text: str) -> list[str]:
     """Complain about a file without a docstring: the first thing a reader looks for."""
-    return [] if ast.get_docstring(ast.parse(text)) else ["no docstring at the top of the file"]
+    return [] if ast.get_docstring(_tree(text)) else ["no docstring at the top of the file"]
 
 
 def foreign_imports(layer: str) -> Callable[[str], list[str]]:
@@ -97,7 +98,7 @@ def foreign_imports(layer: str) -> Callable[[str], list[str]]:
     allowed = ALLOWED_IMPORTS[layer] | {"softsearch"} | sys.stdlib_module_names
 
     def rule(text: str) -> list[str]:
-        found = _imports(ast.parse(text))
+        found = _imports(_tree(text))
         return [f"line {line}: {layer} imports {name}" for line, name in found if name not in allowed]
 
     return rule
@@ -129,6 +130,11 @@ def broken(rule: Callable[[str], list[str]], paths: list[Path]) -> list[str]:
         except SyntaxError as error:
             complaints.append(f"{path}: line {error.lineno}: this Python cannot parse it: {error.msg}")
     return complaints
+
+
+@cache
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _functions(tree: ast.AST) -> Iterator[FunctionNode]:

@@ -38,6 +38,7 @@ from softsearch.text.tokenizer import SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import POSITIONS, as_sources, every_model
 
+FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3}
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5
 
 
@@ -63,8 +64,7 @@ def of_one_layer(config: DictConfig) -> DictConfig:
     copied = config.copy()
     for node in (copied, *(copied[part] for part in ("encoder", "decoder") if part in copied)):
         for part in (node, *(value for value in node.values() if isinstance(value, DictConfig))):
-            if part.get("num_layers"):
-                part.num_layers = 1
+            part.update({key: size for key, size in FEWEST.items() if part.get(key)})
     return copied
 
 
@@ -162,6 +162,10 @@ def test_graphs_equal_the_model(exported: Exported) -> None:
     is_shared = model.encoder.embedding is not None and model.encoder.embedding is model.decoder.embedding
     assert (EMBEDDING_TABLE in str(bundle.manifest.graphs["encoder"])) == is_shared
     assert OnnxStepFunction(bundle).has_attention == model.decoder.has_attention
+    if exported.name in ATTENTIONS:
+        operators = [n.op_type for n in onnx.load_from_string(bundle.files[DECODER_STEP]).graph.node]
+        assert operators.count("Attention") == ATTENTIONS[exported.name] * len(list(model.decoder.layers))
+        assert "Softmax" not in operators
     if exported.name in RECURRENCES:
         count, check = RECURRENCES[exported.name]
         nodes = [n for n in onnx.load_from_string(bundle.files[ENCODER]).graph.node if n.op_type in ("LSTM", "Scan")]
@@ -182,6 +186,7 @@ def is_scan_of_the_tokens(node: onnx.NodeProto, attributes: dict[str, Any]) -> N
     assert not any(part.metadata_props for part in attributes["body"].node)
 
 
+ATTENTIONS = {"transformer_base": 2, "decoder_only": 1}  # of a layer
 RECURRENCES = {"input_forget": (2, is_lstm_that_gives_its_memory), "nematus_deep": (1, is_scan_of_the_tokens)}
 
 

@@ -42,7 +42,7 @@ def served() -> Iterator[Served]:
 
 
 def _client(served: Served) -> httpx.Client:
-    return httpx.Client(base_url=served.url, timeout=60, trust_env=False)
+    return httpx.Client(base_url=served.url, timeout=60, trust_env=False, verify=False)
 
 
 @pytest.fixture

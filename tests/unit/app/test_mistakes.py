@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from tests.integration.commands import SERVER
 from tests.programs import run_python
 
 GPU = bool(torch.cuda.is_available() or torch.backends.mps.is_available())
@@ -53,7 +54,12 @@ def typed(
     """Types commands, one after the other in one process; says too whether the lab was imported."""
     lines = [(*case, *(f"hydra.run.dir={folder / 'run'}" for _ in [0] if not _flags_or_dir(case))) for case in cases]
     variables = {"OMP_NUM_THREADS": "1", "SOFTSEARCH_CACHE": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
-    done = run_python("-c", TYPED, json.dumps([work, full_disk, lines]), cwd=folder, **variables)
+    arguments = json.dumps([work, full_disk, lines])
+    if work == "no.such.work":
+        done = run_python("-c", TYPED, arguments, cwd=folder, **variables)
+    else:  # by a process that has the lab
+        (script := folder / "typed.py").write_text(TYPED)
+        done = SERVER.run([str(script), arguments], cwd=folder, env=variables)
     assert done.returncode == 0, done.stderr
     answers, lab = json.loads(done.stdout)
     return [Answer(*answer) for answer in answers], lab

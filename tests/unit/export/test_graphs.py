@@ -1,4 +1,4 @@
-"""The axes and operators of the exported graphs: axes of the source have any length, all others the model's widths."""
+"""The axes of the exported graphs: those of the source have any length, all others are the model's widths."""
 
 import onnx
 import pytest
@@ -27,12 +27,3 @@ def test_a_width_is_never_taken_for_the_length_of_the_source(width: int) -> None
     assert shapes["cache.0"] == ["sentences", "previous_beams", width]
     assert shapes["cache.1"] == ["sentences", "previous_beams", "src_len"]
     assert shapes["next_cache.1"] == shapes["alignments"] == ["sentences", "beams", "src_len"]
-
-
-@pytest.mark.parametrize(("name", "per_layer"), [("transformer_tiny", 2), ("decoder_only", 1)])
-def test_attention_is_one_operator(name: str, per_layer: int) -> None:
-    config = model_config(name)
-    model = build(config, src_vocab_size=TGT_VOCAB, tgt_vocab_size=TGT_VOCAB)
-    nodes = [node.op_type for node in onnx.load_from_string(export_graphs(model)[DECODER_STEP]).graph.node]
-    assert nodes.count("Attention") == per_layer * config.decoder.num_layers
-    assert "Softmax" not in nodes

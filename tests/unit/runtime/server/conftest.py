@@ -50,7 +50,7 @@ def served() -> Iterator[Served]:
 @pytest.fixture
 def client(served: Served) -> Iterator[httpx.Client]:
     """A client of it."""
-    with httpx.Client(base_url=served.url, timeout=60, trust_env=False) as session:
+    with httpx.Client(base_url=served.url, timeout=60, trust_env=False, verify=False) as session:
         yield session
 
 
