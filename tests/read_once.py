@@ -1,6 +1,5 @@
 """What libraries read or trace anew each time, done once in a process that composes, exports or forks many times."""
 
-import copy
 import hashlib
 import io
 import os
@@ -50,7 +49,7 @@ def read_configs_once() -> None:
 
     ConfigLoaderImpl._compose_config_from_defaults_list = merge_once
     Plugins.instance()  # registers the sources
-    for scheme in ("file", "pkg"):
+    for scheme in ("file", "pkg", "structured"):
         source, parsed = SourcesRegistry.instance().resolve(scheme), dict[Any, Any]()
 
         def load_config(
@@ -60,8 +59,8 @@ def read_configs_once() -> None:
             stat = file.stat() if file.exists() else None  # those of packages do not change
             key = (self.provider, file, stat and (stat.st_mtime_ns, stat.st_size, stat.st_ino))
             if key not in parsed:
-                parsed[key] = load(self, config_path)
-            return copy.deepcopy(parsed[key])  # a composition moves the nodes of what it merges
+                parsed[key] = pickle.dumps(load(self, config_path))
+            return pickle.loads(parsed[key])  # a composition moves the nodes of what it merges
 
         source.load_config = load_config  # type: ignore[method-assign]
 
