@@ -2,28 +2,35 @@
 
     python benchmarks/speedrun.py --root FOLDER --seeds 1 2 3
     python benchmarks/speedrun.py --root FOLDER --run nematus model=nematus trainer.max_steps=5000
+    python benchmarks/speedrun.py --root FOLDER --seeds 1 2 3 --run NAME experiment=speedrun --record THRESHOLD
 
 Without --run these are the two lengths of experiment=speedrun. A run is skipped where its folder has the results of an
 earlier one with the same options. The picture has BLEU of validation (greedy) as lines, BLEU of test_2016 (beam 5) at
-their ends, and the models of the table in docs/models.md as points.
+their ends, and the models of the table in docs/models.md as points. --record writes the run to benchmarks/records,
+whose README has the rules.
 """
 
 import argparse
 import csv
 import json
 import re
+import shutil
 import statistics
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+import mpmath
 from matplotlib.figure import Figure
 
 from softsearch.app.environment import describe_machine
 from softsearch.report.drawing import COLOURS, SOFT, style
 
 ROOT = Path(__file__).resolve().parents[1]
+RECORDS = ROOT / "benchmarks" / "records"
+PATHS = ("root", "run_dir", "cache_dir")  # in a run's config
 RUNS = {
     "speedrun-8-minutes": ["experiment=speedrun"],
     "speedrun-14-minutes": [
@@ -92,6 +99,60 @@ def draw(results: dict[str, list[Run]], path: Path) -> None:
         figure.savefig(path, format="png")
 
 
+def record(name: str, folders: list[Path], runs: list[Run], threshold: float) -> None:
+    """Writes a record: the config and the log of each seed without paths of this machine, and the results."""
+    folder = RECORDS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    config = (folders[0] / "config.yaml").read_text(encoding="utf-8")
+    data, run_dir, cache = (re.findall(rf"^ *{key}: (/.+)$", config, re.MULTILINE)[0] for key in PATHS)
+    for path, word in ((run_dir, "RUN"), (data, "FOLDER"), (cache, "CACHE")):
+        config = config.replace(path, word)
+    (folder / "config.yaml").write_text(config, encoding="utf-8")
+    for run_folder in folders:
+        shutil.copyfile(run_folder / "metrics.csv", folder / f"seed-{run_folder.name.rpartition('-')[2]}.csv")
+    bleu, minutes = [run.bleu for run in runs], [run.minutes for run in runs]
+    metrics = [json.loads((path / "metrics.json").read_text(encoding="utf-8")) for path in folders]
+    result = {
+        "date": f"{date.today()}",
+        "commit": subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip(),
+        "run": json.loads((folders[0] / "options.json").read_text(encoding="utf-8")),
+        "threshold": threshold,
+        "p": above(bleu, threshold),
+        "bleu": bleu,
+        "minutes": minutes,
+        "tokens_per_second": [found["train/tokens_per_second"] for found in metrics],
+        "machine": describe_machine(),
+    }
+    (folder / "record.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    rules = (RECORDS / "README.md").read_text(encoding="utf-8").partition("| record |")[0]
+    (RECORDS / "README.md").write_text(rules + table(), encoding="utf-8")
+
+
+def above(values: list[float], threshold: float) -> float:
+    """The p-value of Student's one-sided t-test that the mean is above the threshold."""
+    t = (statistics.mean(values) - threshold) / (statistics.stdev(values) / len(values) ** 0.5)
+    degrees = len(values) - 1
+    tail = float(mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)) / 2
+    return tail if t > 0 else 1 - tail
+
+
+def table() -> str:
+    """All records as a table."""
+    lines = [
+        "| record | BLEU above | p | BLEU, mean (least to most) | seeds | minutes | target tokens/s | machine |",
+        "|---" * 8 + "|",
+    ]
+    for path in sorted(RECORDS.glob("*/record.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        bleu, speed = found["bleu"], statistics.mean(found["tokens_per_second"])
+        lines.append(
+            f"| [{path.parent.name}]({path.parent.name}) | {found['threshold']:g} | {found['p']:.4f} | "
+            f"{statistics.mean(bleu):.1f} ({min(bleu):.1f} to {max(bleu):.1f}) | {len(bleu)} | "
+            f"{statistics.mean(found['minutes']):.1f} | {speed:,.0f} | {found['machine']}, {found['date']} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Train, print the table and draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -99,6 +160,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--run", nargs="+", action="append", default=[], metavar=("NAME", "KEY=VALUE"))
     parser.add_argument("--out", type=Path, default=Path("logs/speedrun"))
+    parser.add_argument("--record", type=float, metavar="THRESHOLD", help="BLEU that the mean of the seeds is above")
     options = parser.parse_args()
     chosen = {name: overrides for name, *overrides in options.run} or RUNS
     results = {
@@ -114,6 +176,9 @@ def main() -> None:
         spread = f" ({min(bleu):.1f} to {max(bleu):.1f})" if len(runs) > 1 else ""
         print(f"| {name} | {len(runs)} | {statistics.mean(bleu):.1f}{spread} | {statistics.mean(minutes):.1f} |")
     print(f"on {describe_machine()}")
+    if options.record is not None:
+        for name, runs in results.items():
+            record(name, [options.out.resolve() / f"{name}-{seed}" for seed in options.seeds], runs, options.record)
     draw(results, options.out / "speedrun.png")
     print(f"picture: {options.out / 'speedrun.png'}")
 
