@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
-from tests.read_once import TRACES, read_configs_once, read_torchlib_once, trace_once
+from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, trace_once
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = TemporaryDirectory()
         os.environ[TRACES] = folder.name
         config.add_cleanup(lambda: (folder.cleanup(), os.environ.pop(TRACES)))
+    flush_nothing()
     read_configs_once()
 
 

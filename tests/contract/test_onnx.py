@@ -128,10 +128,13 @@ VARIANTS = (  # of models whose other form, or whose parts, are exported at ever
     "output_rank", "LSTMCell", "feature_dim", "positions=",
 )  # fmt: skip
 
+BY_COMMANDS = {"nematus", "gru", "rnn", "feed_forward_lm"}  # exported at every push by tests of commands, which compare
+
 
 def _marked(case: Any, *, nightly: bool) -> Any:
     """``nightly`` for what only each kind of model goes through at every push."""
-    at_night = case.id not in EVERY_PUSH and (nightly or any(variant in case.id for variant in VARIANTS))
+    is_known = case.id in BY_COMMANDS or any(variant in case.id for variant in VARIANTS)
+    at_night = case.id not in EVERY_PUSH and (nightly or is_known)
     mark = pytest.mark.nightly if at_night else pytest.mark.slow
     return case if case.id in FAST else pytest.param(*case.values, id=case.id, marks=mark)
 

@@ -29,7 +29,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 import softsearch
-from tests.read_once import TRACES, read_configs_once, read_torchlib_once, trace_once
+from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, trace_once
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra._internal.logging_config",
@@ -52,6 +52,7 @@ def serve(listener: socket.socket) -> None:
         with suppress(ImportError):  # an extra that is not installed
             if not name.endswith("__main__"):
                 import_module(name)
+    flush_nothing()
     read_torchlib_once()
     read_configs_once()
     warm_up()

@@ -99,10 +99,11 @@ def outcomes(
     return accepted
 
 
-def check_and_build(config: DictConfig, group: str, *, can_build: bool) -> None:
-    """As in src/train.py, but for the groups that are as they were."""
+def check_and_build(config: DictConfig, options: Train, group: str, *, can_build: bool) -> None:
+    """As in src/train.py, but for the groups that are as they were; the options hold the nodes of the config."""
+    if getattr(options, group) is not config[group]:
+        options = read_options(config, Train)
     node = OmegaConf.to_container(config[group], resolve=True)
-    options = read_options(config, Train)
     check(node, group, given=GIVEN.get(group, ()))
     if group in ("data", "tokenizer", "batching", "noise"):
         build_data(config)
@@ -133,8 +134,8 @@ def test_every_leaf_of_a_group_is_checked_before_the_data_are_prepared(group: st
         chosen = f"{group}={choice}"
         places = (f"run_dir={tmp_path}", f"cache_dir={tmp_path}", "name=test")
         config = opened("train", *places, chosen, *NEEDED.get(chosen, ()))
-
-        attempt = partial(check_and_build, config, group, can_build=chosen not in NOT_HERE)
+        options = read_options(config, Train)
+        attempt = partial(check_and_build, config, options, group, can_build=chosen not in NOT_HERE)
         attempt()  # as it stands it is accepted
         outcomes(config, [place for place in leaves(config) if is_new(config, place)], attempt)
 
