@@ -13,6 +13,7 @@ from softsearch.models.embeddings import Embeddings
 from softsearch.models.initial_state import InitialState
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import NormedLinear, xavier
+from softsearch.models.loop_weights import one_gradient_per_matrix
 from softsearch.models.readout import Readout
 from softsearch.ranges import Rate, Size
 
@@ -133,9 +134,10 @@ class AttentionalDecoder(Decoder):
     def read_all(self, tgt_tokens: Tensor, state: DecoderState) -> tuple[Tensor, Read]:
         """The embeddings of all steps, and what their outputs are computed from, ``[batch, tgt_len, ...]``."""
         embedded, cache, steps = self._embed(tgt_tokens, state), state.cache, []
-        for step, cell_input in enumerate(self._inputs(embedded).unbind(1)):
-            read, cache = self._advance(cell_input, cache, state.memory, state.position + step)
-            steps.append(read)
+        with one_gradient_per_matrix():
+            for step, cell_input in enumerate(self._inputs(embedded).unbind(1)):
+                read, cache = self._advance(cell_input, cache, state.memory, state.position + step)
+                steps.append(read)
         return embedded, Read(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:

@@ -8,10 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from softsearch.errors import ConfigError
-from softsearch.models.output_layers import OutputLayer, linear_layer, rows_at_a_time, wide
+from softsearch.models.output_layers import LOGITS, OutputLayer, linear_layer, rows_at_a_time, wide
 from softsearch.ranges import Rate, Size
 
 Per = Literal["token", "sentence"]
+_CHUNKS = 4  # of probabilities, at most, in one product for the weights' gradient, which has as many fewer sums
 _MULTIPLE = 32  # row counts are padded to one: the CPU compiles new kernels for every new row count
 
 
@@ -209,19 +210,21 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         nll, log_normalisers = (x.new_zeros((), dtype=accumulator) for _ in range(2))
         chunk = max(1, min(x.shape[0], rows))
         # Allocated once: memory that is freed and asked for again may come from the system each time.
-        space = x.new_empty(2, chunk, vocab)
+        group = chunk * max(1, min(_CHUNKS, LOGITS // (vocab * chunk))) if needs_grad else 0
+        space, all_probs = x.new_empty(chunk, vocab), x.new_empty(min(group, x.shape[0]), vocab)
         ones, row_begins = x.new_ones(1, chunk), torch.arange(0, chunk * vocab, vocab, device=x.device)
         with torch.autocast(features.device.type, enabled=False):
             for begin in range(0, tokens, chunk):
                 x_rows, target = x[begin : begin + chunk], targets[begin : begin + chunk]
-                logits, probs = space[:, : x_rows.shape[0]].unbind(0)
+                logits, end = space[: x_rows.shape[0]], begin + x_rows.shape[0]
                 torch.addmm(b, x_rows, w.T, out=logits)
                 real = logits[: target.shape[0]]
                 target_logits = real.gather(1, target[:, None])[:, 0].to(accumulator)
                 if d_x is None:
                     chunk_nll = real.to(accumulator).logsumexp(-1) - target_logits
                 else:
-                    torch.softmax(logits, -1, out=probs)
+                    first = begin - begin % group
+                    probs = torch.softmax(logits, -1, out=all_probs[begin - first : end - first])
                     places = row_begins[: target.shape[0]] + target
                     flat = probs.view(-1)
                     target_probs = flat[places].to(accumulator)
@@ -229,8 +232,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     flat.index_add_(0, places, ones.new_full(places.shape, smoothing - 1))  # scatter_add_ is slow
                     probs[target.shape[0] :] = 0
                     d_bias += torch.mm(ones[:, : x_rows.shape[0]], probs)[0]
-                    torch.mm(probs, w, out=d_x[begin : begin + chunk])
-                    d_weight += probs.T @ x_rows
+                    torch.mm(probs, w, out=d_x[begin:end])
+                    if end == first + group or end == x.shape[0]:
+                        d_weight += all_probs[: end - first].T @ x[first:end]
                 nll += chunk_nll.sum()
                 log_normalisers += (chunk_nll + target_logits).sum()
             x_sum, w_mean = x.sum(0, dtype=accumulator), w.mean(0, dtype=accumulator)

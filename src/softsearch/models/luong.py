@@ -10,6 +10,7 @@ from softsearch.models.cells import Cell
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import xavier
+from softsearch.models.loop_weights import one_gradient_per_matrix
 from softsearch.models.recurrent import RecurrentDecoder
 from softsearch.ranges import Depth, Rate, Size
 
@@ -80,9 +81,10 @@ class LuongDecoder(RecurrentDecoder):
             context = self._look(x, state.memory, state.position[:, None] + steps, ())[0]
             return self.dropout(self._combine(context, x))
         features = []
-        for step_input in self._first_cell.input_projection(x).unbind(1):
-            attentional, _, state = self._advance(step_input, state)
-            features.append(attentional)
+        with one_gradient_per_matrix():
+            for step_input in self._first_cell.input_projection(x).unbind(1):
+                attentional, _, state = self._advance(step_input, state)
+                features.append(attentional)
         return self.dropout(torch.stack(features, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:

@@ -13,6 +13,7 @@ from softsearch.models.conv_encoder import packed_kernels, triangle
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, Memory, StepOutput
 from softsearch.models.layers import xavier
+from softsearch.models.loop_weights import one_gradient_per_matrix
 from softsearch.ranges import Range, Rate, Size
 
 Ratio = Annotated[float, Range(0.5, 4)]
@@ -48,9 +49,10 @@ class RCTMDecoder(Decoder):
         """See :class:`Decoder`."""
         cache, states = state.cache, []
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device).expand_as(tgt_tokens)
-        for x in self._inputs(tgt_tokens, position, state.memory).unbind(1):
-            cache = self.cell(x, cache)
-            states.append(cache[0])
+        with one_gradient_per_matrix():
+            for x in self._inputs(tgt_tokens, position, state.memory).unbind(1):
+                cache = self.cell(x, cache)
+                states.append(cache[0])
         return self.dropout(torch.stack(states, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, LSTMCell, State
 from softsearch.models.interface import FinalState
+from softsearch.models.loop_weights import one_gradient_per_matrix
 
 _KERNELS: dict[type[Cell], Any] = {ElmanCell: torch.rnn_tanh, LSTMCell: torch.lstm, GRUCell: torch.gru}
 # What gates get at padding, in the order of the kernel's blocks, so that the state stays: an LSTM's i, f, g, o and a
@@ -88,7 +89,8 @@ class Recurrence(nn.Module):
         real = None
         if mask is not None:
             real = torch.stack(_in_own_time([mask.T[..., None]] * len(cells)), dim=1)
-        states, last = functional_call(self.loop(cells[0]), self.loop_weights(), (inputs, state, real))
+        with one_gradient_per_matrix():
+            states, last = functional_call(self.loop(cells[0]), self.loop_weights(), (inputs, state, real))
         directions = _in_own_time(list(states.unbind(1)))  # [len, batch, hidden_dim] each
         final = FinalState(*zip(*(s.unbind(0) for s in last[: cells[0].num_states]), strict=True))
         return RecurrenceOutput(torch.cat(directions, dim=-1).transpose(0, 1), final)

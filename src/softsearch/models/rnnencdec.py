@@ -10,6 +10,7 @@ from softsearch.models.cells import Cell, GRUCell, State, gru
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
+from softsearch.models.loop_weights import one_gradient_per_matrix
 from softsearch.ranges import Rate, Size
 
 
@@ -69,9 +70,10 @@ class RNNencdecDecoder(Decoder):
         embedded = self.dropout(self.embedding(tgt_tokens))  # [batch, tgt_len, embedding_dim]
         for_cell, for_maxout = state.memory.projected
         cache, states = state.cache, []
-        for cell_input in self.cell.input_projection(embedded).unbind(1):
-            cache = self._update(cell_input, cache, for_cell)
-            states.append(cache[0])
+        with one_gradient_per_matrix():
+            for cell_input in self.cell.input_projection(embedded).unbind(1):
+                cache = self._update(cell_input, cache, for_cell)
+                states.append(cache[0])
         return self._readout(embedded, torch.stack(states, dim=1), for_maxout[:, None])
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:

@@ -44,7 +44,12 @@ def test_forward_equals_the_scan_of_step(model: Seq2Seq, src: Tensor, tgt: Tenso
         output = model.decoder.step(tokens, state)
         logits.append(output.logits)
         state = output.state
-    assert_close(torch.stack(logits, dim=1), model(src, tgt))
+    scanned, at_once = torch.stack(logits, dim=1), model(src, tgt)
+    assert_close(scanned, at_once)
+    weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    factors = torch.linspace(-1, 1, TGT_VOCAB, dtype=torch.float64)  # of the gradients that the logits get
+    for found, expected in zip(*(_gradients(x.exp() @ factors, weights) for x in (at_once, scanned)), strict=True):
+        assert_close(found, expected)
 
 
 def test_single_precision_keeps_the_promise(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
@@ -233,6 +238,10 @@ def tensors(state: DecoderState) -> list[Tensor]:
 
 def assert_close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=TOLERANCE)
+
+
+def _gradients(values: Tensor, weights: list[torch.nn.Parameter]) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(values.sum(), weights, materialize_grads=True) if weights else ()
 
 
 def _ids(batch: int, length: int, vocab_size: int) -> Tensor:
