@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 from softsearch.app.config.command import register_resolvers
-from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, trace_once
+from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, spell_once, trace_once
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -67,7 +67,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_finish() -> None:
-    """Makes exports faster, where there are tests of them, and the search for garbage."""
+    """Makes corpora and exports faster, where there are tests of them, and the search for garbage."""
+    spell_once()
     if "softsearch.export.graphs" in sys.modules:
         read_torchlib_once()
         trace_once()

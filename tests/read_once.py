@@ -4,8 +4,10 @@ import hashlib
 import io
 import os
 import pickle
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -86,6 +88,22 @@ def read_torchlib_once() -> None:
         ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))
         utils._materialize_cpp_cia_ops = cache(utils._materialize_cpp_cia_ops)
         torch._dynamo.config.fake_tensor_cache_enabled = False
+
+
+def spell_once() -> None:
+    """Lets the corpora of this process that have a seed begin with the same sentences, spelled out by the first."""
+    from softsearch.data.corpora import spellout
+
+    endless, begun = spellout._sentences, dict[Any, tuple[list[str], Iterator[str]]]()
+
+    def sentences(lang: Any, seed: int) -> Iterator[str]:
+        spelled, further = begun.setdefault((lang, seed), ([], endless(lang, seed)))
+        for place in count():
+            if place == len(spelled):
+                spelled.append(next(further))
+            yield spelled[place]
+
+    spellout._sentences = sentences
 
 
 def trace_once() -> None:

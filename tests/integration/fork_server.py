@@ -23,13 +23,14 @@ import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 import numpy as np
 
 import softsearch
-from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, trace_once
+from tests.read_once import TRACES, flush_nothing, read_configs_once, read_torchlib_once, spell_once, trace_once
 
 PRELOADED = (  # besides our modules: what these and libraries import when they need it
     "hydra._internal.logging_config",
@@ -53,6 +54,7 @@ def serve(listener: socket.socket) -> None:
             if not name.endswith("__main__"):
                 import_module(name)
     flush_nothing()
+    spell_once()
     read_torchlib_once()
     read_configs_once()
     warm_up()
@@ -87,15 +89,18 @@ def answer(connection: socket.socket) -> NoReturn:
 
 
 def warm_up() -> None:
-    """Composes a config, exports a module and draws, because the first time each imports hundreds of modules."""
+    """Spells, composes a config, exports a module and draws, because the first time each imports many modules."""
     import torch
     from matplotlib.figure import Figure
     from tqdm import tqdm
 
     from softsearch.app.config.command import register_resolvers
     from softsearch.app.config.composition import composed
+    from softsearch.data.corpora.spellout import Spellout
     from softsearch.export.graph_parts import quiet
 
+    with TemporaryDirectory() as folder:
+        Spellout(train_size=400, val_size=20, test_size=20).files(Path(folder))
     register_resolvers()
     composed("train", "experiment=demo", "model=nematus")  # as tests.integration.commands.SMALL
     composed("export")

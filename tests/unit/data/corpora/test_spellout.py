@@ -43,6 +43,7 @@ def test_no_sentence_occurs_twice(tmp_path: Path, src_lang: str, tgt_lang: str) 
     assert len({src for src, _ in pairs}) == len({tgt for _, tgt in pairs}) == len(pairs) == 380
 
 
+@pytest.mark.slow
 def test_same_options_same_bytes_in_any_process(tmp_path: Path) -> None:
     here = Spellout(**SMALL).files(tmp_path / "here")
     program = (

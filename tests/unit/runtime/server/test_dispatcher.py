@@ -199,6 +199,7 @@ async def test_a_client_that_leaves_frees_its_lines(serve: Open, log: Log) -> No
     assert log.lines == {"done": 2, "dropped": 5}
 
 
+@pytest.mark.slow
 async def test_any_schedule_of_clients_answers_each_line_once(serve: Open, log: Log) -> None:
     rng = random.Random(3)
     async with serve(workers=2, queue=60, delay=0.002) as dispatcher:

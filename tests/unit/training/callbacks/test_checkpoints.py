@@ -39,6 +39,7 @@ def test_a_run_in_an_old_folder_keeps_none_of_the_old_run(tmp_path: Path) -> Non
     assert step_of(folder / "step-4.ckpt") == 4
 
 
+@pytest.mark.slow
 def test_a_moved_run_goes_on_and_improves_its_best(tmp_path: Path) -> None:
     fit(tmp_path, tmp_path / "old", batches=8)
     old_score = load_checkpoint(tmp_path / "old/checkpoints/best.ckpt")["callbacks"]
@@ -102,6 +103,7 @@ class PowerFailure(Callback):
             raise RuntimeError("power failure")
 
 
+@pytest.mark.slow
 def test_in_an_accumulation_window_the_last_checkpoint_waits_for_the_step(tmp_path: Path) -> None:
     """Validation comes after batches 4, 8 and 12, the optimizer's steps after 3, 6, 7 (an epoch's end), 10, 13, ..."""
     with pytest.raises(RuntimeError, match="power failure"):

@@ -54,6 +54,7 @@ def checkpoint(run: Path, name: str = "last.ckpt") -> Path:
     return run / "checkpoints" / name
 
 
+@pytest.mark.slow
 def test_the_average_is_validated_and_saved_and_the_weights_train_on(tmp_path: Path) -> None:
     shadow = Shadow()
     trainer = fit(tmp_path, tmp_path / "ema", Ema(decay=DECAY), shadow)

@@ -4,6 +4,7 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
+import pytest
 from lightning import Callback, Trainer
 
 from softsearch.training.callbacks.throughput import Throughput
@@ -38,6 +39,7 @@ class SlowValidation(Callback):
             self.seconds += 0.5
 
 
+@pytest.mark.slow
 def test_every_validation_counts(tmp_path: Path) -> None:
     speed, validation = Throughput(), SlowValidation()
     fit(tmp_path, tmp_path / "run", validation, speed)
