@@ -20,7 +20,7 @@ LANGUAGES = ("aa", "bb")  # word i is "wi" in English, "aai" in one, "bbi" in th
 STEPS = (
     "trainer.max_steps=200",
     "trainer.val_check_interval=200",
-    "trainer.log_every_n_steps=2",
+    "trainer.log_every_n_steps=50",
     "batching.tokens=512",
     "scheduler.warmup_steps=20",
 )
