@@ -2,6 +2,10 @@
 
     python benchmarks/profile_step.py model=rnnsearch data=multi30k data.root=FOLDER
     python benchmarks/profile_step.py --models rnnsearch gru data=multi30k data.root=FOLDER    # one table, a row each
+    OMP_NUM_THREADS=1 python benchmarks/profile_step.py --rounds 5 model=rnnsearch data=multi30k data.root=FOLDER
+
+With --rounds nothing is profiled: it prints the target tokens of a CPU second, round by round over the same batches,
+which other work on the machine disturbs less than seconds. The first round compiles the products of new shapes.
 
 The steps are those of src/train.py without Lightning around them: the same model, batches, precision and optimizer.
 """
@@ -14,7 +18,8 @@ from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from time import process_time
+from typing import Any, NamedTuple
 
 from softsearch.app.process import tune_cpu
 
@@ -32,6 +37,7 @@ from softsearch.app.environment import describe_machine
 from softsearch.app.train.train import build_training, describe_model
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.dataset import Batch
+from softsearch.search.batching import peak_memory
 from softsearch.training.module import make_optimizer
 from softsearch.training.optimizer.lazy_adam import clip_by_norm
 
@@ -72,8 +78,18 @@ def recorded(model: Any, loss: Any) -> Iterator[None]:
         del vars(owner)[name]
 
 
-def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
-    """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
+class Steps(NamedTuple):
+    """A model with its training, ready to step."""
+
+    options: Any
+    model: Any
+    loss: Any
+    data: ParallelDataModule
+    step: Callable[[int, Batch], int]  # number and batch -> target tokens
+
+
+def prepare(overrides: list[str], out: Path) -> Steps:
+    """Builds what src/train.py would train."""
     register_resolvers()
     config = composed("train", *overrides, f"run_dir={out}", "name=profile")
     options = read_options(config, Train)
@@ -84,6 +100,8 @@ def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, floa
     training = build_training(options, describe_model(options))
     loss, optimizer = training["loss"], make_optimizer(training["optimizer"], model)
     mixed = options.trainer.precision == "bf16-mixed"
+    if options.compile:
+        vars(model)["features"] = torch.compile(model.features, dynamic=True)
 
     def step(number: int, batch: Batch) -> int:
         with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
@@ -97,6 +115,24 @@ def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, floa
             optimizer.zero_grad(set_to_none=True)
         return int(tokens)
 
+    return Steps(options, model, loss, data, step)
+
+
+def rate(overrides: list[str], steps: int, rounds: int, out: Path) -> str:
+    """The target tokens of a CPU second in each round over some batches."""
+    options, _, _, data, step = prepare(overrides, out)
+    chosen, rates = list(islice(batches(data, options.seed), steps)), []
+    for _ in range(rounds):
+        begin = process_time()
+        tokens = sum(step(number, batch) for number, batch in enumerate(chosen))
+        rates.append(tokens / (process_time() - begin))
+    memory = f"{peak_memory() / 2**20:,.0f} MB at most"
+    return f"{' '.join(f'{rate:,.0f}' for rate in rates)} target tokens per CPU second; {memory}"
+
+
+def run(overrides: list[str], steps: int, out: Path) -> tuple[Table, Table, float, str]:
+    """Profiles some steps after as many of warm-up; by part, by operator, milliseconds of a step, and what was run."""
+    options, model, loss, data, step = prepare(overrides, out)
     chosen = list(islice(batches(data, options.seed), 2 * steps))
     for number, batch in enumerate(chosen[:steps]):
         step(number, batch)
@@ -142,6 +178,7 @@ def main() -> None:
     """Profile, print the tables and keep them beside the trace."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=5, help="profiled steps, after as many of warm-up")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds over the steps' batches to time instead")
     parser.add_argument("--out", type=Path, default=Path("logs/profile"), help="folder of trace.json.gz and profile.md")
     parser.add_argument("--models", nargs="+", default=[], help="several models of configs/model, in one table")
     parser.add_argument("overrides", nargs="*", help="options of src/train.py, as KEY=VALUE")
@@ -149,11 +186,14 @@ def main() -> None:
     overrides = options.overrides
     models = [name for name in options.models if "=" not in name]
     overrides += [name for name in options.models if "=" in name]  # what follows the models is no model
-    if not models:
+    if options.rounds:
+        print(rate(overrides, options.steps, options.rounds, options.out))
+    elif not models:
         parts, operators, total, described = run(overrides, options.steps, options.out)
         text = f"{described}; {total:.0f} ms a step\n\n{show('part', parts)}\n\n{show('operator itself', operators)}\n"
         (options.out / "profile.md").write_text(text, encoding="utf-8")
         print(f"{text}\ntrace: {options.out / 'trace.json.gz'}, for https://ui.perfetto.dev")
+    if options.rounds or not models:
         return
     print("| model | ms a step | encoder | decoder | output and loss | backward | optimizer | dearest operators |")
     print("|---|---|---|---|---|---|---|---|")

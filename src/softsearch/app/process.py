@@ -11,7 +11,7 @@ from typing import NoReturn
 from softsearch.errors import SoftsearchError, printable
 
 SPIN_COUNT = 1500  # turns of libgomp's waiting loop; benchmarks/README.md has what it costs and saves
-KERNELS = 16384  # of oneDNN, whose default is 1,024
+KERNELS = 256  # of oneDNN, whose default is 1,024
 PYTORCH_KERNELS = 10  # in PyTorch's own cache, on top of oneDNN's; its default is 1,024
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -59,8 +59,8 @@ def tune_cpu() -> None:
 
     - ``GOMP_SPINCOUNT``: otherwise threads spin at a barrier for milliseconds, even while another process has the core
       of the thread that they wait for. ``OMP_WAIT_POLICY`` sets it too.
-    - ``ONEDNN_PRIMITIVE_CACHE_CAPACITY``: products in bfloat16 are compiled by shape, about 40 in a batch, and the
-      shapes recur in every epoch.
+    - ``ONEDNN_PRIMITIVE_CACHE_CAPACITY``: products in bfloat16 are compiled by shape, about 40 in a batch, and take 0.2
+      MB each; those of a batch are enough, because compiling them again in every epoch costs nothing measurable.
     - ``LRU_CACHE_CAPACITY``: PyTorch's own cache of them takes 0.4 GB and gains nothing.
     - glibc allocates in large steps and never returns memory: otherwise half of a training step may go to page faults.
     """
