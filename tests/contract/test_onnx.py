@@ -64,7 +64,7 @@ def of_one_layer(config: DictConfig) -> DictConfig:
     copied = config.copy()
     for node in (copied, *(copied[part] for part in ("encoder", "decoder") if part in copied)):
         for part in (node, *(value for value in node.values() if isinstance(value, DictConfig))):
-            part.update({key: size for key, size in FEWEST.items() if part.get(key)})
+            part.update({key: size for key, size in FEWEST.items() if isinstance(part.get(key), int)})
     return copied
 
 

@@ -108,6 +108,7 @@ def search_loop(
         more: what each step adds to the history besides :data:`HISTORY`.
     """
     types = {value.name: value.type.tensor_type.elem_type for value in step.input}
+    axes = {value.name: [None] * len(value.type.tensor_type.shape.dim) for value in step.input}  # of any size
     state = {name: (dtype, after) for name, (dtype, _, after) in _STATE.items()}
     for name, dtype in types.items():
         if name.startswith(("cache.", "slots.")):
@@ -127,7 +128,7 @@ def search_loop(
             nodes += parts.function(function, names)
     inputs = [helper.make_tensor_value_info("body/iteration", TensorProto.INT64, ())]
     inputs += [helper.make_tensor_value_info("body/going", TensorProto.BOOL, ())]
-    inputs += [helper.make_tensor_value_info(f"body/{name}", dtype, None) for name, (dtype, _) in state.items()]
+    inputs += [helper.make_tensor_value_info(f"body/{name}", kind, axes.get(name)) for name, (kind, _) in state.items()]
     outputs = ["advance/going", *(after for _, after in state.values()), *history.values()]
     body = helper.make_graph(nodes, "search", inputs, [ValueInfoProto(name=name) for name in outputs])
     last = [results.get(name, f"loop/last_{name}") for name in state] + [results[name] for name in history]

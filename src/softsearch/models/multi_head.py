@@ -192,7 +192,7 @@ class _FusedAttention(MultiHeadAttention):
 
     def keys_values(self, memory: Tensor, batch: int) -> tuple[Tensor, ...]:
         """See :class:`MultiHeadAttention`."""
-        return self.by_head(self.key_value_projection(memory.view(-1, memory.shape[-1])), batch, 1).chunk(2, dim=-1)
+        return self.by_head(self.key_value_projection(memory.reshape(-1, memory.shape[-1])), batch, 1).chunk(2, dim=-1)
 
     def with_weights(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """See :class:`MultiHeadAttention`."""
