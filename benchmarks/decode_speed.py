@@ -78,7 +78,9 @@ def softsearch(
     bundle: Path, *, beam: int, single: bool, budget: int | None, length: int | None, shortlist: int | None = None
 ) -> Translate:
     """The runtime; ``budget`` are the source tokens of a batch."""
-    translator = Translator(bundle, threads=1 if single else 2, batch_tokens=budget, shortlist=shortlist, tokenized=True)
+    translator = Translator(
+        bundle, threads=1 if single else 2, batch_tokens=budget, shortlist=shortlist, tokenized=True
+    )
     search: dict[str, Any] = {"search": "greedy"}
     if beam > 1:
         search = {"search": "beam", "beam": beam, "length_penalty": 1.0}
