@@ -91,9 +91,9 @@ def train(config: DictConfig) -> None:
     if exports_bundle:
         rehearse_export(options, resolved, model, data.source, tokenizers)
     trainer.callbacks.append(SaveOrigin(resolved, tokenizers, data.source))  # type: ignore[attr-defined]  # set by a connector
-    if options.resume is None:  # else the run goes on with what the folder's first start began
-        forget_id(options.run_dir)
     with only_run(options.run_dir) if trainer.is_global_zero else nullcontext():
+        if options.resume is None:  # else the run goes on with what the folder's first start began
+            forget_id(options.run_dir)
         trainer.loggers = loggers = [build(logger) for logger in options.logger.values() if logger is not None]
         if trainer.is_global_zero:
             _describe(options.run_dir, loggers, resolved, new=checkpoint is None)
