@@ -22,7 +22,7 @@ class Dropout(nn.Module):
         """Drops entries of ``x`` while training."""
         if not self.training or self.rate == 0:
             return x
-        if x.device.type != "cpu":
+        if x.device.type != "cpu" or torch.compiler.is_compiling():  # random_ would end the graph of torch.compile
             return functional.dropout(x, self.rate)
         threshold = min(round(self.rate * 256), 255)
         count = x.numel()
