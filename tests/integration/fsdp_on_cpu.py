@@ -1,17 +1,19 @@
-"""Two processes of the CPU train with FSDP: python fsdp_on_cpu.py FOLDER MODEL [key=value], leaving metrics.csv there.
+"""FSDP on the CPU: python fsdp_on_cpu.py train.py [key=value ...], or FOLDER MODEL [key=value ...].
 
-The embeddings are frozen. PyTorch can shard over processes of the CPU, but cannot assemble a checkpoint there, so none
-is saved.
+The latter trains with two processes and frozen embeddings and leaves metrics.csv in the folder. PyTorch can shard over
+processes of the CPU, but cannot assemble a checkpoint there, so none is saved.
 """
 
 import sys
 from pathlib import Path
 from typing import Any
 
+import lightning.pytorch.strategies
 import torch
 import torch.distributed.fsdp
 from lightning.pytorch.strategies import FSDPStrategy
 
+from softsearch.app.start import start
 from softsearch.app.train.init import freeze
 from softsearch.search.greedy import Greedy
 from softsearch.training.callbacks.checkpoints import FinalValidation
@@ -39,8 +41,7 @@ class Sharded(FSDPStrategy):
 
 
 def main(folder: Path, *model: str) -> None:
-    """Trains."""
-    torch.distributed.fsdp.FullyShardedDataParallel = OnCpu  # type: ignore[misc]
+    """Trains with two processes."""
     throughput, data = Throughput(), small_data(folder)
     callbacks = [
         throughput,
@@ -59,4 +60,10 @@ def main(folder: Path, *model: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    torch.distributed.fsdp.FullyShardedDataParallel = OnCpu  # type: ignore[misc]
+    if sys.argv[1] == "train.py":
+        lightning.pytorch.strategies.FSDPStrategy = Sharded  # type: ignore[misc]
+        del sys.argv[0]
+        start("train")
+    else:
+        main(Path(sys.argv[1]), *sys.argv[2:])

@@ -129,9 +129,14 @@ class TranslationModule(lightning.LightningModule):
         """The optimizer and its schedule.
 
         Raises:
-            ConfigError: the optimizer refuses an option or the model's sparse gradients.
+            ConfigError: the optimizer refuses an option or the model's sparse gradients, or Muon FSDP's shares.
         """
         optimizer = make_optimizer(self.optimizer, self.model)
+        if isinstance(optimizer, Muon) and isinstance(self.trainer.strategy, FSDPStrategy):
+            raise ConfigError(
+                "optimizer=muon needs whole matrices, and trainer=fsdp gives each process a share of them; set "
+                "trainer=ddp, or optimizer=adam"
+            )
         self.options = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.scheduler(optimizer), "interval": "step"}}
 
@@ -143,6 +148,12 @@ class TranslationModule(lightning.LightningModule):
                 if group["initial_lr"] != options["lr"]:
                     group["lr"] *= options["lr"] / group["initial_lr"]
                 group |= options | {"lr": group["lr"], "initial_lr": options["lr"]}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Sorts the numbers of the optimizer's parameters, which FSDP gives in any order."""
+        for optimizer in checkpoint.get("optimizer_states", ()):
+            for group in optimizer.get("param_groups", ()):
+                group["params"].sort()
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None

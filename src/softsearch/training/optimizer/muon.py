@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
 from softsearch.models.cells import Cell
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of
@@ -99,19 +98,11 @@ def parameter_groups(model: Seq2Seq) -> list[dict[str, Any]]:
 
     Embeddings, output layers, filters, vectors and matrices of one row are none. ``blocks`` of the second group has for
     each parameter along which dimension how many matrices lie.
-
-    Raises:
-        ConfigError: a process has but a share of the matrices.
     """
     output = set(model.decoder.output_projection.parameters())
     blocks: dict[Tensor, tuple[int, int]] = {}
     for module in model.modules():
         if isinstance(module, nn.Linear) and module.weight not in output:
-            if module.weight.dim() != 2:
-                raise ConfigError(
-                    "optimizer=muon needs whole matrices, and trainer=fsdp gives each process a share of them; set "
-                    "trainer=ddp, or optimizer=adam"
-                )
             if module.out_features > 1:
                 blocks[module.weight] = (0, blocks_of(module))
         elif isinstance(module, Cell):

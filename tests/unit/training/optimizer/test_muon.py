@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from softsearch.errors import ConfigError
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.layers import blocks_of, xavier
 from softsearch.testing.models import small_model
@@ -152,14 +151,6 @@ def test_each_gate_of_a_recurrent_model_is_a_matrix() -> None:
     assert {name for name in names(model, others) if not name.endswith(("bias", "energy_weight"))} == {
         "encoder.embedding.weight"  # tied to the output layer
     }
-
-
-def test_a_share_of_a_matrix_is_refused() -> None:
-    model = small_model("transformer_tiny")
-    layer = model.get_submodule("encoder.layers.0.self_attention.query_projection")
-    layer.weight = nn.Parameter(layer.weight.detach().flatten())
-    with pytest.raises(ConfigError, match=r"optimizer=muon needs whole matrices, and trainer=fsdp.*set trainer=ddp"):
-        parameter_groups(model)
 
 
 def test_a_layer_knows_its_blocks() -> None:
