@@ -48,7 +48,8 @@ PRELOADED = (  # besides our modules: what these and libraries import when they 
 
 
 def serve(listener: socket.socket) -> None:
-    """Serves each client in a process of its own, until there are none left."""
+    """Serves each client in a process of its own, until there are none left; on the CPU, as no GPU survives a fork."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     for name in (*PRELOADED, *(module.name for module in pkgutil.walk_packages(softsearch.__path__, "softsearch."))):
         with suppress(ImportError):  # an extra that is not installed
             if not name.endswith("__main__"):
