@@ -23,7 +23,7 @@ from softsearch.training.objectives.teacher_forcing import teacher_forcing
 
 # The largest difference of a loss, and of all gradients together, relative to float64's. Float32 with TF32 has 10 bits
 # of products, bfloat16 has 8 bits of everything that autocast casts.
-TOLERANCES = {"float32": (1e-5, 1e-4), "tf32": (2e-3, 2e-2), "bf16-mixed": (2e-2, 1.5e-1)}
+TOLERANCES = {"float32": (1e-5, 1e-4), "tf32": (2e-3, 5e-2), "bf16-mixed": (2e-2, 1.5e-1)}
 COMPILED = ("transformer_tiny-class_factored", "transformer_base-encoder.pre_norm=true-decoder.pre_norm=true")
 SMALL = (
     "model=transformer_tiny", "model.embeddings.dim=32", "model.encoder.d_ff=64",

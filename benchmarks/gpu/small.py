@@ -23,7 +23,11 @@ def cases(names: Sequence[str] = ()) -> dict[str, Case]:
     known = {str(case.id): case.values[0] for case in every_model()}
     if unknown := set(names) - known.keys():
         raise SystemExit(f"--models has {', '.join(sorted(unknown))}; expected some of {', '.join(known)}")
-    return {name: case for name, case in known.items() if (name in names if names else case[0] != "ngram")}
+    return {
+        name: case
+        for name, case in known.items()
+        if name in names or not (names or case[0] == "ngram" or "tests." in name)
+    }
 
 
 def model_of(case: Case) -> Seq2Seq:

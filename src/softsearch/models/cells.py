@@ -161,7 +161,7 @@ class Cell(nn.Module):
 
     def kernel_weights(self) -> list[Tensor]:
         """The :meth:`weights` as PyTorch's kernel for a layer of these cells takes them."""
-        return list(self.weights())
+        return [weight.contiguous() for weight in self.weights()]  # cuDNN refuses others
 
 
 class ElmanCell(Cell):

@@ -10,6 +10,9 @@ from softsearch.models.interface import Tensors
 from softsearch.models.layers import xavier
 from softsearch.models.positions import rotate
 
+# cuDNN's attention makes a plan for every new shape, in half a second on an H200, and batches have many shapes.
+torch.backends.cuda.enable_cudnn_sdp(False)
+
 
 def mask_bias(mask: Tensor) -> Tensor:
     """A bias of energies before a softmax: 0 where ``mask`` is True, the lowest number elsewhere."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from softsearch.models.cells import Cell, ElmanCell, GRUCell, InputForgetCell, LSTMCell, Reset, gru
+from softsearch.models.recurrence import _KERNELS
 from tests.contract.transcriptions import cells as transcription
 from tests.contract.transcriptions.equations import Array, Weights, sigmoid
 
@@ -68,6 +69,8 @@ def test_every_cell_equals_its_equations(x: Tensor, h: Tensor, c: Tensor, kind: 
         expected = transcription.cell(w, {"cell": kind, "reset": reset}, x_row, before)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one[row].detach().numpy(), other, atol=1e-12)
+    if type(cell) in _KERNELS:
+        assert all(weight.is_contiguous() for weight in cell.kernel_weights()), "cuDNN refuses others"
 
 
 def torch_gru(cell: GRUCell) -> nn.GRUCell:

@@ -37,12 +37,13 @@ from softsearch.app.process import end_on_signals, end_silently, fail, missing_p
 from softsearch.errors import ConfigError, SoftsearchError
 
 log = logging.getLogger(__name__)
-_NOT_FOR_USERS = (  # Lightning's warnings about intended behaviour
+_NOT_FOR_USERS = (  # warnings about intended behaviour
     r".*isinstance\(treespec, LeafSpec\)",  # deprecated since PyTorch 2.13
     "Checkpoint directory .* exists and is not empty",  # a resumed run's
     "You're resuming from a checkpoint that ended before the epoch ended",  # our datamodule knows the position
     "Detected call of `lr_scheduler.step",  # the first step may be skipped
     "The .* does not have many workers",  # one process collates token ids fast enough
+    "RNN module weights are not part of single contiguous chunk",  # a cell's, put in cuDNN's order at each call
 )
 _MAIN = {**VERSION, **({"execution_whitelist": ["softsearch.app.console.*"]} if HYDRA_1_4 else {})}  # of logging
 
