@@ -72,7 +72,7 @@ class ForkServer:
                 "cwd": str(cwd or Path.cwd()),
                 "files": [stdin, stdout or str(output), str(errors)],
                 "timeout": timeout,
-                "env": os.environ | {"OMP_NUM_THREADS": "1"} | dict(env or {}),
+                "env": os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | dict(env or {}),
             }
             try:
                 connection.sendall(json.dumps(request).encode() + b"\n")
