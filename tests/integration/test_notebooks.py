@@ -1,6 +1,8 @@
 """The notebooks of the course run, and are stored without outputs."""
 
+import gc
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,6 +86,9 @@ def test_notebook_runs_in_a_kernel(place: Path) -> None:
     (parameters,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
     parameters.source = f"STEPS = {FEW['STEPS']}"
     NotebookClient(notebook, resources={"metadata": {"path": str(place)}}).execute()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of a kernel that takes more than five seconds to end
+        gc.collect()
     pictures = [
         output for cell in notebook.cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})
     ]
