@@ -74,29 +74,25 @@ def _spec(model: Seq2Seq) -> Any:
     norms = {layer.self_attention_residual.pre_norm for layer in (*encoder_layers, *decoder_layers)}
     if len(heads) > 1 or len(norms) > 1:
         raise ConfigError("CTranslate2 needs the same num_heads and pre_norm in both stacks; use format=bundle")
-    if "rotary" in (encoder.positions.kind, decoder.positions.kind):
-        raise ConfigError("CTranslate2 adds positions to embeddings, expected others than rotary; use format=bundle")
     try:
-        from ctranslate2.specs import TransformerSpec
+        from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
         from ctranslate2.specs.common_spec import Activation
     except ImportError as error:
         raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
-    pre_norm = norms.pop()
-    spec = TransformerSpec.from_config(
-        (len(encoder_layers), len(decoder_layers)),
-        heads.pop(),
-        pre_norm=pre_norm,
-        alignment_layer=-1,
-        alignment_heads=0,  # the mean of all
-    )
-    for side, stack in ((spec.encoder, encoder), (spec.decoder, decoder)):
-        positions = torch.arange(stack.positions.max_len or _POSITIONS)
-        side.position_encodings.encodings = _array(stack.positions.encodings(positions, stack.embedding.embedding_dim))
+    pre_norm, num_heads, sides = norms.pop(), heads.pop(), []
+    all_heads = {"alignment_heads": 0}  # their mean
+    for kind, stack, options in ((TransformerEncoderSpec, encoder, {}), (TransformerDecoderSpec, decoder, all_heads)):
+        rotary = stack.positions.kind == "rotary"
+        side = kind(len(stack.layers), num_heads, pre_norm=pre_norm, rotary_dim=0 if rotary else None, **options)
+        if not rotary:
+            positions, dim = torch.arange(stack.positions.max_len or _POSITIONS), stack.embedding.embedding_dim
+            side.position_encodings.encodings = _array(stack.positions.encodings(positions, dim))
         side.scale_embeddings = stack.positions.scale != 1
-        activation = cast(Any, stack.layers[0]).feed_forward.activation
-        side.activation = np.int8(Activation[_ACTIVATIONS[type(activation)]])
+        side.activation = np.int8(Activation[_ACTIVATIONS[type(cast(Any, stack.layers[0]).feed_forward.activation)]])
         if pre_norm:
             _norm(side.layer_norm, cast(nn.LayerNorm, stack.final_norm))
+        sides.append(side)
+    spec = TransformerSpec(*sides)
     spec.encoder.embeddings[0].weight = _array(encoder.embedding.weight)
     spec.decoder.embeddings.weight = _array(decoder.embedding.weight)
     _linear(spec.decoder.projection, output_layer)

@@ -143,7 +143,7 @@ class DecoderOnlyTransformer(Decoder):
         mask = torch.cat((on_source, _causal(positions, batch)), dim=-1)
         self.positions.check_length(state.memory.mask.shape[1] + length, "sentence and its translation")
         position = state.memory.mask.sum(1, keepdim=True) + positions  # [batch, tgt_len]
-        read, angles = self.positions(self.embedding(tgt_tokens), position), self.positions.angles(position[:, None])
+        read, angles = self.positions(self.embedding(tgt_tokens), position), self.positions.angles(position)
         x = self.dropout(read).flatten(0, 1)
         for layer, source in zip(self.layers, _pairs(state.slots), strict=True):
             x, _ = layer(x, source, mask, angles)
@@ -154,7 +154,7 @@ class DecoderOnlyTransformer(Decoder):
         mask = state.memory.mask
         position = mask.sum(1, keepdim=True) + state.position.view(mask.shape[0], -1)  # [sentences, beams]
         x = self.dropout(self.positions(self.embedding(tokens), position.flatten()))  # [rows, d_model]
-        angles = self.positions.angles(position[:, None])
+        angles = self.positions.angles(position)
         bias = with_own_slots(state.cache[0], mask.shape[0])
         slots: list[Tensor] = []
         weights = x

@@ -145,10 +145,7 @@ class SelfAttention(MultiHeadAttention):
 
 
 class _FusedSelfAttention(SelfAttention):
-    """A :class:`SelfAttention` with one product for queries, keys and values, and one operator that attends.
-
-    That is :func:`_attention`, which cannot rotate.
-    """
+    """A :class:`SelfAttention` with one product for queries, keys and values, and operators that rotate and attend."""
 
     def __init__(self, original: SelfAttention) -> None:
         nn.Module.__init__(self)
@@ -160,25 +157,30 @@ class _FusedSelfAttention(SelfAttention):
 
     def whole(self, x: Tensor, mask: Tensor, angles: Tensor | None) -> Tensor:
         """See :class:`SelfAttention`."""
-        if angles is not None:
-            return super().whole(x, mask, angles)
-        return self.output_projection(_attention(self.num_heads, *self._by_sentence(x, mask.shape[0]), mask)[0])
+        return self.output_projection(_attention(self.num_heads, *self._by_sentence(x, mask.shape[0], angles), mask)[0])
 
     def step(
         self, x: Tensor, past: Tensors, bias: Tensor | None, angles: Tensor | None = None
     ) -> tuple[Tensor, Tensors, Tensor]:
         """See :class:`SelfAttention`."""
-        if angles is not None:
-            return super().step(x, past, bias, angles)
-        y, keys, values, weights = _attention(self.num_heads, *self._by_sentence(x, past[0].shape[0]), bias, *past)
+        own = self._by_sentence(x, past[0].shape[0], angles)
+        y, keys, values, weights = _attention(self.num_heads, *own, bias, *past)
         return self.output_projection(y), (keys, values), weights
 
     def project(self, x: Tensor, batch: int) -> Tensors:
         """See :class:`SelfAttention`."""
         return self.by_head(self.projection(x), batch, 3 * self.num_heads).chunk(3, dim=1)
 
-    def _by_sentence(self, x: Tensor, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, values = self.projection(x).unflatten(0, (batch, -1)).chunk(3, dim=-1)
+    def _by_sentence(self, x: Tensor, batch: int, angles: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values ``[batch, len, d_model]``, rotated as :func:`rotate` does."""
+        projected, d_model = self.projection(x).unflatten(0, (batch, -1)), x.shape[-1]
+        if angles is None:
+            queries, keys, values = projected.chunk(3, dim=-1)
+        else:
+            both, values = projected.split((2 * d_model, d_model), dim=-1)
+            cos, sin = (f.expand(*both.shape[:2], -1) for f in (angles.cos(), angles.sin()))
+            rotated = ops.rotary_embedding(both, cos, sin, interleaved=True, num_heads=2 * self.num_heads)
+            queries, keys = rotated.chunk(2, dim=-1)
         return queries, keys, values
 
 

@@ -93,10 +93,10 @@ def sinusoids(position: Tensor, dim: int, kind: Kind = "sinusoidal") -> Tensor:
 
 
 def rotate(x: Tensor, angles: Tensor | None) -> Tensor:
-    """Rotates each pair of neighbours in ``x`` ``[batch, heads, len, dim]`` by an angle of ``[..., len, dim / 2]``."""
+    """Rotates pairs of neighbours in ``x`` ``[batch, heads, len, dim]`` by ``angles`` ``[(batch,) len, dim / 2]``."""
     if angles is None:
         return x
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    cos, sin = (f.to(x.dtype).unsqueeze(-3) for f in (angles.cos(), angles.sin()))
     one, other = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack((one * cos - other * sin, one * sin + other * cos), dim=-1).flatten(-2)
 
