@@ -134,14 +134,14 @@ class SelfAttention(MultiHeadAttention):
 
         Those in ``past`` were rotated before.
         """
-        queries, keys, values = self.project(x, batch)
-        queries, own = rotate(queries, angles), (rotate(keys, angles), values)
+        queries, *own = self.project(x, batch, angles)
         keys, values = (torch.cat(pair, dim=2) for pair in zip(past, own, strict=True)) if past else own
         return queries, keys, values
 
-    def project(self, x: Tensor, batch: int) -> Tensors:
+    def project(self, x: Tensor, batch: int, angles: Tensor | None) -> Tensors:
         """The queries, keys and values of ``x``."""
-        return (self.queries(x, batch), *self.keys_values(x, batch))
+        keys, values = self.keys_values(x, batch)
+        return rotate(self.queries(x, batch), angles), rotate(keys, angles), values
 
 
 class _FusedSelfAttention(SelfAttention):
@@ -167,9 +167,9 @@ class _FusedSelfAttention(SelfAttention):
         y, keys, values, weights = _attention(self.num_heads, *own, bias, *past)
         return self.output_projection(y), (keys, values), weights
 
-    def project(self, x: Tensor, batch: int) -> Tensors:
+    def project(self, x: Tensor, batch: int, angles: Tensor | None) -> Tensors:
         """See :class:`SelfAttention`."""
-        return self.by_head(self.projection(x), batch, 3 * self.num_heads).chunk(3, dim=1)
+        return tuple(self.by_head(t, batch, self.num_heads) for t in self._by_sentence(x, batch, angles))
 
     def _by_sentence(self, x: Tensor, batch: int, angles: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values ``[batch, len, d_model]``, rotated as :func:`rotate` does."""

@@ -96,9 +96,9 @@ def rotate(x: Tensor, angles: Tensor | None) -> Tensor:
     """Rotates pairs of neighbours in ``x`` ``[batch, heads, len, dim]`` by ``angles`` ``[(batch,) len, dim / 2]``."""
     if angles is None:
         return x
-    cos, sin = (f.to(x.dtype).unsqueeze(-3) for f in (angles.cos(), angles.sin()))
-    one, other = x.unflatten(-1, (-1, 2)).unbind(-1)
-    return torch.stack((one * cos - other * sin, one * sin + other * cos), dim=-1).flatten(-2)
+    turn = torch.polar(torch.ones_like(angles), angles).unsqueeze(-3)
+    exact = x.to(torch.promote_types(x.dtype, torch.float32))  # complex numbers have no bfloat16
+    return torch.view_as_real(torch.view_as_complex(exact.unflatten(-1, (-1, 2))) * turn).flatten(-2).to(x.dtype)
 
 
 def _frequencies(position: Tensor, dim: int) -> Tensor:
