@@ -165,9 +165,9 @@ def test_of_large_files_blocks_are_read(folder: Path, monkeypatch: pytest.Monkey
 def test_a_failed_writer_leaves_nothing(folder: Path) -> None:
     def fail(new: Path) -> None:
         (new / "a").write_text("half")
-        raise RuntimeError("interrupted")
+        raise KeyboardInterrupt
 
-    with pytest.raises(RuntimeError, match="interrupted"):
+    with pytest.raises(KeyboardInterrupt):
         make_folder(folder, fail)
     assert visible(folder.parent) == []
 
