@@ -213,23 +213,15 @@ class ParallelDataModule(LightningDataModule):
 
     def _redraw(self) -> Redraw | None:
         """Returns what draws noise and new segmentations of the training side in every epoch; None without both."""
-        sampler = self._resampler()
+        trainer, tokenizers = self.tokenizer_trainer, (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer)
+        tokens, sampler = self.batching.tokens, None
+        if trainer.sampling:
+            sides = zip(tokenizers, trainer.kinds, strict=True)
+            src, tgt = (SubwordSampler(tokenizer, kind, trainer.sampling) for tokenizer, kind in sides)
+            sampler = Resampler((src, tgt), tokens=tokens, seed=self.seed)
         if not self.noise.is_on:
             return sampler
-        tokenizers = self.prepared.src_tokenizer, self.prepared.tgt_tokenizer
-        return NoisyText(self.noise, tokenizers, tokens=self.batching.tokens, seed=self.seed, then=sampler)
-
-    def _resampler(self) -> Resampler | None:
-        trainer = self.tokenizer_trainer
-        if not trainer.sampling:
-            return None
-        src, tgt = (
-            SubwordSampler(tokenizer, kind, trainer.sampling)
-            for tokenizer, kind in zip(
-                (self.prepared.src_tokenizer, self.prepared.tgt_tokenizer), trainer.kinds, strict=True
-            )
-        )
-        return Resampler((src, tgt), tokens=self.batching.tokens, seed=self.seed)
+        return NoisyText(self.noise, tokenizers, tokens=tokens, seed=self.seed, then=sampler)
 
     def _loader(self, dataset: ParallelDataset, batches: Sequence[list[int]] | BucketBatchSampler) -> DataLoader[Batch]:
         # Lightning rebuilds neither a list nor our own sampler for several processes.

@@ -5,10 +5,10 @@ import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from softsearch.errors import CorpusError
 from softsearch.ranges import Positive, Range, Share
@@ -106,6 +106,11 @@ def _end(text: str) -> str:
 NO_FILTERS = Filters()
 
 
+def _count(what: str) -> Any:
+    """A count of pairs, with its description."""
+    return field(default=0, metadata={"what": what})
+
+
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
     """Counts of pairs; a finding on either side or on both counts once."""
@@ -114,43 +119,26 @@ class CorpusReport:
     tgt: Path
     lines: int
     kept: int
-    empty: int = 0  # one side or both; dropped, unless empty lines are kept
-    over_long: int = 0  # dropped
-    invalid: int = 0  # not UTF-8; dropped, and only with on_error="skip"
-    untranslated: int = 0  # dropped by Filters.identical
-    unequal: int = 0  # dropped by Filters.max_ratio
-    repeated: int = 0  # dropped by Filters.duplicates
-    numbers: int = 0  # dropped by Filters.min_numbers
-    brackets: int = 0  # dropped by Filters.brackets
-    repeats: int = 0  # dropped by Filters.repeats
-    script: int = 0  # dropped by Filters.min_script
-    punctuation: int = 0  # dropped by Filters.end_punctuation
-    unusual: int = 0  # dropped by Filters.max_length_z
-    cleaned: int = 0  # a byte order mark or the carriage return of a line's end was removed
-    lone_cr: int = 0  # kept: a carriage return inside became a space
-    control: int = 0  # kept as they are: control characters or line separators inside
-    identical: int = 0  # kept: source and target are the same text
+    empty: int = _count("with an empty side")  # one side or both; dropped, unless empty lines are kept
+    over_long: int = _count("over-long")  # dropped
+    invalid: int = _count("not UTF-8")  # dropped, and only with on_error="skip"
+    untranslated: int = _count("dropped for the same text on both sides")  # by Filters.identical
+    unequal: int = _count("dropped for unequal lengths")  # by Filters.max_ratio
+    repeated: int = _count("dropped for having come before")  # by Filters.duplicates
+    numbers: int = _count("dropped for numbers that do not match")  # by Filters.min_numbers
+    brackets: int = _count("dropped for unequal brackets")  # by Filters.brackets
+    repeats: int = _count("dropped for repetitions inside")  # by Filters.repeats
+    script: int = _count("dropped for letters of another script")  # by Filters.min_script
+    punctuation: int = _count("dropped for different punctuation at the end")  # by Filters.end_punctuation
+    unusual: int = _count("dropped for unusual lengths")  # by Filters.max_length_z
+    cleaned: int = _count("with a byte order mark or carriage returns removed")  # of the line's end
+    lone_cr: int = _count("with a carriage return inside, now a space")  # kept
+    control: int = _count("with control characters")  # or line separators; kept as they are
+    identical: int = _count("with the same text on both sides")  # kept
 
     def findings(self) -> dict[str, int]:
         """Returns the counts that are not zero by their descriptions."""
-        counts = {
-            "with an empty side": self.empty,
-            "over-long": self.over_long,
-            "not UTF-8": self.invalid,
-            "dropped for the same text on both sides": self.untranslated,
-            "dropped for unequal lengths": self.unequal,
-            "dropped for having come before": self.repeated,
-            "dropped for numbers that do not match": self.numbers,
-            "dropped for unequal brackets": self.brackets,
-            "dropped for repetitions inside": self.repeats,
-            "dropped for letters of another script": self.script,
-            "dropped for different punctuation at the end": self.punctuation,
-            "dropped for unusual lengths": self.unusual,
-            "with a byte order mark or carriage returns removed": self.cleaned,
-            "with a carriage return inside, now a space": self.lone_cr,
-            "with control characters": self.control,
-            "with the same text on both sides": self.identical,
-        }
+        counts = {count.metadata["what"]: getattr(self, count.name) for count in fields(self) if count.metadata}
         return {what: count for what, count in counts.items() if count}
 
     def summary(self) -> str:

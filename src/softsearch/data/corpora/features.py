@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, language_of
@@ -83,18 +84,18 @@ class FeatureFiles(FeatureSources):
         files = {}
         for split, pair in self._given_splits().items():
             path, text = existing(split, pair)
-            features = read_features(path)
-            identity = repr((_FORMAT, features.shape, digest_of(text)))
-
-            def write(folder: Path, *, path: Path = path, text: Path = text) -> None:
-                features = read_features(path)
-                lines = sum(1 for _ in read_lines(text))
-                if lines != len(features):
-                    raise CorpusError(
-                        f"{path} has {len(features)} examples and {text} has {lines} lines, expected one line for each "
-                        "example; give files that go together"
-                    )
-                write_lines(folder / "source", feature_lines(features))
-
-            files[split] = (made_folder(cache_dir, "features", identity, write) / "source", text)
+            identity = repr((_FORMAT, read_features(path).shape, digest_of(text)))
+            folder = made_folder(cache_dir, "features", identity, partial(_write, path, text))
+            files[split] = (folder / "source", text)
         return files
+
+
+def _write(path: Path, text: Path, folder: Path) -> None:
+    """Writes the sources' text of a split."""
+    features, lines = read_features(path), sum(1 for _ in read_lines(text))
+    if lines != len(features):
+        raise CorpusError(
+            f"{path} has {len(features)} examples and {text} has {lines} lines, expected one line for each example; "
+            "give files that go together"
+        )
+    write_lines(folder / "source", feature_lines(features))
