@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from softsearch.data.corpora.base import ParallelSource
+from softsearch.data.preparation.prepare import letters
 from softsearch.errors import CorpusError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import read_raw
@@ -69,7 +70,7 @@ def _add_training_text(
         source = substitute
         files = source.train_files(cache_dir)
     for src, tgt in files:
-        clean = Cleaner(src=src, tgt=tgt, filters=source.filters)
+        clean = Cleaner(src=src, tgt=tgt, filters=source.filters, letters=letters(source))
         for chunk in map(clean, read_raw(src, tgt)):
             overlap.add(chunk.src, chunk.tgt)
 

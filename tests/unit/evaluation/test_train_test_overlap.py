@@ -10,6 +10,7 @@ from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.evaluation.train_test_overlap import NEAR, Overlap, _features, _words, find_overlap
+from softsearch.text.filters import Filters
 
 TEXT = HeldOutText("t", ["a b c d", "x"], ["A B C D", "Y"], "plain", "en", "de")
 
@@ -83,7 +84,7 @@ def corpus(folder: Path, src: str, tgt: str) -> Parallel:
     for name, content in (("t.en", src), ("t.de", tgt)):
         (folder / name).write_text(content, encoding="utf-8")
     pair = [str(folder / "t.en"), str(folder / "t.de")]
-    return Parallel(train=pair, val=pair)
+    return Parallel(train=pair, val=pair, filters=Filters(min_script=0.5))
 
 
 def test_every_systems_data_is_read_and_bundles_are_named(tmp_path: Path) -> None:

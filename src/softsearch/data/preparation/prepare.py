@@ -83,7 +83,7 @@ def _fingerprint(
     source: ParallelSource, files: Files, trainer: TokenizerMaker, features: Mapping[str, Path], noise: Noise
 ) -> str:
     corpora = {split: len(pairs) for split, pairs in files.items()}
-    filters = asdict(source.filters), [letters.pattern for letters in _letters(source)]
+    filters = asdict(source.filters), [letter.pattern for letter in letters(source)]
     what = [FORMAT, identity(trainer), corpora, source.reversed_sides, source.tags, filters]
     what += [noise.cases] if any(noise.cases) else []
     digest = hashlib.sha256(json.dumps(what).encode())
@@ -93,7 +93,7 @@ def _fingerprint(
     return digest.hexdigest()[:16]
 
 
-def _letters(source: ParallelSource) -> list[Letters]:
+def letters(source: ParallelSource) -> list[Letters]:
     """Returns patterns of the letters of both languages where the source's filters need them."""
     if source.filters.min_script is None:
         return []
@@ -143,9 +143,9 @@ class _Preparation:
 
     def _clean(self, folder: Path) -> dict[str, CleanedCorpus]:
         """Reads and cleans all corpora."""
-        filters, letters = self.source.filters, _letters(self.source)
+        filters, of_sides = self.source.filters, letters(self.source)
         cleaners = {
-            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=filters, letters=letters)
+            (split, number): Cleaner(src=src, tgt=tgt, keep_empty=split != "train", filters=filters, letters=of_sides)
             for split, pairs in self.files.items()
             for number, (src, tgt) in enumerate(pairs)
         }
