@@ -17,6 +17,7 @@ from softsearch.text.tokenizer import Kind, SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK, is_tag
 
 _WORD = re.compile("\u2581[^\u2581]*|[^\u2581]+")  # pieces never cross the space before a word
+_BYTE = re.compile("<0x[0-9A-F]{2}>")  # pieces of models with byte_fallback
 _CACHED_WORDS = 1 << 16
 
 
@@ -26,8 +27,8 @@ class SubwordSampler:
     BPE: at every step each possible merge is dropped with probability ``alpha`` and the best of the others is made,
     until there is none (Provilkov et al. 2020, arXiv:1910.13267, algorithm 1). Unigram: a segmentation x is drawn with
     P(x)^alpha among all (Kudo 2018, arXiv:1804.10959, section 3.3). So a larger ``alpha`` varies the segmentation more
-    in BPE and less in unigram. Language tags stay whole, and text with unknown characters, which ids cannot name, keeps
-    its segmentation.
+    in BPE and less in unigram. Language tags stay whole. Text keeps its segmentation with unknown characters, which ids
+    cannot name, with those that are pieces of one byte each, and where a character alone is no piece.
     """
 
     def __init__(self, tokenizer: SentencePieceTokenizer, kind: Kind, alpha: float) -> None:
@@ -35,19 +36,22 @@ class SubwordSampler:
         vocabulary = tokenizer.vocabulary()
         self._ids = {piece: token for piece, (token, _) in vocabulary.items()}
         self._scores = {piece: score for piece, (_, score) in vocabulary.items()}
+        self._opaque = {UNK, *(token for piece, token in self._ids.items() if _BYTE.fullmatch(piece))}
         self._longest = max(map(len, self._scores))
         self._draw = self._with_dropout if kind == "bpe" else self._from_lattice
         self._lattice = lru_cache(_CACHED_WORDS)(self._new_lattice)
 
     def __call__(self, ids: Sequence[int], rng: random.Random) -> list[int]:
         """Returns the ids of the same text in a segmentation drawn with ``rng``."""
-        if UNK in ids:
+        if not self._opaque.isdisjoint(ids):
             return list(ids)
         pieces: list[str] = []
         for word in _WORD.findall("".join(self.tokenizer.pieces(ids))):
             tag = word in self._ids and is_tag(word[1:])
             pieces.extend([word] if tag else self._draw(word, rng))
-        drawn = [self._ids[piece] for piece in pieces]
+        drawn = [self._ids.get(piece, UNK) for piece in pieces]
+        if UNK in drawn:
+            return list(ids)
         return drawn[::-1] if self.tokenizer.reverse else drawn
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """Sampled segmentations: the same text, the paper's probabilities, repeatable."""
 
+import io
 import math
 import random
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
+import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +50,20 @@ def test_unknown_characters_keep_their_segmentation(kind: Kind) -> None:
     assert UNK in unknown
     draw = sampler(tagged(kind), kind, 0.5)
     assert [draw(unknown) for _ in range(20)] == [unknown] * 20
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_text_with_pieces_of_bytes_keeps_its_segmentation(kind: Kind) -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*LINES, "0x<>"]), model_writer=model, model_type=kind, vocab_size=300, minloglevel=2, pad_id=0,
+        unk_id=1, bos_id=2, eos_id=3, byte_fallback=True, hard_vocab_limit=False, user_defined_symbols=["[x]"],
+    )  # fmt: skip
+    tokenizer = SentencePieceTokenizer(model.getvalue())
+    draw = sampler(tokenizer, kind, 0.5)
+    assert {tokenizer.decode(draw(tokenizer.encode(LINES[2]))) for _ in range(20)} == {LINES[2]}
+    for text in ("one \u20ac house", "one [x] house"):
+        assert {tokenizer.decode(draw(tokenizer.encode(text))) for _ in range(200)} == {text}
 
 
 @given(text=st.text("aceilmnorst \u2581"))
