@@ -36,8 +36,7 @@ def from_tokenizer_json(content: bytes, name: str) -> bytes:
         ConfigError: it is no such file, or splits text in another way; the message has the reason.
     """
     try:
-        Tokenizer.from_str(content.decode())
-        described = json.loads(content)
+        described = json.loads(Tokenizer.from_str(content.decode()).to_str())  # with what older files leave out
     except Exception as error:  # tokenizers raises no class of its own
         why = " ".join(str(error).split())
         raise ConfigError(f"{name} is no tokenizer.json ({why:.200}); expected one of Hugging Face's") from error
@@ -48,7 +47,7 @@ def from_tokenizer_json(content: bytes, name: str) -> bytes:
     if model["type"] == "BPE":
         ranks: dict[str, int] = {}
         for rank, merge in enumerate(model["merges"]):
-            ranks.setdefault("".join(merge.split(" ") if isinstance(merge, str) else merge), rank)
+            ranks.setdefault("".join(merge), rank)
         ordered = sorted(model["vocab"], key=model["vocab"].__getitem__)
         scored = [(piece, -float(ranks.get(piece, len(ranks)))) for piece in ordered]
     else:

@@ -82,7 +82,9 @@ def test_text_is_split_as_by_tokenizers(tmp_path: Path, corpus: list[str], kind:
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
         )
     theirs = trained(corpus, kind, **options)
-    ours = converted(tmp_path, theirs.to_str())
+    described = {key: part for key, part in json.loads(theirs.to_str()).items() if part is not None}
+    del described["model"]["type"]  # as in older files
+    ours = converted(tmp_path, json.dumps(described))
     different = []
     for line in [*corpus, *ODD]:
         ids = ours.encode(line)
