@@ -137,7 +137,7 @@ def _subsets(batch: Batch, drawn: Sequence[Sequence[Tokens]], utility: Utility) 
     """The reference and the different samples of each sentence, with their costs."""
     subsets = []
     for row, samples in zip(batch.tgt_tokens.cpu().tolist(), drawn, strict=True):
-        reference = tuple(row[1 : row.index(EOS)])
+        reference = tuple(token for token in row[1:] if token not in (EOS, PAD))
         translations = list(dict.fromkeys([reference, *samples]))
         subsets.append(Subset(translations, [-utility(tokens, reference) for tokens in translations]))
     return subsets

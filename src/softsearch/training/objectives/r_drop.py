@@ -38,7 +38,8 @@ def r_drop(
 
 def symmetric_divergence(first: Tensor, second: Tensor, output: nn.Linear | OutputLayer) -> Tensor:
     """KL(P_1 || P_2) + KL(P_2 || P_1), summed over the rows of ``first`` and ``second`` ``[tokens, features]``."""
-    divergence = _SymmetricDivergence.apply(first, second, output, *output.parameters())
+    parameters = (parameter for parameter in output.parameters() if parameter.requires_grad)
+    divergence = _SymmetricDivergence.apply(first, second, output, *parameters)
     assert isinstance(divergence, Tensor)
     return divergence
 

@@ -91,6 +91,13 @@ def test_divergence_and_its_gradient_across_chunks(tokens: int, monkeypatch: pyt
     assert torch.autograd.gradcheck(divergence, (first, second, output.weight, output.bias))
 
 
+def test_a_frozen_output_layer_has_no_gradient() -> None:
+    first, second, output = data(3)
+    expected = torch.autograd.grad(symmetric_divergence(first, second, output), first)
+    output.requires_grad_(False)
+    torch.testing.assert_close(torch.autograd.grad(symmetric_divergence(first, second, output), first), expected)
+
+
 def test_few_logits_are_alive_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, output = data(7)
     monkeypatch.setattr(f"{MODULE}.LOGITS", 2 * VOCAB + 1)
