@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from softsearch.errors import ConfigError
 from softsearch.ranges import Positive
+from softsearch.training.lightning_internals import is_accumulating
 
 log = logging.getLogger(__name__)
 _MEMORY = 0.9  # of the running mean of losses
@@ -45,7 +46,9 @@ class RateRange(Callback):
             group["lr"] = self.rates[-1] * group["initial_lr"] / groups[0]["initial_lr"]  # of the schedule's beginning
 
     def on_train_batch_end(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
-        """Notes the loss; all processes decide alike when to stop."""
+        """Notes the loss of a step's last batch; all processes decide alike when to stop."""
+        if is_accumulating(trainer):
+            return
         self.losses.append(float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean")))
         mean = smoothed(self.losses)
         if len(mean) >= _FEWEST and not mean[-1] < _DIVERGED * mean.min():  # or NaN

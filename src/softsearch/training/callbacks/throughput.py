@@ -9,6 +9,7 @@ from lightning.pytorch.callbacks import Callback
 
 from softsearch.data.dataset import Batch
 from softsearch.search.batching import peak_memory
+from softsearch.training.lightning_internals import is_accumulating
 
 
 class Throughput(Callback):
@@ -62,7 +63,7 @@ class Throughput(Callback):
         self.counts["steps"] += 1
         self.counts["tokens"] += len(batch.target_places())
         self.counts["padded"] += batch.tgt_tokens[:, 1:].numel()
-        if trainer.global_step % trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]  # set by a connector
+        if trainer.global_step % trainer.log_every_n_steps == 0 and not is_accumulating(trainer):  # type: ignore[attr-defined]
             self._log(trainer, pl_module)
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from lightning import Callback, Trainer
 
+from softsearch.training.callbacks.lr_range import RateRange
 from softsearch.training.callbacks.throughput import Throughput
 from tests.unit.training.small_run import fit
 
@@ -26,6 +27,24 @@ def test_a_resumed_run_counts_on(tmp_path: Path) -> None:
     assert {name: second.summary[name] for name in names} == {name: first.summary[name] for name in names}
     assert first.summary["train/tokens_per_second"] > 0
     assert first.summary["train/elapsed_seconds"] > first.summary["train/seconds"]  # there was a validation
+
+
+class Watch(Callback):
+    """Notes after each batch the number of those that have been logged."""
+
+    def __init__(self, speed: Throughput) -> None:
+        self.speed, self.logged = speed, list[float]()
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self.logged.append(self.speed.logged["steps"])
+
+
+def test_accumulated_batches_are_logged_together(tmp_path: Path) -> None:
+    speed, rates = Throughput(), RateRange(path=tmp_path / "lr.png", lowest=1e-9)
+    watch = Watch(speed)
+    fit(tmp_path, tmp_path / "run", speed, rates, watch, batches=60, accumulate=2, log_every_n_steps=1)
+    assert watch.logged[:9] == [0, 2, 2, 4, 4, 6, 7, 7, 9]  # an epoch has seven
+    assert len(rates.losses) == len(rates.rates) == 30
 
 
 class SlowValidation(Callback):
