@@ -9,6 +9,7 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.strategies import FSDPStrategy, Strategy
 from torch import Tensor
 from torch.nn.utils import get_total_norm
+from torch.optim import Optimizer
 
 from softsearch.evaluation.by_length import MIN_DRAWN, length_ranges
 from softsearch.evaluation.inference import TorchStepFunction, evaluating
@@ -45,12 +46,15 @@ class Dashboard(Callback):
         if trainer.is_global_zero:
             log_config(trainer.loggers)
 
-    def on_before_optimizer_step(self, trainer: lightning.Trainer, pl_module: Any, *_: Any) -> None:
+    def on_before_optimizer_step(self, trainer: lightning.Trainer, pl_module: Any, optimizer: Optimizer) -> None:
         """Logs the gradient norms."""
         if (trainer.global_step + 1) % trainer.log_every_n_steps:  # type: ignore[attr-defined]  # set by a connector
             return
+        scaler = getattr(trainer.precision_plugin, "scaler", None)
+        # The gradients of a fused optimizer are still multiplied by float16's scale.
+        scale = scaler.get_scale() if scaler is not None and optimizer.defaults.get("fused") else 1.0
         norms = gradient_norms(pl_module.model, trainer.strategy)
-        pl_module.log_dict({f"grad_norm/{part}": norm for part, norm in norms.items()}, rank_zero_only=True)
+        pl_module.log_dict({f"grad_norm/{part}": norm / scale for part, norm in norms.items()}, rank_zero_only=True)
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Logs scores by length, samples and heatmaps; under FSDP, all processes must take part in the alignment."""
