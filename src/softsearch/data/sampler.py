@@ -113,7 +113,7 @@ def divide(batches: Sequence[Indices], world_size: int) -> list[Indices]:
         if len(batch) < 2:
             sentences = sum(map(len, batches))
             raise CorpusError(
-                f"{sentences} training sentences in {len(batches)} batches cannot be shared equally among {world_size} "
+                f"{sentences} sentences in {len(batches)} batches cannot be shared equally among {world_size} "
                 "processes; use fewer devices (trainer.devices), more data or larger batches (batching)"
             )
         half = len(batch) // 2

@@ -108,7 +108,7 @@ class TranslationModule(lightning.LightningModule):
         self.model.zero_grad(set_to_none=True)
         free_memory()
         for parameter in self.model.parameters():  # a gradient scaler needs gradients
-            parameter.grad = torch.zeros_like(parameter)
+            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
 
     def validation_step(self, batch: Batch, _: int) -> None:
         """Adds -log p of the references to the mean."""
@@ -236,11 +236,12 @@ def make_optimizer(make: Optimize, model: Seq2Seq, parameters: Any = None) -> Op
         rates = ", ".join(f"{group['lr']:g}" for group in optimizer.param_groups)
         raise ConfigError(f"the rates of optimizer are {rates}, expected at most {_HIGHEST_RATE}; lower optimizer.lr")
     sparse = any(isinstance(module, nn.Embedding) and module.sparse for module in model.modules())
-    fused = bool(optimizer.defaults.get("fused"))
-    if sparse and (fused or not isinstance(optimizer, LazyAdam | SGD | Adagrad)):
-        name = "fused " * fused + type(optimizer).__name__
+    fused, decay = (bool(optimizer.defaults.get(option)) for option in ("fused", "weight_decay"))
+    if sparse and (fused or decay or not isinstance(optimizer, LazyAdam | SGD | Adagrad)):
+        name = "fused " * fused + type(optimizer).__name__ + " with weight_decay" * decay
         raise ConfigError(
             f"model.embeddings.sparse=true, but {name} takes no sparse gradients; "
-            "set optimizer=lazy_adam, or optimizer=sgd with optimizer.fused=false, or model.embeddings.sparse=false"
+            "set optimizer=lazy_adam, or optimizer=sgd with optimizer.fused=false and no weight_decay, or "
+            "model.embeddings.sparse=false"
         )
     return optimizer

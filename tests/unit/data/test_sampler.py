@@ -243,7 +243,7 @@ def test_divide_keeps_the_sentences_in_order(sizes: list[int], world_size: int) 
     batches = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     most = sum(sizes)  # batches, of one sentence each
     if len(sizes) % world_size and -(-len(sizes) // world_size) * world_size > most:
-        with pytest.raises(CorpusError, match=f"{most} training sentences in .* among {world_size} processes"):
+        with pytest.raises(CorpusError, match=f"{most} sentences in .* among {world_size} processes"):
             divide(batches, world_size)
         return
     divided = divide(batches, world_size)
@@ -253,7 +253,7 @@ def test_divide_keeps_the_sentences_in_order(sizes: list[int], world_size: int) 
 
 
 def test_fewer_sentences_than_processes_are_refused() -> None:
-    with pytest.raises(CorpusError, match=r"1 training sentences in 1 batches .* 2 processes.*trainer.devices"):
+    with pytest.raises(CorpusError, match=r"1 sentences in 1 batches .* 2 processes.*trainer.devices"):
         Corpus(np.array([3]), np.array([3]), 2).ranks()
 
 

@@ -19,6 +19,7 @@ from softsearch.models.interface import Seq2Seq
 from softsearch.models.loss import CrossEntropy, Loss, Per
 from softsearch.testing.models import small_model
 from softsearch.text.vocabulary import BOS, EOS, PAD
+from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.faults.step_guard import Fault
 from softsearch.training.module import TranslationModule, make_optimizer
 from softsearch.training.objectives.teacher_forcing import TrainingMethod, teacher_forcing
@@ -152,7 +153,8 @@ def test_an_optimizer_that_takes_no_sparse_gradients_is_refused_before_training(
     sparse = small_model("rnnsearch", "+model.embeddings.sparse=true")
     for taken, net in ((LazyAdam, sparse), (SGD_01, sparse), (Adam, small_model("rnnsearch"))):
         make_optimizer(taken, net)
-    for refused, name in ((Adam, "Adam"), (partial(SGD, fused=True), "fused SGD")):
+    decays = partial(SGD, weight_decay=0.1)
+    for refused, name in ((Adam, "Adam"), (partial(SGD, fused=True), "fused SGD"), (decays, "SGD with weight_decay")):
         with pytest.raises(ConfigError, match=rf"but {name} takes no sparse gradients; set optimizer=lazy_adam"):
             make_optimizer(refused, sparse)
 
@@ -212,13 +214,15 @@ def test_a_scaler_of_gradients_finds_its_scale_and_a_spoiled_loss_is_still_skipp
         num_sanity_val_steps=0,
         gradient_clip_val=1.0,
         plugins=[MixedPrecision("16-mixed", "cpu", scaler)],
-        callbacks=[Watch()],
+        callbacks=[Watch(), Dashboard()],
+        log_every_n_steps=1,
     )
     module.method = spoiled
     trainer.fit(module, loader(BATCHES[:1] * 30), loader(BATCHES))
     assert [step for step, fault in enumerate(faults) if fault] == [1]
     assert faults[1] == Fault(loss=True, gradient=False, exhausted=False)
     assert 1 < scaler.get_scale() < 2.0**30
+    assert 0 < float(trainer.callback_metrics["grad_norm/total"]) < 100
     after = list(module.model.parameters())
     assert all(bool(parameter.isfinite().all()) for parameter in after)
     assert not all(map(torch.equal, before, after))

@@ -55,7 +55,7 @@ def cosine(optimizer: Optimizer, *, warmup_steps: AtLeastOne, total_steps: AtLea
     def factor(step: int) -> float:
         if step < warmup_steps:
             return (step + 1) / warmup_steps
-        done = min(1.0, (step + 1 - warmup_steps) / (total_steps + 1 - warmup_steps))
+        done = min(1.0, (step + 1 - warmup_steps) / max(1, total_steps + 1 - warmup_steps))
         return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
 
     return LambdaLR(optimizer, factor)
