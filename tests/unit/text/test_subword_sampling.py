@@ -56,8 +56,9 @@ def test_unknown_characters_keep_their_segmentation(kind: Kind) -> None:
 def test_text_with_pieces_of_bytes_keeps_its_segmentation(kind: Kind) -> None:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*LINES, "0x<>"]), model_writer=model, model_type=kind, vocab_size=300, minloglevel=2, pad_id=0,
-        unk_id=1, bos_id=2, eos_id=3, byte_fallback=True, hard_vocab_limit=False, user_defined_symbols=["[x]"],
+        sentence_iterator=iter([*LINES, "0x<>"]), model_writer=model, model_type=kind, vocab_size=300, minloglevel=2,
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, byte_fallback=True, hard_vocab_limit=False,
+        user_defined_symbols=["[x]"],
     )  # fmt: skip
     tokenizer = SentencePieceTokenizer(model.getvalue())
     draw = sampler(tokenizer, kind, 0.5)
