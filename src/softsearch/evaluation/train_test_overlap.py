@@ -9,11 +9,12 @@ from pathlib import Path
 
 from softsearch.data.corpora.base import ParallelSource
 from softsearch.data.preparation.prepare import letters
-from softsearch.errors import CorpusError
+from softsearch.errors import SoftsearchError
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner
 from softsearch.text.joint_sources import split_sources
+from softsearch.text.vocabulary import LANGUAGE_TAG
 
 MANY = {"near twin of the source": 0.05, "near twin of the reference": 0.05}  # shares that deserve a warning; else 1 %
 NEAR = 0.8  # Dice coefficient of single words and pairs of neighbours; about one word in ten differs
@@ -48,7 +49,7 @@ def find_overlap(
         try:
             _add_training_text(overlap, source, substitute, cache_dir)
             read.append(source)
-        except CorpusError as error:
+        except SoftsearchError as error:  # or a library is missing
             warnings.append(f"{not_checked}: {error}")
     counts = overlap.counts() if read else {}
     total = len(test.sources)
@@ -64,7 +65,7 @@ def _add_training_text(
 ) -> None:
     try:
         files = source.train_files(cache_dir)
-    except CorpusError:
+    except SoftsearchError:
         if type(substitute) is not type(source):
             raise
         source = substitute
@@ -78,8 +79,8 @@ def _add_training_text(
 class Overlap:
     """Compares a stream of training text with a test set; memory grows with the test set alone.
 
-    Case, punctuation, spaces and Unicode forms are ignored. Two texts are near twins if the Dice coefficient of their
-    sets of words and of pairs of neighbouring words is at least ``NEAR``.
+    Case, punctuation, spaces, Unicode forms and tags of languages are ignored. Two texts are near twins if the Dice
+    coefficient of their sets of words and of pairs of neighbouring words is at least ``NEAR``.
     """
 
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:
@@ -143,7 +144,7 @@ class _Side:
 
 
 def _words(line: str) -> _Key:
-    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", line).casefold()))
+    words = tuple(_WORDS.findall(unicodedata.normalize("NFKC", LANGUAGE_TAG.sub("", line)).casefold()))
     return words or tuple(line.split())  # only punctuation
 
 

@@ -1,11 +1,13 @@
 """Test sentences in the training data."""
 
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softsearch.data.corpora.huggingface import HuggingFace
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.evaluation.test_set import HeldOutText
@@ -25,7 +27,7 @@ def near(test: str, train: str) -> bool:
 
 def test_the_same_text_is_found_whatever_its_case_signs_and_spaces() -> None:
     overlap = Overlap(["A  man, here!", "a woman", "..."], ["Ein Mann", "eine Frau", "!"])
-    overlap.add(["a man here", "a woman", "a WOMAN ."], ["ein Hund", "Eine Frau.", "x"])
+    overlap.add(["<2de> a man here", "a woman", "a WOMAN ."], ["ein Hund", "Eine Frau.", "x"])
     assert overlap.counts() == {
         "source and reference": 1,
         "source": 2,
@@ -114,6 +116,16 @@ def test_data_that_is_gone_is_read_where_the_command_says_or_not_at_all(tmp_path
     counts, _ = find_overlap(moved, here, TEXT, tmp_path)
     assert counts["source and reference"] == 1
     assert find_overlap(moved, Spellout(), TEXT, tmp_path)[0] == {}
+
+
+def test_data_that_needs_a_library_which_is_missing_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    source = HuggingFace(hub="a/b", revision=40 * "0", src="en", tgt="de")
+    counts, [warning] = find_overlap({"m": source}, None, TEXT, tmp_path)
+    assert counts == {}
+    assert "m: not checked for test sentences in the training data: data=huggingface needs datasets" in warning
 
 
 def test_no_overlap_is_no_warning(tmp_path: Path) -> None:
