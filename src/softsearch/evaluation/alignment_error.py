@@ -8,8 +8,8 @@ from typing import NamedTuple
 from softsearch.errors import CorpusError
 from softsearch.text.corpus import read_lines
 
-_NAACL = re.compile(r"(\d+) (\d+) (\d+)(?: ([SP]))?(?: (?:0|1|0?\.\d+|1\.0+))?")
-_PHARAOH = re.compile(r"(\d+)([-?])(\d+)")
+_NAACL = re.compile(r"(\d{1,9}) (\d{1,9}) (\d{1,9})(?: ([SP]))?(?: (?:0|1|0?\.\d+|1\.0+))?")
+_PHARAOH = re.compile(r"(\d{1,9})([-?])(\d{1,9})")
 Link = tuple[int, int]  # indices of a source and of a target word, from 0
 _GoldLink = tuple[int, str, int, Link, bool]  # line number from 1, text, sentence from 0, link, is sure
 _FORMATS = "a line of links as in '0-0 1?2' (Pharaoh), or 'sentence source target S|P' (NAACL)"

@@ -72,6 +72,8 @@ def _parse(line: str, where: str) -> Entry:
         raise CorpusError(f"{where} has the source {source!r}, expected one word without spaces; correct the line")
     if target.strip() != target or not target:
         raise CorpusError(f"{where} has the target {target!r}, expected words without spaces around; correct the line")
-    if not (count.isascii() and count.isdigit() and int(count) >= 1):
-        raise CorpusError(f"{where} has the count {count!r}, expected a whole number of at least 1; correct the line")
+    if not (count.isascii() and count.isdigit() and len(count) < 19 and int(count) >= 1):
+        raise CorpusError(
+            f"{where} has the count {count!r:.40}, expected a whole number of at least 1; correct the line"
+        )
     return Entry(source, target, int(count))

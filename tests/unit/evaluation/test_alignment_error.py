@@ -71,6 +71,8 @@ def test_naacl_with_null_links_confidences_and_a_sentence_without_links(tmp_path
         ("1 1 1 S\n2 3 1 S\n", ":2 has the link '2 3 1 S'"),
         ("the cat\n", "begins with 'the cat'"),
         ("\n\n", "begins with ''"),
+        ("0-" + "1" * 5000, "begins with '0-111"),
+        ("1 1 1\n1 1 " + "1" * 5000, ":2 is '1 1 111"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -47,6 +47,7 @@ def test_what_is_written_is_read(translations: dict[str, str], tmp_path_factory:
         ("dog\tHund\t0", r":2 has the count '0', expected a whole number"),
         ("dog\tHund\t1.5", r":2 has the count '1\.5'"),
         ("dog\tHund\t\u00b2", r":2 has the count"),
+        ("dog\tHund\t" + "9" * 5000, r":2 has the count"),
         ("cat\tKater\t3", r":2 has 'cat' again, found first on line 1"),
     ],
 )

@@ -38,7 +38,7 @@ class TranslateValidation(Callback):
         metrics: Mapping[str, Metric | None],
         search: SearchStrategy,
         samples_dir: str | Path,
-        samples: int = 8,
+        samples: AtLeastOne = 8,
         skip: Sequence[str] = (),
         sentences: AtLeastOne | None = None,
     ) -> None:
