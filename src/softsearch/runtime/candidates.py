@@ -33,7 +33,7 @@ def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab
     """The candidates of a step from its outputs ``[rows, ...]``; ``words`` are those of its shortlist, if it has one.
 
     Raises:
-        BundleError: a candidate is none of the shortlist's places.
+        BundleError: a candidate is no id, or none of the shortlist's places.
     """
     alignments = outputs.get("alignments")
     if "all_log_probs" in outputs:
@@ -42,12 +42,13 @@ def read_candidates(outputs: dict[str, NDArray[Any]], words: Words | None, vocab
             by_id = spread(by_id, words.tokens[: words.used], vocab_size)
         return whole_vocabulary(by_id, alignments)
     log_probs, tokens = outputs["log_probs"], outputs["candidates"]
+    most = vocab_size if words is None else words.tokens.size
+    if tokens.min() < 0 or tokens.max() >= most:
+        raise BundleError(
+            f"{DECODER_STEP}: candidates holds numbers from {tokens.min()} to {tokens.max()}, expected 0 to "
+            f"{most - 1}; export the bundle again"
+        )
     if words is not None:
-        if tokens.min() < 0 or tokens.max() >= words.tokens.size:
-            raise BundleError(
-                f"{DECODER_STEP}: candidates holds the place {tokens.max()} in a shortlist of {words.used}; "
-                "export the bundle again"
-            )
         return Candidates(log_probs, words.tokens[tokens], alignments)
     if tokens.shape[1] < vocab_size:
         return Candidates(log_probs, tokens, alignments)

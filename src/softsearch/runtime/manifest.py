@@ -27,7 +27,7 @@ _MAX_FEATURE_DIM = 1 << 16
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _T = TypeVar("_T")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_EXPECTED = {str: "a string", bool: "true or false", dict: "an object"}
+_EXPECTED = {str: "a string", bool: "true or false", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Manifest:
             tgt_vocab_size=tgt_vocab_size,
             src_reversed=_typed(tree, "reversed.src", bool),
             tgt_reversed=_typed(tree, "reversed.tgt", bool),
-            graphs={name: _typed(tree, f"graphs.{name}", dict) for name in graphs},
+            graphs={name: _graph(tree, f"graphs.{name}") for name in graphs},
             max_src_tokens=_integer(tree, "limits.max_src_tokens", MIN_SRC_TOKENS, MAX_SRC_TOKENS),
             search_kind=search_kind,
             search=search,
@@ -116,9 +116,8 @@ class Manifest:
         Raises:
             BundleError: it is not a fixed number, or too large.
         """
-        inputs = self.graphs.get("encoder", {}).get("inputs")  # of any kind, until they are compared with the graph's
-        for port in inputs if isinstance(inputs, list) else ():
-            if isinstance(port, dict) and port.get("name") == FEATURES:
+        for port in () if self.is_single else self.graphs["encoder"]["inputs"]:
+            if port["name"] == FEATURES:
                 shape = port.get("shape")
                 dim = shape[2] if isinstance(shape, list) and len(shape) == 3 else None
                 if type(dim) is not int or not 0 < dim <= _MAX_FEATURE_DIM:
@@ -151,6 +150,15 @@ def _typed(tree: Any, key: str, kind: type[_T]) -> _T:
     if not isinstance(value, kind):
         raise _error(key, value, _EXPECTED[kind])
     return value
+
+
+def _graph(tree: dict[str, Any], key: str) -> dict[str, Any]:
+    """The inputs and outputs of a graph, which have names; all else is compared with the graph later."""
+    graph = _typed(tree, key, dict)
+    for side in ("inputs", "outputs"):
+        for port in _typed(tree, f"{key}.{side}", list):
+            _typed(port, "name", str)
+    return graph
 
 
 def _integer(tree: Any, key: str, least: int, most: int = _MAX_FILE_BYTES) -> int:

@@ -65,12 +65,12 @@ class OnnxState(NamedTuple):
         if self.parents.shape[1] == 1:
             return self
         bias, *slots = self.cache
-        for values in slots:
-            if (values.ndim, *values.shape[2:3]) != (4, *bias.shape[2:]):
-                raise BundleError(
-                    f"{DECODER_STEP}: next_slots came with the axes {list(values.shape)}, expected 4, the third of "
-                    f"{bias.shape[2]}; export the bundle again"
-                )
+        shapes = [values.shape for values in slots]
+        if len({*shapes}) != 1 or (bias.ndim, len(shapes[0]), *shapes[0][2:3]) != (3, 4, bias.shape[-1]):
+            raise BundleError(
+                f"{DECODER_STEP}: next_slots came with the axes {[*map(list, shapes)]}, expected 4, the same for all, "
+                f"the third of {bias.shape[-1]}; export the bundle again"
+            )
         sentences = np.arange(len(bias))[:, None]
         alive = (bias[sentences, self.parents] == 0).any(axis=1)  # [batch, slots]
         most = int(alive.sum(axis=1).max())
@@ -78,7 +78,7 @@ class OnnxState(NamedTuple):
             return self
         # Sentences with fewer live slots keep dead ones, to which nothing attends.
         kept = np.argsort(~alive, axis=1, kind="stable")[:, :most]
-        _, heads, before, width = slots[0].shape
+        _, heads, before, width = shapes[0]
         rows = (sentences * heads + np.arange(heads))[:, :, None] * before + kept[:, None]  # [batch, heads, most]
         moved = (values.reshape(-1, width).take(rows, axis=0) for values in slots)
         return self._replace(cache=(np.take_along_axis(bias, kept[:, None], axis=2), *moved))

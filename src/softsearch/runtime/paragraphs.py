@@ -86,22 +86,23 @@ class Splitter:
             tag: finds the tag at the start of a line, which all sentences get that follow until the next tag.
         """
         sentences: list[str] = []
-        gaps = [""]
-        current = ""
+        gaps: list[str] = []
+        gap = current = ""
         for line in text.splitlines(keepends=True):
             own = tag(line)
             current, line = own or current, line.removeprefix(own)
+            end = 0
             for part in self._segment(self._language, _WHITE_SPACE.sub(" ", line)):
-                part, line = line[: len(part)], line[len(part) :]
-                sentence = part.strip()
+                begin, end = end, end + len(part)
+                sentence = line[begin:end].strip()
                 if is_blank(sentence):
-                    gaps[-1] += part
+                    gap += line[begin:end]
                     continue
-                before, after = part.split(sentence)
-                gaps[-1] = gaps[-1] + before or (self._least_gap if sentences else "")
-                gaps.append(after)
+                before, after = line[begin:end].split(sentence)
+                gaps.append(gap + before or (self._least_gap if sentences else ""))
+                gap = after
                 sentences.append(current + sentence)
-        return Paragraph(tuple(sentences), tuple(gaps))
+        return Paragraph(tuple(sentences), (*gaps, gap))
 
 
 @cache

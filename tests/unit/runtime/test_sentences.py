@@ -25,6 +25,7 @@ COUNTS = {
     "\u300c\u672c\u5f53\uff1f\u300d \u3068\u8a00\u3063\u305f \u3002": 2,
     "": 1,
     "A man sleeps.": 1,
+    "No..! A dog?!! ...? Yes": 4,
     "Mr. Smith and Mrs. Jones met Dr. No.": 1,
     "Hunde, z. B. Dackel, und d. h. Tiere.": 1,
     "It is 3.5 m. long, see fig. 3.": 1,
@@ -38,6 +39,10 @@ COUNTS = {
 
 def test_abbreviations_and_numbers_end_no_sentence() -> None:
     assert {text: count_sentences(text) for text in COUNTS} == COUNTS
+
+
+def test_rows_of_marks_take_no_minutes() -> None:
+    assert [count_sentences(mark * 200_000) for mark in ("!", "?.", "! ")] == [1, 1, 200_000]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")

@@ -227,7 +227,7 @@ def test_a_step_that_computes_other_words_than_the_shortlist_is_refused(tmp_path
     graph.graph.initializer.append(numpy_helper.from_array(np.array([64]), "far"))
     shortlist = Shortlist(np.arange(5), np.full((tokenizers()[0].vocab_size, 1), -1))
     restricted = opened(tmp_path, {STEP: graph.SerializeToString()}).with_shortlist(shortlist)
-    with pytest.raises(BundleError, match=r"candidates holds the place \d+ in a shortlist of 5"):
+    with pytest.raises(BundleError, match=r"candidates holds numbers from \d+ to \d+, expected 0 to 63"):
         restricted.step(np.full(4, BOS), restricted.start(SOURCES), 5)
 
 

@@ -1,5 +1,6 @@
 """Checks of every translation request: API key, origin, model and limits."""
 
+import asyncio
 import hmac
 import re
 from collections.abc import Sequence
@@ -104,13 +105,13 @@ class Service:
         self.metrics.on_text(name, sum(map(len, texts)))
         return models[name]
 
-    def paragraphs(self, request: Request, model: str, texts: Sequence[str]) -> list[Paragraph]:
-        """The sentences of each text, which are counted for the log.
+    async def paragraphs(self, request: Request, model: str, texts: Sequence[str]) -> list[Paragraph]:
+        """The sentences of each text, which are counted for the log; a thread splits it, because it may be long.
 
         Raises:
             SoftsearchError: the model reads several sources.
         """
-        paragraphs = self.dispatcher.model(model).paragraphs(texts)
+        paragraphs = await asyncio.to_thread(self.dispatcher.model(model).paragraphs, texts)
         request.state.facts.update(sentences=sum(len(paragraph.sentences) for paragraph in paragraphs))
         return paragraphs
 
