@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethod
 from numpy.typing import NDArray
 
 from softsearch.evaluation.schema import MetricFacts, SearchPoint
-from softsearch.report.drawing import COLOURS, GROUND, LINE, SOFT, drawable, pixels, style
+from softsearch.report.drawing import GROUND, LINE, SOFT, colour, drawable, pixels, style
 
 MARKERS = {"o": "●", "s": "■", "^": "▲", "D": "◆"}  # matplotlib's names: characters of a legend
 Interval = tuple[float, float, float]  # value, low, high
@@ -36,7 +36,7 @@ def draw_by_length(
     for number, by_range in values.items():
         x = [ranges.index(name) for name in by_range]
         y, low, high = (list(side) for side in zip(*by_range.values(), strict=True))
-        axes.fill_between(x, low, high, color=_colour(number), alpha=0.16, linewidth=0)
+        axes.fill_between(x, low, high, color=colour(number), alpha=0.16, linewidth=0)
         _line(axes, number, x, y)
         if len(values) == 1:
             for point in zip(x, y, strict=True):
@@ -129,15 +129,11 @@ def _axes(x: str, y: str) -> tuple[Figure, Axes]:
 
 def _line(axes: Axes, number: int, x: Sequence[float], y: Sequence[float]) -> None:
     marker = list(MARKERS)[number % len(MARKERS)]
-    axes.plot(x, y, color=_colour(number), marker=marker, markeredgecolor=GROUND, gid=f"line-{number}", clip_on=False)
+    axes.plot(x, y, color=colour(number), marker=marker, markeredgecolor=GROUND, gid=f"line-{number}", clip_on=False)
 
 
 def _annotate(axes: Axes, text: str, point: tuple[float, float], number: int, *, above: bool) -> None:
     offset, side = (6, "bottom") if above else (-6, "top")
     axes.annotate(
-        text, point, (0, offset), textcoords="offset points", ha="center", va=side, color=_colour(number), fontsize=8
+        text, point, (0, offset), textcoords="offset points", ha="center", va=side, color=colour(number), fontsize=8
     )
-
-
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]

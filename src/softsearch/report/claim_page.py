@@ -1,32 +1,28 @@
 """Pages about claims of papers: everything on them comes from ``results.json``."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from statistics import mean, stdev
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
-from softsearch.errors import printable
+from softsearch.report.markdown import render_markdown
 
 Results = dict[str, Any]  # the content of results.json
 
 
 def claim_page(results: Results) -> str:
     """Markdown about one claim: what is said, what was trained, what came out, and what differs."""
-    return _render(
-        "claim_page.md.jinja",
-        results,
-        tables={name: averaged(results["tables"][name], columns) for name, columns in results["shown"].items()},
-        seeds=sorted({each["seed"] for each in results["trainings"]}),
-        runs={each["run"]: each for each in reversed(results["trainings"])},
-        minutes=sum({each["folder"]: each["minutes"] for each in results["trainings"]}.values()),
-    )
+    values = {
+        "tables": {name: averaged(results["tables"][name], columns) for name, columns in results["shown"].items()},
+        "seeds": sorted({each["seed"] for each in results["trainings"]}),
+        "runs": {each["run"]: each for each in reversed(results["trainings"])},
+        "minutes": sum({each["folder"]: each["minutes"] for each in results["trainings"]}.values()),
+    }
+    return render_markdown("claim_page.md.jinja", results | values, number=number)
 
 
 def claims_index(claims: Mapping[str, tuple[str, str, int]], published: Mapping[str, Results]) -> str:
     """Markdown that lists all claims, given by name with title, source and minutes, and what came out."""
-    return _render("claims_index.md.jinja", {}, claims=claims, published=published)
+    return render_markdown("claims_index.md.jinja", {"claims": claims, "published": published})
 
 
 def averaged(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
@@ -60,17 +56,3 @@ def _spread(values: Sequence[Any]) -> str:
     if len(set(found)) == 1:
         return number(found[0])
     return f"{number(float(mean(found)))} ± {number(float(stdev(found)))}"
-
-
-def _render(template: str, results: Results, **values: Any) -> str:
-    environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean
-    )
-    environment.filters["number"] = number
-    text = files(__package__).joinpath(template).read_text(encoding="utf-8")
-    return environment.from_string(text).render({**results, **values})
-
-
-def _clean(value: object) -> str:
-    """A value on one line, without the bar that would end its cell."""
-    return printable(" ".join(str(value).split())).replace("|", "\\|")

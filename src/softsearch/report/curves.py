@@ -11,7 +11,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, StrMetho
 from numpy.typing import NDArray
 
 from softsearch.files import new_file
-from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
+from softsearch.report.drawing import COLOURS, LINE, SOFT, colour, drawable, style
 
 CURVES = "curves.png"
 _NO_SCORES = ("val/loss", "val/perplexity")
@@ -58,7 +58,7 @@ def draw_curves(runs: Mapping[str, Points], path: Path) -> None:
             axes.xaxis.set_tick_params(labelbottom=True)
         last.set_axis_off()
         if len(runs) > 1:
-            handles = [last.plot([], [], color=_colour(number))[0] for number in range(len(runs))]
+            handles = [last.plot([], [], color=colour(number))[0] for number in range(len(runs))]
             last.legend(handles, map(drawable, runs), frameon=False, loc="upper left", fontsize=9)
         else:
             last.legend(*panels[-1].get_legend_handles_labels(), frameon=False, loc="upper left", fontsize=8)
@@ -115,7 +115,7 @@ def _draw(axes: Axes, title: str, runs: Mapping[str, Points], wanted: str) -> No
             axes.plot(
                 steps,
                 [100 * value for value in values] if is_share else values,
-                color=_colour(number if len(runs) > 1 else line),
+                color=colour(number if len(runs) > 1 else line),
                 linewidth=1.8 if name.startswith("val/") or name.endswith("total") or len(names) == 1 else 0.9,
                 marker=marker,
                 markersize=3,
@@ -140,7 +140,3 @@ def _matches(name: str, wanted: str) -> bool:
     if wanted == "val/":
         return name.startswith("val/") and name not in _NO_SCORES
     return name in wanted.split() or (wanted.endswith("/") and name.startswith(wanted))
-
-
-def _colour(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]

@@ -25,6 +25,11 @@ _VARIABLES = {SOFT: "var(--soft)", LINE: "var(--line)", GROUND: "var(--card)"}
 _VARIABLES |= {colour: f"var(--s{number})" for number, colour in enumerate(COLOURS)}
 
 
+def colour(number: int) -> str:
+    """The colour of a line by its number."""
+    return COLOURS[number % len(COLOURS)]
+
+
 def style() -> AbstractContextManager[None]:
     """Draws text literally: dollar signs do not begin a formula. A user's matplotlibrc has no effect."""
     options = {

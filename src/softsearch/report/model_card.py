@@ -1,12 +1,9 @@
 """Model card: the README of a bundle."""
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-
-from softsearch.errors import printable
+from softsearch.report.markdown import render_markdown
 
 
 def model_card(
@@ -18,23 +15,15 @@ def model_card(
     final metrics of training, ``results``, are shown. ``sizes`` are the files' bytes;
     ``single`` describes the inputs and outputs of a single graph.
     """
-    environment = Environment(  # noqa: S701 - Markdown: `_clean` keeps values in their cells
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, finalize=_clean
-    )
-    template = files(__package__).joinpath("model_card.md.jinja").read_text(encoding="utf-8")
     results = facts.get("results", {})
     scores = {key: value for key, value in results.items() if not key.startswith(("train/", "model/"))}
-    return environment.from_string(template).render(
-        name=name,
-        facts=facts,
-        results=results,
-        scores=scores,
-        evaluation=facts.get("evaluation"),
-        sizes=sizes,
-        single=single,
-    )
-
-
-def _clean(value: object) -> str:
-    """A value on one line, without the bar that would end its cell."""
-    return printable(" ".join(str(value).split())).replace("|", "\\|")
+    values = {
+        "name": name,
+        "facts": facts,
+        "results": results,
+        "scores": scores,
+        "evaluation": facts.get("evaluation"),
+        "sizes": sizes,
+        "single": single,
+    }
+    return render_markdown("model_card.md.jinja", values)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from softsearch.report.drawing import COLOURS, LINE, SOFT, drawable, style
+from softsearch.report.drawing import LINE, SOFT, colour, drawable, style
 
 _Rows = Sequence[Mapping[str, Any]]
 _MARKERS = "os^Dvp*X"
@@ -113,10 +113,9 @@ def _averaged(
 
 def _lines(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label: str, order: Sequence[Any]) -> None:
     places, means, low, high = _averaged(rows, x, y, order)
-    colour = COLOURS[index % len(COLOURS)]
     marker = _MARKERS[index % len(_MARKERS)] if len(places) <= 30 else None
-    axes.plot(places, means, color=colour, marker=marker, markersize=5, label=label)
-    axes.fill_between(places, low, high, color=colour, alpha=0.16, linewidth=0)
+    axes.plot(places, means, color=colour(index), marker=marker, markersize=5, label=label)
+    axes.fill_between(places, low, high, color=colour(index), alpha=0.16, linewidth=0)
     _name_places(axes, order)
 
 
@@ -126,13 +125,15 @@ def _bars(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label
     width = 0.8 / count
     places = [order.index(key) - 0.4 + width * (index + 0.5) for key in order if key in present]
     errors = np.abs([np.subtract(means, low), np.subtract(high, means)])  # the mean of equal numbers may be rounded
-    axes.bar(places, means, width, color=COLOURS[index % len(COLOURS)], label=label, yerr=errors, ecolor=SOFT)
+    axes.bar(places, means, width, color=colour(index), label=label, yerr=errors, ecolor=SOFT)
     axes.set_xticks(range(len(order)), [drawable(str(key)) for key in order])
 
 
 def _points(axes: Axes, rows: _Rows, x: str, y: str, index: int, count: int, label: str, order: Sequence[Any]) -> None:
-    colour, marker = COLOURS[index % len(COLOURS)], _MARKERS[index % len(_MARKERS)]
-    axes.scatter([row[x] for row in rows], [row[y] for row in rows], color=colour, marker=marker, s=18, label=label)
+    marker = _MARKERS[index % len(_MARKERS)]
+    axes.scatter(
+        [row[x] for row in rows], [row[y] for row in rows], color=colour(index), marker=marker, s=18, label=label
+    )
 
 
 def _heatmap(axes: Axes, rows: _Rows, x: str, y: str, value: str) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,7 +174,7 @@ def write_bundle(path: Path | str, files: Mapping[str, bytes], manifest: Mapping
     folder = Path(path)
     text = _manifest_text(files, manifest)
     Manifest.parse(text)
-    _check_replaceable(folder)
+    check_replaceable(folder, "bundle", _listed(folder / MANIFEST))
     with writing(folder, "bundle"), new_folder(folder) as fresh:
         for name, content in {**files, MANIFEST: text, MANIFEST_HASH: _hash_line(text)}.items():
             (fresh / name).write_bytes(content)
@@ -189,7 +189,7 @@ def check_writable(path: Path | str) -> None:
         BundleError: something else is there, or nothing can be written there.
     """
     folder = Path(path)
-    _check_replaceable(folder)
+    check_replaceable(folder, "bundle", _listed(folder / MANIFEST))
     with writing(folder, "bundle"), new_contents(folder.parent, folder.name):
         pass
 
@@ -230,19 +230,6 @@ def _manifest_text(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> b
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-def _check_replaceable(folder: Path) -> None:
-    """Refuses to replace a folder that is neither empty nor an older bundle, damaged or not."""
-    if not folder.exists() and not folder.is_symlink():
-        return
-    if folder.is_dir() and not folder.is_symlink():
-        names = {entry.name for entry in folder.iterdir()}
-        if names <= _listed(folder / MANIFEST):
-            return
-    raise BundleError(
-        f"{folder} exists and is not a bundle; expected a new or an older bundle's folder, choose another"
-    )
-
-
 def _listed(manifest: Path) -> set[str]:
     """The names of the files that a manifest lists; none if it is not a bundle's."""
     try:
@@ -250,6 +237,30 @@ def _listed(manifest: Path) -> set[str]:
         return {MANIFEST, MANIFEST_HASH, *tree["files"]} if isinstance(tree["format_version"], int) else set()
     except (OSError, ValueError, KeyError, TypeError):
         return set()
+
+
+def check_replaceable(folder: Path, kind: str, listed: Set[str]) -> None:
+    """Refuses to replace a folder that is neither empty nor an older one of its kind, damaged or not.
+
+    Args:
+        folder: the path.
+        kind: what the folder is: ``bundle``.
+        listed: the files of the older one, as it lists them.
+
+    Raises:
+        BundleError: something else is there.
+    """
+    why = ""
+    if folder.is_dir() and not folder.is_symlink():
+        found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+        stranger = next((name for name in found if name not in listed), None)
+        if stranger is None:
+            return
+        why = f" ({printable(stranger)} in it is of none)"
+    if folder.exists() or folder.is_symlink():
+        raise BundleError(
+            f"{folder} exists and is not a {kind}{why}; expected a new or an older {kind}'s folder, choose another"
+        )
 
 
 def shortlist_files(frequent: NDArray[np.integer], translations: NDArray[np.integer]) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from softsearch.errors import BundleError, InputError
 from softsearch.runtime.bundle import Bundle, write_bundle
+from softsearch.runtime.onnx_state import OnnxState
 from softsearch.runtime.session import OnnxStepFunction, describe_onnx
 from softsearch.search.beam import BeamSearch
 from softsearch.search.interface import full_log_probs
@@ -237,3 +238,11 @@ def test_an_older_bundle_masks_the_words_that_a_shortlist_leaves_out(step_fn: On
     by_id, _, _ = full_log_probs(restricted, np.full(4, BOS), restricted.start(SOURCES))
     np.testing.assert_allclose(np.exp(by_id[:, :5]).sum(axis=1), 1.0, atol=1e-6)
     assert np.isneginf(by_id[:, 5:]).all()
+
+
+@pytest.mark.parametrize("shapes", [[], [(2, 2, 6, 8)], [(2, 2, 5, 8), (2, 3, 5, 8)]])
+def test_slots_of_several_shapes_are_refused(shapes: list[tuple[int, ...]]) -> None:
+    cache = tuple(np.zeros(shape, dtype=np.float32) for shape in ((2, 3, 5), *shapes))
+    state = OnnxState(np.ones((2, 4), bool), (), cache, np.zeros((2, 3), np.int64), 5, None, np.arange(2))
+    with pytest.raises(BundleError, match="expected 4, the same for all, the third of 5"):
+        state.without_dead_slots()

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import softsearch
 from softsearch.errors import BundleError, ConfigError
 from softsearch.files import new_folder
-from softsearch.runtime.bundle import MANIFEST, Bundle, writing
+from softsearch.runtime.bundle import MANIFEST, Bundle, check_replaceable, writing
 from softsearch.runtime.facts import ModelFacts, model_facts
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.web.about import Example, PageAbout, read_about
@@ -105,7 +105,7 @@ def write_site(
         CorpusError: the examples cannot be read.
     """
     page = assets()
-    _check_replaceable(folder)
+    check_replaceable(folder, "site", _listed(folder / SITE))
     paths = dict(zip(model_names(bundles), bundles, strict=True))
     told = PageAbout() if about is None else read_about(about, paths)
     told = replace(told, examples=(*told.examples, *_read_examples(examples)))
@@ -199,26 +199,6 @@ def _is_model(file: str) -> bool:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
-
-
-def _check_replaceable(folder: Path) -> None:
-    """Refuses to replace a folder that is neither empty nor an older site.
-
-    Raises:
-        BundleError: something else is there.
-    """
-    if not folder.exists() and not folder.is_symlink():
-        return
-    if folder.is_dir() and not folder.is_symlink():
-        found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-        strangers = found - _listed(folder / SITE)
-        if not strangers:
-            return
-        raise BundleError(
-            f"{folder} exists and {min(strangers)} in it is of no older site; expected a new or an older site's "
-            "folder, choose another"
-        )
-    raise BundleError(f"{folder} exists and is not a site; expected a new or an older site's folder, choose another")
 
 
 def _listed(site: Path) -> set[str]:
