@@ -52,24 +52,18 @@ class Muon(PartlyAdam):
 
     def update(self, group: dict[str, Any]) -> None:
         """See :class:`PartlyAdam`: the matrices of a group that has ``blocks``."""
-        pairs = zip(group["params"], group["blocks"], strict=True) if "blocks" in group else ()
-        moving = [(parameter, blocks) for parameter, blocks in pairs if parameter.grad is not None]
-        if not moving:
+        if "blocks" not in group:
             return
-        parameters = [parameter for parameter, _ in moving]
-        gradients = [parameter.grad for parameter in parameters]
-        for parameter in parameters:
-            if not self.state[parameter]:
-                self.state[parameter]["momentum"] = torch.zeros_like(parameter)
-                self.state[parameter]["step"] = torch.zeros(())  # Adam wants one when it loads a state
-            parameter.grad = None
-        means = [self.state[parameter]["momentum"] for parameter in parameters]
-        updates = [
-            gradient.lerp(mean.lerp_(gradient, 1 - self.momentum), self.momentum)
-            for mean, gradient in zip(means, gradients, strict=True)
-        ]
         alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = defaultdict(list)  # matrices and updates of one shape
-        for (parameter, (dim, count)), update in zip(moving, updates, strict=True):
+        for parameter, (dim, count) in zip(group["params"], group["blocks"], strict=True):
+            if parameter.grad is None:
+                continue
+            gradient, state, parameter.grad = parameter.grad, self.state[parameter], None
+            if not state:
+                state["momentum"] = torch.zeros_like(parameter)
+                state["step"] = torch.zeros(())  # Adam wants one when it loads a state
+            mean = state["momentum"].lerp_(gradient, 1 - self.momentum)
+            update = gradient.lerp(mean, self.momentum)
             for matrix, change in zip(parameter.chunk(count, dim), update.chunk(count, dim), strict=True):
                 alike[matrix.shape].append((matrix, change))
         for (rows, columns), found in alike.items():
