@@ -156,14 +156,22 @@ def evaluate(
 
 
 def translate_sources(
-    model: Seq2Seq, tgt_tokenizer: SentencePieceTokenizer, search: SearchStrategy, src: Sequence[Sequence[int]]
+    model: Seq2Seq,
+    tgt_tokenizer: SentencePieceTokenizer,
+    search: SearchStrategy,
+    src: Sequence[Sequence[int]],
+    *,
+    joined: bool = True,
 ) -> list[str]:
-    """Translates sources, shared out among the processes; returns all translations in order, on every process."""
+    """Translates sources, shared out among the processes; returns all translations in order, on every process.
+
+    ``joined`` is that of :meth:`SentencePieceTokenizer.decode`.
+    """
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     rank, world_size = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if distributed else (0, 1)
     with evaluating(model):
         n_best_lists = translate_ids(TorchStepFunction(model), search, src[rank::world_size], batch_tokens=BATCH_TOKENS)
-    own = [tgt_tokenizer.decode(n_best[0].tokens) for n_best in n_best_lists]
+    own = [tgt_tokenizer.decode(n_best[0].tokens, joined=joined) for n_best in n_best_lists]
     if not distributed:
         return own
     shares: list[Any] = [None] * world_size

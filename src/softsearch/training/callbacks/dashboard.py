@@ -1,6 +1,5 @@
 """Dashboard of a run: gradient norms, scores by length, sample translations and heatmaps in all loggers."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import lightning
@@ -63,8 +62,7 @@ class Dashboard(Callback):
         if validation is None or not validation.translated or trainer.sanity_checking:
             return
         loggers, samples = trainer.loggers, validation.sample_lines()
-        src = validation.spaced(validation.src)
-        drawn = self._draw(trainer, pl_module.model, samples, src) if self.heatmaps and shows_images(loggers) else []
+        drawn = self._draw(trainer, pl_module.model, validation) if self.heatmaps and shows_images(loggers) else []
         if not trainer.is_global_zero:
             return
         source = trainer.datamodule.source  # type: ignore[attr-defined]
@@ -85,13 +83,12 @@ class Dashboard(Callback):
         if drawn:
             log_heatmaps(loggers, "samples/alignments", drawn, step)
 
-    def _draw(
-        self, trainer: lightning.Trainer, model: Seq2Seq, lines: list[tuple[str, str, str]], src: list[Sequence[int]]
-    ) -> list[Heatmap]:
+    def _draw(self, trainer: lightning.Trainer, model: Seq2Seq, validation: TranslateValidation) -> list[Heatmap]:
         """Heatmaps of the first samples that are short enough, drawn by the first process."""
         data: Any = trainer.datamodule  # type: ignore[attr-defined]  # missing from Lightning's annotations
         tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)
-        tgt = encode_sentences(tokenizers[1], [line[2] for line in lines])
+        tgt = encode_sentences(tokenizers[1], validation.spaced(validation.written))
+        src, lines = validation.spaced(validation.src), validation.sample_lines()
         sources = [Sentence(ids, line[0]) for ids, line in zip(src, lines, strict=True)]
         pairs = [pair for pair in zip(sources, tgt, strict=True) if max(len(s.ids) for s in pair) <= _LONGEST]
         sources, tgt = ([pair[side] for pair in pairs[: self.heatmaps]] for side in (0, 1))
@@ -103,7 +100,8 @@ class Dashboard(Callback):
 
         vectors = (sentence.ids.features if isinstance(sentence.ids, FeatureSource) else None for sentence in sources)
         pictures = (None if features is None else data.source.picture(features) for features in vectors)
-        return [heatmap(*a, str(t.text), p) for a, t, p in zip(aligned, tgt, pictures, strict=True)]
+        captions = (tokenizers[1].written(str(sentence.text)) for sentence in tgt)
+        return [heatmap(*a, caption, p) for a, caption, p in zip(aligned, captions, pictures, strict=True)]
 
 
 def _score_lengths(metric: Metric, validation: TranslateValidation) -> tuple[dict[str, float], dict[str, int]]:

@@ -48,6 +48,7 @@ class TranslateValidation(Callback):
         self.sentences = sentences
         self.translated: list[tuple[str, str, str]] = []  # sources, references and translations
         self.src: list[Sequence[int]] = []  # the sources' token ids
+        self.written: list[str] = []  # the translations as the model writes them, split where its text is
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         """Translates the validation set on all processes together."""
@@ -55,12 +56,14 @@ class TranslateValidation(Callback):
             return
         data: Any = trainer.datamodule  # type: ignore[attr-defined]
         sources, references = (side[: self.sentences] for side in data.lines("val"))
-        references = [*map(data.prepared.tgt_tokenizer.written, references)]
+        tokenizer = data.prepared.tgt_tokenizer
+        references = [*map(tokenizer.written, references)]
         ids = [data.prepared.src_tokenizer.encode(line) for line in sources]
         features = data.source.split_features("val", data.cache_dir)
         self.src = with_features(ids, None if features is None else features[: self.sentences])
         with whole_weights(trainer):
-            hypotheses = translate_sources(pl_module.model, data.prepared.tgt_tokenizer, self.search, self.src)
+            self.written = translate_sources(pl_module.model, tokenizer, self.search, self.src, joined=False)
+        hypotheses = [*map(tokenizer.written, self.written)]
         metrics = for_text(self.metrics, data.source.text_form, data.source.tgt_lang)
         scores = corpus_scores(metrics, hypotheses, references, sources).values
         pl_module.log_dict({f"val/{name}": value for name, value in scores.items()}, prog_bar=True)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import lightning
@@ -19,9 +20,10 @@ from torch.optim import Adam
 from softsearch.app.config.validation import build
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.data.sampler import Batching
+from softsearch.data.tokenizer_files import JoiningTrainer
 from softsearch.models.loss import CrossEntropy
 from softsearch.search.greedy import Greedy
-from softsearch.testing.models import model_config
+from softsearch.testing.models import model_config, small_model
 from softsearch.text.tokenizer import TokenizerTrainer
 from softsearch.training.callbacks.dashboard import Dashboard
 from softsearch.training.callbacks.exact_resume import ExactResume
@@ -290,3 +292,18 @@ def test_scalars_alone_draw_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("softsearch.training.callbacks.dashboard.align", None)  # calling it would fail
     fit(tmp_path, [MetricsFile(path=tmp_path / "metrics.csv")])
     assert set(read_csv(tmp_path / "metrics.csv")) >= TRAINING | VALIDATION
+
+
+def test_the_words_of_split_text_are_known_in_heatmaps(tmp_path: Path) -> None:
+    """A translation is joined, "lower", and the model wrote "low@@ er"."""
+    lines = ["low@@ er the new@@ est", "the hou@@ se"]
+    tokenizer, _ = JoiningTrainer(kind="word", vocab_size=20, joiner="@@ ").train(lines, [])
+    prepared = SimpleNamespace(src_tokenizer=tokenizer, tgt_tokenizer=tokenizer)
+    trainer: Any = SimpleNamespace(
+        datamodule=SimpleNamespace(prepared=prepared), strategy=SimpleNamespace(model=None), is_global_zero=True
+    )
+    validation = TranslateValidation(metrics=METRICS, search=Greedy(), samples_dir=tmp_path)
+    validation.src, validation.written = [tokenizer.encode(line) for line in lines], lines
+    validation.translated = [(line, "", tokenizer.written(line)) for line in lines]
+    first, _ = Dashboard()._draw(trainer, small_model("rnnsearch"), validation)
+    assert (first.tgt, first.caption) == (["▁low@@", "▁er", "▁the", "▁new@@", "▁est", "</s>"], "lower the newest")
