@@ -74,7 +74,7 @@ class SentencePieceTokenizer:
         """
         plain = [token for token in self._inside(ids) if token not in (PAD, BOS, EOS)]
         if self.joiner and not joined:
-            return " ".join(self._processor.decode([token]) for token in self._turned(plain)).strip(" ")
+            return " ".join(self._processor.decode([token]).strip(" ") for token in self._turned(plain))
         return self._processor.decode(self._turned(plain)).lstrip(" ")
 
     def written(self, text: str) -> str:
