@@ -16,6 +16,7 @@ from softsearch.app.config.validation import build
 from softsearch.data.sampler import Shard
 from softsearch.text.vocabulary import PAD
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
+from softsearch.training.optimizer.muon import parameter_groups
 from tests.integration.commands import SMALL, run
 from tests.unit.data.pairs import write_pair
 
@@ -71,8 +72,9 @@ def test_two_processes_train_and_write_once(tmp_path: Path) -> None:
 
 
 def test_two_processes_have_the_loss_curve_of_one_with_twice_the_batch(tmp_path: Path) -> None:
+    muon = "optimizer=muon", "optimizer.bfloat16=false"  # which shares out its work among processes
     options = ("model.encoder.dropout=0", "model.decoder.dropout=0", "trainer.val_check_interval=1000")
-    _, rows = train_in_two(tmp_path, *options)
+    _, rows = train_in_two(tmp_path, *muon, *options)
     for name in ("best.ckpt", "last.ckpt"):  # of the validation at the end, which all processes agree on
         assert load_checkpoint(tmp_path / "run" / "checkpoints" / name)["global_step"] == STEPS
     expected = one_process(OmegaConf.load(tmp_path / "run" / "config.yaml"))
@@ -88,7 +90,7 @@ def one_process(config: Any) -> list[float]:
     dataset, loss_of = data.prepared.dataset("train"), build(config.loss)
     lengths = dataset.src.lengths(), dataset.tgt.lengths()
     shard = Shard(data.batching.cut(*lengths), *lengths, seed=(config.seed,), world_size=2)
-    optimizer = build(config.optimizer)(model.parameters())
+    optimizer = build(config.optimizer)(parameter_groups(model))
     scheduler = build(config.scheduler)(optimizer)
     losses: list[float] = []
     for step in range(STEPS):

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
+from torch.nn import functional
 
 from softsearch.models.cells import Cell
 from softsearch.models.interface import Seq2Seq
@@ -22,7 +23,8 @@ class Muon(PartlyAdam):
     M_t = momentum M_{t-1} + (1 - momentum) G_t; W_t = W_{t-1} - lr sqrt(max(1, rows / columns)) NS(G_t + momentum
     (M_t - G_t)), which is Nesterov's momentum. NS sets all singular values to about 1, by ``newton_schulz_steps`` of
     X <- a X + (b A + c A^2) X, A = X X^T, from the matrix divided by its norm. Matrices of one shape are iterated
-    together. Of a parameter that holds several matrices, as those of a cell's gates, each is iterated by itself.
+    together, each process of a training in several (DDP) its part of them. Of a parameter that holds several matrices,
+    as those of a cell's gates, each is iterated by itself.
 
     Args:
         params: groups of :func:`parameter_groups`.
@@ -69,10 +71,21 @@ class Muon(PartlyAdam):
         for (rows, columns), found in alike.items():
             matrices, changes = map(list, zip(*found, strict=True))
             stack = torch.stack(changes)
-            orthogonal = orthogonalize(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
+            orthogonal = _shared_out(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
             moves = orthogonal.to(stack.dtype).unbind()
             for matrix, change in zip(matrices, moves, strict=True):
                 matrix.add_(change, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
+
+
+def _shared_out(matrices: Tensor, steps: int) -> Tensor:
+    """:func:`orthogonalize`, shared among the processes of a training, which all have the same matrices."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return orthogonalize(matrices, steps)
+    processes, count = distributed.get_world_size(), len(matrices)
+    padded = functional.pad(matrices, (0, 0, 0, 0, 0, -count % processes))
+    own = orthogonalize(padded.chunk(processes)[distributed.get_rank()], steps).contiguous()
+    distributed.all_gather(list(padded.chunk(processes)), own)
+    return padded[:count]
 
 
 def orthogonalize(matrices: Tensor, steps: int) -> Tensor:
