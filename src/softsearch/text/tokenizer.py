@@ -89,11 +89,15 @@ class SentencePieceTokenizer:
         """
         tokens = self._inside(ids)
         ordered = [tokens[index] for index in self.text_order(tokens)]
-        return [SPECIALS[token] if token < len(SPECIALS) else self._processor.id_to_piece(token) for token in ordered]
+        return [self._names[token] for token in ordered]
 
     def names(self) -> list[str]:
         """Returns the name of every id, as in :meth:`pieces`."""
-        return [self.pieces([token])[0] for token in range(self.vocab_size)]
+        return list(self._names)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [*SPECIALS, *self._processor.id_to_piece(list(range(len(SPECIALS), self.vocab_size)))]
 
     @cached_property
     def has_words(self) -> bool:
@@ -119,11 +123,13 @@ class SentencePieceTokenizer:
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
         """Returns the ids and scores (log probability, or rank of the merge) of the pieces of text, by id."""
-        names = {token: self._processor.id_to_piece(token) for token in range(len(SPECIALS), self.vocab_size)}
-        return {name: (token, self._processor.get_score(token)) for token, name in names.items()}
+        tokens = range(len(SPECIALS), self.vocab_size)
+        return {self._names[token]: (token, self._processor.get_score(token)) for token in tokens}
 
     def text_order(self, ids: Sequence[int]) -> list[int]:
         """Returns the indices of ``ids`` in the order of the text, as in :meth:`pieces`; PAD, BOS, EOS stay."""
+        if not self.reverse:
+            return list(range(len(ids)))
         plain = [index for index, token in enumerate(ids) if token not in (PAD, BOS, EOS)]
         turned = dict(zip(plain, self._turned(plain), strict=True))
         return [turned.get(index, index) for index in range(len(ids))]

@@ -32,4 +32,4 @@ def language_tag(lang: str) -> str:
 
 def is_tag(word: str) -> bool:
     """Returns whether a word is a tag, which is one piece wherever the data has tags, and no text to translate."""
-    return word in (SOURCE_SEPARATOR, FEATURE_TAG) or LANGUAGE_TAG.fullmatch(word) is not None
+    return word[:1] == "<" and (word in (SOURCE_SEPARATOR, FEATURE_TAG) or LANGUAGE_TAG.fullmatch(word) is not None)
