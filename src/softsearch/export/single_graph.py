@@ -140,7 +140,7 @@ def beam_search(search: Strategy) -> BeamSearch:
         ConfigError: it cannot.
     """
     if isinstance(search, Greedy):
-        search = BeamSearch(beam=1, **{field.name: getattr(search, field.name) for field in fields(search)})
+        search = BeamSearch(beam=1, **vars(search))
     if not isinstance(search, BeamSearch):
         raise ConfigError(
             f"format=single has no search by {type(search).__name__}; set search=beam or search=greedy, or use "

@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from softsearch.errors import ConfigError, InputError
+from softsearch.errors import InputError
 from softsearch.models.interface import Encoder, EncoderDescription, EncoderOutput, FinalState, LayerShape
 from softsearch.models.layers import Dropout
-from softsearch.ranges import Rate, Size
+from softsearch.ranges import Range, Rate
 
 Number = TypeVar("Number", int, Tensor)
 _NGRAM_WIDTHS = (2, 3)
+Longest = Annotated[int, Range(8, 2**20)]  # tokens of a sentence; a bundle's limit is not less
 
 
 class ConvolutionalEncoder(Encoder):
@@ -26,14 +27,10 @@ class ConvolutionalEncoder(Encoder):
 
     All layers are as wide as the embeddings. ``max_src_len``, the longest sentence with EOS, decides how many kernels
     there are. Dropout is on the embeddings and on the vector.
-
-    Raises:
-        ConfigError: ``max_src_len`` is less than 8.
     """
 
-    def __init__(self, *, embedding: nn.Embedding, max_src_len: Size = 128, dropout: Rate = 0.0) -> None:
+    def __init__(self, *, embedding: nn.Embedding, max_src_len: Longest = 128, dropout: Rate = 0.0) -> None:
         super().__init__()
-        _check_limit(max_src_len)
         dim = embedding.embedding_dim
         self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
@@ -97,14 +94,10 @@ class NgramEncoder(Encoder):
     A state is the 4-gram that begins at its token; the last three reach over the sentence's end, where zeros are, and
     the paper has none of them: ``span`` tells decoders. ``max_src_len``, with EOS, is for decoders that have to know
     it. Dropout is on the embeddings and on the 4-grams.
-
-    Raises:
-        ConfigError: ``max_src_len`` is less than 8.
     """
 
-    def __init__(self, *, embedding: nn.Embedding, max_src_len: Size = 128, dropout: Rate = 0.0) -> None:
+    def __init__(self, *, embedding: nn.Embedding, max_src_len: Longest = 128, dropout: Rate = 0.0) -> None:
         super().__init__()
-        _check_limit(max_src_len)
         dim = embedding.embedding_dim
         self.embedding: nn.Embedding = embedding
         self.dropout = Dropout(dropout)
@@ -137,11 +130,6 @@ def packed_kernels(dim: int, widths: Sequence[int]) -> nn.Parameter:
 def triangle(width: Number) -> Number:
     """Columns that kernels of widths 2 to ``width`` remove together: 1 + 2 + ... + (width - 1)."""
     return width * (width - 1) // 2
-
-
-def _check_limit(max_src_len: int) -> None:
-    if max_src_len < 8:
-        raise ConfigError(f"model.encoder.max_src_len is {max_src_len}, expected at least 8; change it")
 
 
 def _check_length(lengths: Tensor, src_len: int, max_src_len: int) -> None:

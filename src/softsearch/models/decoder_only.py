@@ -24,7 +24,7 @@ from softsearch.models.interface import (
     StepOutput,
     Tensors,
 )
-from softsearch.models.multi_head import SelfAttention, fuse_attention, mask_bias, with_own_slots
+from softsearch.models.multi_head import SelfAttention, by_layer, fuse_attention, mask_bias, with_own_slots
 from softsearch.models.positions import Kind as PositionKind
 from softsearch.models.positions import Positions
 from softsearch.models.recurrent import RecurrentDecoder
@@ -145,7 +145,7 @@ class DecoderOnlyTransformer(Decoder):
         position = state.memory.mask.sum(1, keepdim=True) + positions  # [batch, tgt_len]
         read, angles = self.positions(self.embedding(tgt_tokens), position), self.positions.angles(position)
         x = self.dropout(read).flatten(0, 1)
-        for layer, source in zip(self.layers, _pairs(state.slots), strict=True):
+        for layer, source in zip(self.layers, by_layer(state.slots, len(self.layers)), strict=True):
             x, _ = layer(x, source, mask, angles)
         return self.final_norm(x).view(read.shape)
 
@@ -158,7 +158,8 @@ class DecoderOnlyTransformer(Decoder):
         bias = with_own_slots(state.cache[0], mask.shape[0])
         slots: list[Tensor] = []
         weights = x
-        for layer, past in zip(cast(list[DecoderOnlyLayer], self.layers), _pairs(state.slots), strict=True):
+        layers = cast(list[DecoderOnlyLayer], self.layers)
+        for layer, past in zip(layers, by_layer(state.slots, len(layers)), strict=True):
             x, present, weights = layer.step(x, past, bias, angles)
             slots.extend(present)
         # A backend may drop slots that no row sees: fewer than src_len are left where long sentences have ended.
@@ -220,8 +221,3 @@ def _check(embeddings: Embeddings, encoder: EncoderDescription) -> None:
 def _causal(positions: Tensor, batch: int) -> Tensor:
     """``[batch, 1, len, len]``, True at a position itself and those before it."""
     return (positions[:, None] >= positions).expand(batch, 1, -1, -1)
-
-
-def _pairs(tensors: Tensors) -> list[Tensors]:
-    """Keys and values of each layer."""
-    return [tensors[i : i + 2] for i in range(0, len(tensors), 2)]

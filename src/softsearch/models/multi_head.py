@@ -30,6 +30,12 @@ def with_own_slots(bias: Tensor, sentences: int) -> Tensor:
     return torch.cat((by_beam, own), dim=-1)[:, None]
 
 
+def by_layer(tensors: Tensors, num_layers: int) -> list[Tensors]:
+    """The tensors of each layer, from those of all layers one after the other."""
+    size = len(tensors) // num_layers
+    return [tensors[i : i + size] for i in range(0, len(tensors), size)]
+
+
 class MultiHeadAttention(nn.Module):
     """Scaled dot-product attention with several heads (Vaswani et al. 2017, section 3.2).
 

@@ -23,6 +23,7 @@ from softsearch.models.layers import Dropout, xavier
 from softsearch.models.multi_head import (
     MultiHeadAttention,
     SelfAttention,
+    by_layer,
     fuse_attention,
     mask_bias,
     with_own_slots,
@@ -308,7 +309,7 @@ class TransformerDecoder(Decoder):
         position = torch.arange(tgt_tokens.shape[1], device=tgt_tokens.device)
         x, angles = self.dropout(self.positions(self.embedding(tgt_tokens), position)), self.positions.angles(position)
         mask = state.memory.mask[:, None, None]
-        for layer, (keys, values) in zip(self.layers, self._by_layer(state.memory.projected), strict=True):
+        for layer, (keys, values) in zip(self.layers, by_layer(state.memory.projected, len(self.layers)), strict=True):
             x = layer(x, keys, values, mask, angles)
         return self.final_norm(x)
 
@@ -321,13 +322,9 @@ class TransformerDecoder(Decoder):
         src_bias = mask_bias(mask)[:, None, None]
         present: list[Tensor] = []
         alignments = x
-        pasts, sources = self._by_layer(state.slots or state.cache), self._by_layer(state.memory.projected)
+        pasts, sources = (by_layer(t, len(self.layers)) for t in (state.slots or state.cache, state.memory.projected))
         for layer, past, source in zip(cast(list[DecoderLayer], self.layers), pasts, sources, strict=True):
             x, new, alignments = layer.step(x, past, bias, source, src_bias, angles)
             present.extend(new)
         kept = (tuple(present),) if bias is None else ((bias.flatten(0, 2),), tuple(present))
         return StepOutput(self.output_projection(self.final_norm(x)), alignments, state.next(*kept))
-
-    def _by_layer(self, tensors: Tensors) -> list[Tensors]:
-        size = len(tensors) // len(self.layers)
-        return [tensors[i : i + size] for i in range(0, len(tensors), size)]

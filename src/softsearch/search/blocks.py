@@ -16,7 +16,6 @@ from softsearch.text.vocabulary import BOS
 
 MOST = 4  # sentences; more at once are faster in single steps, which drop those that have ended
 _STEPS = 32  # of one sentence; of several as many fewer
-_FEW = 0.75  # of the sentences: dropping the others is worth a copy
 
 
 class Ending(NamedTuple):
@@ -61,7 +60,7 @@ def in_blocks(step_fn: StepFunction, src: Sentences, options: SearchOptions) -> 
             return found.n_best()
         by_sentence["tokens"] = chosen["all_tokens"][-1]
         by_sentence |= {name: chosen[f"next_{name}"] for name in ("log_probs", "best_scores", "ended")}
-        if going.size <= _FEW * live.size:
+        if going.size < live.size:
             state, live = model.keep(state, going), live[going]
             by_sentence = {name: values[going] for name, values in by_sentence.items()}
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,10 @@ class Greedy(OutputOptions, PrefixStrategy):
         self, step_fn: StepFunction, src: Sentences, *, prefixes: Sentences | None = None
     ) -> list[list[Hypothesis]]:
         """See PrefixStrategy."""
-        if src and getattr(step_fn, "has_block", False) and Constraints(self, src, prefixes, step_fn.vocab_size).none:
-            options = SearchOptions(beam=1, **{field.name: getattr(self, field.name) for field in fields(self)})
-            if (lists := in_blocks(step_fn, src, options)) is not None:
-                return lists
+        options = SearchOptions(beam=1, **vars(self))
+        is_free = src and Constraints(self, src, prefixes, step_fn.vocab_size).none
+        if is_free and (lists := in_blocks(step_fn, src, options)) is not None:
+            return lists
         return write(step_fn, src, self, most_probable, prefixes=prefixes)
 
 

@@ -37,14 +37,7 @@ def tgt() -> Tensor:
 
 
 def test_forward_equals_the_scan_of_step(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
-    state = model.encode(src)
-    logits = []
-    for position, tokens in enumerate(tgt.unbind(1)):
-        assert state.position.tolist() == [position] * len(tgt)
-        output = model.decoder.step(tokens, state)
-        logits.append(output.logits)
-        state = output.state
-    scanned, at_once = torch.stack(logits, dim=1), model(src, tgt)
+    scanned, at_once = scan(model, src, tgt), model(src, tgt)
     assert_close(scanned, at_once)
     weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
     factors = torch.linspace(-1, 1, TGT_VOCAB, dtype=torch.float64)  # of the gradients that the logits get
@@ -54,13 +47,7 @@ def test_forward_equals_the_scan_of_step(model: Seq2Seq, src: Tensor, tgt: Tenso
 
 def test_single_precision_keeps_the_promise(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
     model = model.float()
-    state = model.encode(src)
-    logits = []
-    for tokens in tgt.unbind(1):
-        output = model.decoder.step(tokens, state)
-        logits.append(output.logits)
-        state = output.state
-    torch.testing.assert_close(torch.stack(logits, dim=1), model(src, tgt), rtol=0, atol=1e-5)
+    torch.testing.assert_close(scan(model, src, tgt), model(src, tgt), rtol=0, atol=1e-5)
 
 
 def test_alignments_are_distributions_over_the_real_source(model: Seq2Seq, src: Tensor, tgt: Tensor) -> None:
@@ -199,6 +186,17 @@ def test_saved_weights_load_as_plain_tensors(model: Seq2Seq, src: Tensor, tgt: T
     file.seek(0)
     model.load_state_dict(torch.load(file, weights_only=True)["state_dict"])
     assert torch.equal(model(src, tgt), expected)
+
+
+def scan(model: Seq2Seq, src: Tensor, tgt: Tensor) -> Tensor:
+    """The logits of one step after the other, ``[batch, tgt_len, vocab]``."""
+    state, logits = model.encode(src), []
+    for position, tokens in enumerate(tgt.unbind(1)):
+        assert state.position.tolist() == [position] * len(tgt)
+        output = model.decoder.step(tokens, state)
+        logits.append(output.logits)
+        state = output.state
+    return torch.stack(logits, dim=1)
 
 
 def two_beams(model: Seq2Seq, src: Tensor, tgt: Tensor) -> DecoderState:

@@ -1,15 +1,16 @@
-"""The convolutional sentence model against Kalchbrenner & Blunsom 2013, written out in NumPy, a sentence at a time."""
+"""The convolutional sentence model against Kalchbrenner & Blunsom 2013, a sentence of each length."""
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from softsearch.errors import ConfigError, InputError
 from softsearch.models.conv_encoder import ConvolutionalEncoder
+from softsearch.testing.models import small_model
+from tests.contract.transcriptions.equations import Weights
+from tests.contract.transcriptions.recurrent import convolve
 
-Array = NDArray[np.float64]
 DIM, VOCAB = 3, 11
 
 
@@ -29,72 +30,15 @@ def batch(*lengths: int, width: int | None = None) -> tuple[Tensor, Tensor]:
     return torch.where(mask, tokens, 0), mask
 
 
-def unpack(packed: nn.Parameter, widest: int) -> dict[int, Array]:
-    """Kernels by width, [dim, width] each."""
-    kernels, begin = {}, 0
-    for width in range(2, widest + 1):
-        kernels[width] = packed.detach().numpy()[:, begin : begin + width]
-        begin += width
-    assert begin == packed.shape[1]
-    return kernels
-
-
-def convolve(kernel: Array, matrix: Array) -> Array:
-    """Each row with its own kernel, only where all of the kernel fits."""
-    rows, columns = matrix.shape
-    out = np.zeros((rows, columns - kernel.shape[1] + 1))
-    for row in range(rows):
-        for i in range(out.shape[1]):
-            for j in range(kernel.shape[1]):
-                out[row, i] += kernel[row, j] * matrix[row, i + j]
-    return out
-
-
-def paper_layers(encoder: ConvolutionalEncoder, words: Array, widest: int) -> list[Array]:
-    """E_1, E_2, ... and csm(e) as the last one; ``words`` ``[length, dim]``."""
-    K, L = unpack(encoder.kernels, widest), unpack(encoder.last_kernels, widest)
-    layers = [words.T]
-    for width in range(2, widest + 2):
-        E = layers[-1]
-        left = E.shape[1]
-        if left == 1:
-            return layers
-        if left < width:
-            return [*layers, np.tanh(convolve(L[left], E))]
-        layers.append(np.tanh(convolve(K[width], E)))
-    raise AssertionError(f"{len(words)} words are too many for kernels up to {widest}")
-
-
-@pytest.mark.parametrize(
-    ("length", "columns"),
-    [
-        (1, [1]),
-        (2, [2, 1]),
-        (3, [3, 2, 1]),
-        (4, [4, 3, 1]),
-        (5, [5, 4, 2, 1]),
-        (9, [9, 8, 6, 3, 1]),
-        (10, [10, 9, 7, 4, 1]),
-    ],
-)
-def test_each_length_takes_the_papers_layers(length: int, columns: list[int]) -> None:
-    encoder = encoder_of(10)
-    tokens, mask = batch(length)
-    layers = paper_layers(encoder, encoder.embedding(tokens[0]).detach().numpy(), widest=4)
-    assert [layer.shape[1] for layer in layers] == columns
-    vector = encoder(tokens, mask).final[0].forward[0]
-    np.testing.assert_allclose(vector[0].detach().numpy(), layers[-1][:, 0], atol=1e-12)
-
-
 def test_sentences_of_all_lengths_side_by_side() -> None:
     lengths = tuple(range(1, 22))
     encoder = encoder_of(21)
     tokens, mask = batch(*lengths, width=25)
     encoded = encoder(tokens, mask)
     assert encoded.states.shape == (21, 25, DIM)
+    weights = Weights({name: value.numpy() for name, value in encoder.state_dict().items()})
     for row, length in enumerate(lengths):
-        words = encoder.embedding(tokens[row, :length]).detach().numpy()
-        expected = paper_layers(encoder, words, widest=6)[-1][:, 0]
+        (expected,) = convolve(weights, {}, tokens[row, :length].tolist()).ends[0].forward
         np.testing.assert_allclose(encoded.final[0].forward[0][row].detach().numpy(), expected, atol=1e-12)
 
 
@@ -133,6 +77,7 @@ def test_a_sentence_that_is_too_long_is_refused() -> None:
     encoder(*batch(3, 10, width=14))  # its padding does not count
 
 
-def test_a_limit_below_that_of_a_bundle_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model\.encoder\.max_src_len is 7, expected at least 8"):
-        ConvolutionalEncoder(embedding=nn.Embedding(VOCAB, DIM), max_src_len=7)
+@pytest.mark.parametrize("name", ["kalchbrenner2013", "kalchbrenner2013_rctm2"])
+def test_a_limit_below_that_of_a_bundle_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"model\.encoder\.max_src_len is 7 .*, expected .* at least 8"):
+        small_model(name, "model.encoder.max_src_len=7")
