@@ -55,6 +55,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [f"encoder.cell._target_={LSTM}", "encoder.bidirectional=true", "+encoder.num_layers=2"],
         [f"decoder.cell._target_={LSTM}", "~decoder.cell.reset"],
         [f"decoder.cell._target_={ELMAN}", "~decoder.cell.reset"],
+        ["+decoder.cell.layer_norm=true", "+decoder.cell.transition_depth=2", "+decoder.cell.recurrent_dropout=0.3"],
     ],
     "rnnsearch": [
         [*UNEQUAL, *DECODER, "decoder.readout.dim=7"],
@@ -105,7 +106,7 @@ VARIANTS: dict[str, list[list[str]]] = {  # besides what the yaml says; sizes as
         [*UNEQUAL, "decoder.attention.window=local-p"],
         [f"encoder.cell._target_={GRU}", f"decoder.cell._target_={GRU}"],
         [f"encoder.cell._target_={INPUT_FORGET}", f"decoder.cell._target_={INPUT_FORGET}"],
-        ["encoder.hidden_dim=4", "encoder.bidirectional=true"],
+        ["encoder.hidden_dim=4", "encoder.bidirectional=true", "+decoder.cell.recurrent_dropout=0.3"],
         ["decoder.attention.score=location"],
         ["decoder.attention.score=location", "decoder.input_feeding=false"],
         *(

@@ -153,8 +153,7 @@ class AttentionalDecoder(Decoder):
 
     def _embed(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """E y, of all steps ``[batch, tgt_len, embedding_dim]`` or of one ``[rows, embedding_dim]``."""
-        embedded = self.dropout(self.embedding(tokens)).transpose(0, -2)  # time first, if there is more than one step
-        return self.cell.drop_input(embedded, state.cache).transpose(0, -2)
+        return self.cell.drop_inputs(self.dropout(self.embedding(tokens)), state.cache)
 
     def _inputs(self, embedded: Tensor) -> Tensor:
         """The ``cell_input`` of each step: the products with the embeddings, of all steps at once."""

@@ -18,10 +18,14 @@ class BiScaleCell(Cell):
     again from h2. All gates are 0 at first.
 
     The state is (h1, h2, g1, g2). The input is W [E y; c] for h1', g1', ~h2 and g2'; E y reaches the first two alone.
+    There are no options.
     """
 
     blocks = 2
     num_states = 4
+
+    def __init__(self, input_dim: int | None, hidden_dim: int) -> None:
+        super().__init__(input_dim, hidden_dim)  # none of the options of other cells
 
     def make_weights(self, *, layer_norm: bool) -> None:
         """See :class:`Cell`."""
@@ -32,13 +36,8 @@ class BiScaleCell(Cell):
         self.slower_weight = recurrent_matrices(hidden_dim, 2)  # of (1 - g2) * h2, for ~h2 and g2'
         self.chunk_weight = recurrent_matrices(hidden_dim, 2)  # of g1' * h1'
 
-    @property
-    def drops_state(self) -> bool:
-        """Never: the cell has no recurrent dropout."""
-        return False
-
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`; without ``keep``."""
+        """See :class:`Cell`."""
         del keep
         h1, h2, g1, g2 = state
         faster, slower = x.chunk(2, dim=-1)

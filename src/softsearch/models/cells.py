@@ -135,6 +135,10 @@ class Cell(nn.Module):
         """What the cell reads of an input ``[..., batch, input_dim]``; ``state`` begins with its own."""
         return x * state[self.num_states][..., -x.shape[-1] :] if self.drops_state else x
 
+    def drop_inputs(self, x: Tensor, state: State) -> Tensor:
+        """:meth:`drop_input` of all steps, ``[batch, len, input_dim]``, or of one, ``[batch, input_dim]``."""
+        return self.drop_input(x.transpose(0, -2), state).transpose(0, -2)
+
     def drop_output(self, state: State) -> Tensor:
         """The h of the state as the cell's products read it, for others that read it."""
         return state[0] * state[self.num_states][..., : self.hidden_dim] if self.drops_state else state[0]
@@ -265,10 +269,16 @@ class GRUCell(Cell):
         self.recurrent_candidate_bias = nn.Parameter(torch.zeros(self.hidden_dim)) if inside else None  # b_U
 
     def update(self, x: Tensor, state: State, keep: Tensor | None) -> State:
-        """See :class:`Cell`; the state is (h,)."""
+        """See :class:`Cell`; the state is (h,).
+
+        With ``reset=after`` a vector that the reset gate multiplies with U h + b_U may stand behind W x + b.
+        """
         gates, candidate = self.recurrent_gate_weight, self.recurrent_candidate_weight
-        norms = cast(list[Norm], list(self.state_norms))
-        return (gru(x, state[0], gates, candidate, self.recurrent_candidate_bias, keep, norms),)
+        bias, width = self.recurrent_candidate_bias, 3 * self.hidden_dim
+        if bias is not None and x.shape[-1] > width:
+            x, inside = x.split((width, self.hidden_dim), dim=-1)
+            bias = bias + inside
+        return (gru(x, state[0], gates, candidate, bias, keep, cast(list[Norm], list(self.state_norms))),)
 
     def weights(self) -> tuple[Tensor, ...]:
         """See :class:`Cell`; the bias of the state is b_U."""

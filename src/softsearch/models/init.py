@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 
 from softsearch.models.attention import AdditiveAttention
-from softsearch.models.cells import Cell
+from softsearch.models.cells import Cell, GRUCell
 from softsearch.models.initial_state import MeanState
 from softsearch.ranges import NotNegative
 
@@ -49,8 +49,9 @@ def nematus(model: nn.Module, *, std: NotNegative) -> None:
         elif isinstance(module, MeanState):
             matrices.append(module.projection.weight)
         elif isinstance(module, Cell) and module.reads_input:
-            blocks = (2, 1) if name == "decoder.context_cell" else (1, 1, 1)
-            matrices += module.input_projection.weight.split([block * module.hidden_dim for block in blocks])
+            shared = isinstance(module, GRUCell) and name == "decoder.context_cell"
+            size = module.hidden_dim
+            matrices += module.input_projection.weight.split([2 * size, size] if shared else size)
     for matrix in matrices:
         if matrix.shape[0] == matrix.shape[1]:
             nn.init.orthogonal_(matrix)

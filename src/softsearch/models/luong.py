@@ -74,23 +74,21 @@ class LuongDecoder(RecurrentDecoder):
 
     def features(self, tgt_tokens: Tensor, state: DecoderState) -> Tensor:
         """See :class:`Decoder`: layer by layer, and all steps attend at once, unless one reads what another did."""
-        x = self.dropout(self.embedding(tgt_tokens))
         if self.feed_projection is None and not self.attention.num_states:
-            x = self._top_states(x, state.cache)
+            x = self._top_states(self.dropout(self.embedding(tgt_tokens)), state.cache)
             steps = torch.arange(x.shape[1], device=x.device)
             context = self._look(x, state.memory, state.position[:, None] + steps, ())[0]
             return self.dropout(self._combine(context, x))
         features = []
         with one_gradient_per_matrix():
-            for step_input in self._first_cell.input_projection(x).unbind(1):
+            for step_input in self._inputs(tgt_tokens, state).unbind(1):
                 attentional, _, state = self._advance(step_input, state)
                 features.append(attentional)
         return self.dropout(torch.stack(features, dim=1))
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        x = self.dropout(self.embedding(tokens))
-        attentional, alignments, after = self._advance(self._first_cell.input_projection(x), state)
+        attentional, alignments, after = self._advance(self._inputs(tokens, state), state)
         return StepOutput(self.output_projection(self.dropout(attentional)), alignments, after)
 
     def _advance(self, x: Tensor, state: DecoderState) -> tuple[Tensor, Tensor, DecoderState]:

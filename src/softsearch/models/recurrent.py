@@ -133,10 +133,13 @@ class RecurrentDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: DecoderState) -> StepOutput:
         """See :class:`Decoder`."""
-        cell = self._first_cell
-        x = cell.input_projection(cell.drop_input(self.dropout(self.embedding(tokens)), state.cache))
-        h, cache = self._step_layers(x, state.cache)
+        h, cache = self._step_layers(self._inputs(tokens, state), state.cache)
         return StepOutput(self.output_projection(self.dropout(h)), None, state.next(cache))
+
+    def _inputs(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """The first layer's products with E y, of all steps ``[batch, tgt_len]`` or of one ``[rows]``."""
+        cell = self._first_cell
+        return cell.input_projection(cell.drop_inputs(self.dropout(self.embedding(tokens)), state.cache))
 
     @property
     def _first_cell(self) -> Cell:

@@ -1,12 +1,12 @@
 """The decoder of the RNN Encoder-Decoder, a fixed summary in every step (Cho et al. 2014, arXiv:1406.1078)."""
 
 from collections.abc import Callable
-from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from softsearch.models.cells import Cell, GRUCell, State, gru
+from softsearch.models.cells import Cell, GRUCell, State
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import Decoder, DecoderState, EncoderDescription, EncoderOutput, StepOutput
 from softsearch.models.layers import Projections, maxout, xavier
@@ -71,7 +71,7 @@ class RNNencdecDecoder(Decoder):
         for_cell, for_maxout = state.memory.projected
         cache, states = state.cache, []
         with one_gradient_per_matrix():
-            for cell_input in self.cell.input_projection(embedded).unbind(1):
+            for cell_input in self.cell.input_projection(self.cell.drop_inputs(embedded, cache)).unbind(1):
                 cache = self._update(cell_input, cache, for_cell)
                 states.append(cache[0])
         return self._readout(embedded, torch.stack(states, dim=1), for_maxout[:, None])
@@ -83,20 +83,19 @@ class RNNencdecDecoder(Decoder):
         sentences = state.memory.mask.shape[0]
         embedded = self.dropout(self.embedding(tokens)).unflatten(0, (sentences, -1))
         cache = tuple(tensor.unflatten(0, (sentences, -1)) for tensor in state.cache)
-        cache = self._update(self.cell.input_projection(embedded), cache, for_cell)
+        cache = self._update(self.cell.input_projection(self.cell.drop_input(embedded, cache)), cache, for_cell)
         features = self._readout(embedded, cache[0], for_maxout).flatten(0, 1)
         after = state.next(tuple(tensor.flatten(0, 1) for tensor in cache))
         return StepOutput(self.output_projection(features), None, after)
 
     def _update(self, cell_input: Tensor, cache: State, summary: Tensor) -> State:
-        """h_t, and an LSTM's c_t."""
+        """The cell's next state."""
         cell, hidden = self.cell, self.cell.hidden_dim
         if not isinstance(cell, GRUCell) or cell.reset == "before":
             return cell(cell_input + summary, cache)
         gates, inside = summary.split((2 * hidden, hidden), dim=-1)
-        x = torch.cat((cell_input[..., : 2 * hidden] + gates, cell_input[..., 2 * hidden :]), dim=-1)
-        bias = cast(Tensor, cell.recurrent_candidate_bias) + inside
-        return (gru(x, cache[0], cell.recurrent_gate_weight, cell.recurrent_candidate_weight, bias),)
+        x = cell.normalized(cell_input + functional.pad(gates, (0, hidden)))
+        return cell.advance(torch.cat((x, inside.expand(*x.shape[:-1], -1)), dim=-1), cache)
 
     def _readout(self, embedded: Tensor, h: Tensor, summary: Tensor) -> Tensor:
         """s_t, or G_r s_t: the features that the output layer reads."""

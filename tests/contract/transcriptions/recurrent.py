@@ -15,7 +15,6 @@ from tests.contract.transcriptions.equations import (
     additive_attention,
     dropped,
     elman,
-    gru_after,
     lstm,
     maxout,
     norm,
@@ -155,13 +154,12 @@ def rnnencdec(w: Weights, options: Options, encoded: Encoded, ids: Sequence[int]
     logits = []
     for token in ids:
         y = dropped(options, w["embedding.weight"][token])
-        x = w.affine("cell.input_projection", y)
+        x = w.affine("cell.input_projection", drop_input(options, state, y))
+        of_summary, inside = w.product("cell_summary_projection", c), np.zeros(len(h))
         if options["cell"] == "gru":
-            C_z, C_r, C = np.split(w["cell_summary_projection.weight"], 3)
-            x = x + np.concatenate((C_z @ c, C_r @ c, np.zeros(len(C))))
-            state = (gru_after(w.at("cell"), x, state[0], inside=C @ c),)
-        else:
-            state = cell(w.at("cell"), options, x + w.product("cell_summary_projection", c), state)
+            inside = of_summary[2 * len(h) :].copy()  # C c
+            of_summary[2 * len(h) :] = 0
+        state = cell(w.at("cell"), options, x + of_summary, state, inside)
         s = maxout(
             w.product("readout_projections.state", state[0])
             + w.affine("readout_projections.embedding", y)
@@ -244,7 +242,8 @@ def attend_after_the_top_layer(
         h = dropped(options, w["embedding.weight"][token])
         for layer in range(options["num_layers"]):
             of_layer = w.at(f"layers.{layer}.forward_cell")
-            x = of_layer.affine("input_projection", dropped(options, h) if layer else h)
+            x = drop_input(options, states[layer], dropped(options, h) if layer else h)
+            x = of_layer.affine("input_projection", x)
             if layer == 0 and options["input_feeding"]:
                 x = x + w.product("feed_projection", fed)
             states[layer] = cell(of_layer, options, x, states[layer])

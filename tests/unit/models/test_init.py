@@ -88,6 +88,13 @@ def test_nematus_is_that_of_its_code() -> None:
     assert_normal(torch.cat([p.flatten() for name, p in parameters.items() if not name.endswith("bias")]), 0.01)
 
 
+def test_nematus_has_a_matrix_for_each_block_of_any_cell() -> None:
+    model = small_model("lstm", "model.bidirectional=false").float()
+    nematus(model, std=0.01)
+    for matrix in model.get_parameter("encoder.layers.0.forward_cell.input_projection.weight").detach().split(8):
+        assert_orthogonal(matrix)
+
+
 def assert_orthogonal(matrix: Tensor) -> None:
     torch.testing.assert_close(matrix @ matrix.T, torch.eye(len(matrix)))
 
