@@ -74,11 +74,11 @@ def export_bundle(
     if lower is not None:
         bundle, more = lower(bundle)
         facts = facts | more
-    files, described = bundle.files, bundle.manifest.graphs
+    tolerance = TOLERANCE if lower is None else LOW_TOLERANCE
     if single:
-        files, described = single_form(bundle)
+        files, described = single_form(bundle, tolerance)
     else:
-        bundle = with_block(bundle, TOLERANCE if lower is None else LOW_TOLERANCE)
+        bundle = with_block(bundle, tolerance)
         files, described = bundle.files, bundle.manifest.graphs
     card = model_card(path.name, facts, {name: len(content) for name, content in files.items()}, described.get("model"))
     whole = manifest | {"graphs": described, "training": facts}

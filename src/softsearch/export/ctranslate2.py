@@ -55,7 +55,9 @@ def export_ctranslate2(model: Seq2Seq, reference: StepFunction, tokenizers: Toke
         spec.save(str(new))
         for name, tokenizer in {"joint": src}.items() if src.model == tgt.model else {"src": src, "tgt": tgt}.items():
             (new / f"{name}.model").write_bytes(tokenizer.model)
-        difference = _compare(new, reference, tokenizers)
+        stacks: tuple[Any, ...] = (model.encoder, model.decoder)
+        most = min(stack.positions.max_len or _POSITIONS for stack in stacks)
+        difference = _compare(new, reference, tokenizers, most)
     return difference
 
 
@@ -71,15 +73,18 @@ def _spec(model: Seq2Seq) -> Any:
         raise ConfigError("CTranslate2 has no convolutions, expected convolution_widths=null; use format=bundle")
     output_layer = linear_layer(decoder.output_projection, "CTranslate2", "use format=bundle")
     heads = {layer.self_attention.num_heads for layer in (*encoder_layers, *decoder_layers)}
-    norms = {layer.self_attention_residual.pre_norm for layer in (*encoder_layers, *decoder_layers)}
+    residuals = [layer.self_attention_residual for layer in (*encoder_layers, *decoder_layers)]
+    norms = {(residual.pre_norm, residual.norm.eps) for residual in residuals}
     if len(heads) > 1 or len(norms) > 1:
-        raise ConfigError("CTranslate2 needs the same num_heads and pre_norm in both stacks; use format=bundle")
+        raise ConfigError(
+            "CTranslate2 needs the same num_heads, pre_norm and norm_eps in both stacks; use format=bundle"
+        )
     try:
         from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
         from ctranslate2.specs.common_spec import Activation
     except ImportError as error:
         raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
-    pre_norm, num_heads, sides = norms.pop(), heads.pop(), []
+    ((pre_norm, norm_eps),), num_heads, sides = norms, heads.pop(), []
     all_heads = {"alignment_heads": 0}  # their mean
     for kind, stack, options in ((TransformerEncoderSpec, encoder, {}), (TransformerDecoderSpec, decoder, all_heads)):
         rotary = stack.positions.kind == "rotary"
@@ -93,6 +98,7 @@ def _spec(model: Seq2Seq) -> Any:
             _norm(side.layer_norm, cast(nn.LayerNorm, stack.final_norm))
         sides.append(side)
     spec = TransformerSpec(*sides)
+    spec.config.layer_norm_epsilon = norm_eps
     spec.encoder.embeddings[0].weight = _array(encoder.embedding.weight)
     spec.decoder.embeddings.weight = _array(decoder.embedding.weight)
     _linear(spec.decoder.projection, output_layer)
@@ -137,13 +143,13 @@ def _array(weight: Tensor) -> NDArray[np.float32]:
     return weight.detach().float().cpu().numpy()
 
 
-def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers) -> float:
-    """The largest difference of the log probabilities of random translations."""
+def _compare(folder: Path, reference: StepFunction, tokenizers: Tokenizers, most: int) -> float:
+    """The largest difference of the log probabilities of random translations, of at most ``most`` tokens with EOS."""
     import ctranslate2
 
     rng = np.random.default_rng(0)
     src, tgt = (
-        [rng.integers(len(SPECIALS), tokenizer.vocab_size, length).tolist() for length in LENGTHS]
+        [rng.integers(len(SPECIALS), tokenizer.vocab_size, min(length, most - 1)).tolist() for length in LENGTHS]
         for tokenizer in tokenizers
     )
     expected = score_pairs(reference, src, tgt, batch_tokens=4096)

@@ -46,7 +46,7 @@ class Positions(nn.Module):
         """Embeddings ``[..., d_model]`` as the first layer reads them; ``position`` has or broadcasts to their axes."""
         if self.scale != 1:
             x = x * self.scale
-        return x if self.kind == "rotary" else x + self.encodings(position, x.shape[-1])
+        return x if self.kind == "rotary" else x + self.encodings(position, x.shape[-1]).to(x.dtype)
 
     def encodings(self, position: Tensor, d_model: int) -> Tensor:
         """``[...]`` int -> ``[..., d_model]``; not of ``rotary``."""

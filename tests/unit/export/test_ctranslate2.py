@@ -50,7 +50,7 @@ def export(model: Seq2Seq, tokenizers: Tokenizers, path: Path, reference: Seq2Se
     "options",
     [
         ["pre_norm=true"],
-        ["pre_norm=false", "activation=swish", "positions=learned"],
+        ["pre_norm=false", "activation=swish", "positions=learned", "max_positions=24", "norm_eps=0.01"],
         ["activation=gelu", "positions=sinusoidal_halves", "scale_embeddings=false"],
         ["positions=rotary"],
     ],

@@ -11,6 +11,7 @@ import onnxruntime
 import pytest
 
 from softsearch.errors import BundleError, ConfigError
+from softsearch.export.parity import TOLERANCE
 from softsearch.export.recurrences import OPSET
 from softsearch.export.single import check_translations, compare_translations
 from softsearch.export.single_graph import beam_search, describe_single, single_graph
@@ -130,9 +131,9 @@ def test_the_check_fails_where_the_translations_differ(step_fn: OnnxStepFunction
         single_graph(graphs(), BeamSearch(length_norm="gnmt"), vocab),
     ):
         with pytest.raises(BundleError, match=r"the single graph translates the token ids .* and Python's search as"):
-            check_translations(wrong, step_fn, BeamSearch(), tokenizers()[0].vocab_size, 24)
+            check_translations(wrong, step_fn, BeamSearch(), tokenizers()[0].vocab_size, 24, TOLERANCE)
     right = single_graph(graphs(), BeamSearch(), vocab)
-    check_translations(right, step_fn, BeamSearch(), tokenizers()[0].vocab_size, 24)
+    check_translations(right, step_fn, BeamSearch(beam=vocab), tokenizers()[0].vocab_size, 24, TOLERANCE)
 
 
 @pytest.mark.parametrize(

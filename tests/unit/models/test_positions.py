@@ -23,6 +23,11 @@ def test_sinusoids_equal_the_paper() -> None:
             assert float(row[2 * i + 1]) == pytest.approx(math.cos(angle), abs=1e-4)
 
 
+def test_encodings_leave_the_dtype_of_the_embeddings() -> None:
+    positions = Positions("sinusoidal", 4, 2, 8, scale=True)
+    assert positions(torch.ones(1, 3, 4, dtype=torch.bfloat16), torch.arange(3)).dtype == torch.bfloat16
+
+
 def test_sinusoids_of_any_shape() -> None:
     grid = torch.arange(6).reshape(2, 3)
     assert torch.equal(sinusoids(grid, 4)[1, 2], sinusoids(torch.tensor(5), 4))
