@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +30,18 @@ def read_points(path: Path) -> Points:
     """Reads a ``metrics.csv``; a last line that was cut off and empty or unreadable cells are left out.
 
     Raises:
-        OSError, ValueError: the file is missing, or it is something else.
+        OSError, LookupError, ValueError, csv.Error: the file is missing, or it is something else.
     """
     points: Points = {}
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if line.endswith("\n")):
-            step = int(row["step"])
+            step = int(row.pop("step"))
             for name, value in row.items():
-                if value and name != "step":
+                with suppress(TypeError, ValueError):  # of cells beyond the header, too
+                    number = float(value)
                     steps, values = points.setdefault(name, ([], []))
                     steps.append(step)
-                    values.append(float(value))
+                    values.append(number)
     return points
 
 

@@ -22,7 +22,7 @@ def number(hint: Any) -> Callable[[str], Any]:
     kind, _ = kind_of(hint)
 
     def read(text: str) -> Any:
-        plain = re.fullmatch(r"\d+" if kind is int else r"\d+(\.\d*)?|\.\d+", text, re.ASCII)
+        plain = re.fullmatch(r"\d{1,19}" if kind is int else r"\d+(\.\d*)?|\.\d+", text, re.ASCII)
         if not plain or not fits(value := kind(text), hint):
             raise argparse.ArgumentTypeError(f"{text!r} is not {in_words(hint)}")
         return value

@@ -90,14 +90,22 @@ def open_output(path: Path | None) -> Iterator[Output]:
 
 @contextmanager
 def append_output(path: Path) -> Iterator[Output]:
-    """Opens a file to append to it.
+    """Opens a file to append to it, which no other process may do meanwhile.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: it cannot be written, or another process writes it.
     """
     with naming(str(path)):
         stream = path.open("ab")
     with stream:
+        try:
+            import fcntl
+
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"another process writes {path}; wait for its end, or choose another file") from error
+        except (ModuleNotFoundError, OSError):  # Windows, or a file system without locks
+            pass
         output = Output(stream, str(path))
         yield output
         output.flush()

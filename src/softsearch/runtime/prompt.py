@@ -66,6 +66,9 @@ class Prompt:
             except EOFError:
                 self.write("")
                 return
+            except UnicodeDecodeError as error:
+                self.write(f"error: the line is not {error.encoding.upper()}; set the terminal to it")
+                continue
             if line in (":quit", ":q", ":exit"):
                 return
             try:

@@ -126,7 +126,7 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
 
     Raises:
         InputError: there is no output file, or it is complete already or cannot be written, or its partial file was
-            begun with other settings or by another program.
+            begun with other settings or by another program, or is written by another process.
     """
     if output is None:
         raise InputError("--resume continues a file; expected --output FILE as well")
@@ -135,7 +135,10 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
     settings = dict(settings) | ({"--alignments": alignments.name} if alignments else {})
     path = output.with_name(f"{partials[0].path.name}.json")
     with naming(str(output)):
-        record = _Record.load(path) if partials[0].path.exists() else None
+        record = None
+        if partials[0].path.exists():
+            with append_output(partials[0].path):  # or another process writes it
+                record = _Record.load(path)
         begun = record is not None and alignments is not None and record.settings.get("--alignments") == alignments.name
         if begun and files[-1].exists() and not partials[-1].path.exists():
             files[-1].replace(partials[-1].path)  # killed between the renames below

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -157,7 +158,7 @@ def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) ->
     block: list[str] = []
     size = 0
     try:
-        for number, raw in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + len(b"\r\n")), b""), 1):
+        for number, raw in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + len(BOM_UTF8 + b"\r\n")), b""), 1):
             if number == 1:
                 refuse_utf16(raw, name)
             line = decode_line(raw.removesuffix(b"\n"), name, number)

@@ -16,7 +16,7 @@ METRICS = """\
 step,train/loss,lr,tokens/s,grad_norm/total,grad_norm/encoder,val/loss,val/bleu,val/exact_match
 10,5.0,0.001,9000,2.0,1.0,,,
 20,4.0,0.002,8000,,,4.5,12.5,0.1
-30,3.0,0.001,nan,1.0,0.5,,,
+30,3.0,0.001,nan,1.0,0.5,x,,,1
 4"""
 
 

@@ -80,6 +80,7 @@ def test_unknown_words_with_and_without_a_dictionary() -> None:
         (["--weights", "1,-1"], "'-1' is not a number"),
         (["--length-penalty", "nan"], "'nan' is not a number of at least 0 and at most 10"),
         (["--length-penalty", "400"], "--length-penalty: '400' is not a number of at least 0 and at most 10"),
+        (["--beam", "9" * 5000], "9' is not a whole number"),
         (["--beam", "100000"], "--beam: '100000' is not a whole number of at least 1 and at most 1000"),
         (["--search", "sample", "--top-p", "2"], "--top-p: '2' is not a number of more than 0 and at most 1"),
         (["--max-length", "0"], "--max-length allows no token"),

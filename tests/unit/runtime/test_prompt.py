@@ -62,6 +62,13 @@ def test_a_mistake_is_answered_and_changes_nothing(line: str, message: str) -> N
     assert [after] == before
 
 
+def test_a_line_of_another_encoding_ends_nothing() -> None:
+    lines = iter([b"\xe4", b":quit"])
+    written: list[str] = []
+    Prompt(Translator(BUNDLE), {}, read=lambda _: next(lines).decode(), write=written.append).run()
+    assert written[1:] == ["error: the line is not UTF-8; set the terminal to it"]
+
+
 def test_a_terminal_without_input_gets_a_prompt_and_ctrl_d_leaves(tmp_path: Path) -> None:
     pytest.importorskip("pty")
     code, screen = at_terminal(["translate", BUNDLE.resolve()], ["twenty-one years ago", ":beam 2"], cwd=tmp_path)

@@ -13,7 +13,7 @@ import pytest
 from softsearch.errors import InputError
 from softsearch.runtime import streaming
 from softsearch.runtime.cli import main
-from softsearch.runtime.output import Output
+from softsearch.runtime.output import Output, append_output
 from softsearch.runtime.streaming import Files, translate_stream
 from softsearch.runtime.translator import Translator
 from tests.unit.runtime.bundles import make_bundle
@@ -280,6 +280,15 @@ def test_the_command_compares_bundles_and_options(
         assert f" {flag} was " in error
     for flag in ("--beam", "--lm-weight", "--output", "--threads"):
         assert f" {flag} was " not in error
+
+
+def test_a_file_that_another_process_continues_is_refused(translator: Translator, files: Files) -> None:
+    cut_off(translator, files, {}, blocks=2)
+    partial = Path(f"{files.output}.partial")
+    before = partial.read_bytes()
+    with append_output(partial), pytest.raises(InputError, match=r"another process writes .*partial; wait"):
+        translate_stream(translator, files, {}, resume=SETTINGS)
+    assert partial.read_bytes() == before
 
 
 def test_an_output_file_is_needed(bundle_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from softsearch.errors import InputError
 from softsearch.runtime.streaming import Files, translate_stream
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import Translator
+from softsearch.text.corpus import MAX_LINE_BYTES
 from tests.unit.runtime.bundles import SRC_LINES
 
 
@@ -53,6 +54,10 @@ def test_each_line_in_gives_one_line_out_in_order(translator: Translator, run) -
 @pytest.mark.parametrize("given", [b"one\nten\n", b"one\r\nten\r\n", b"\xef\xbb\xbfone\nten", b"one\r\nten"])
 def test_line_ends_and_a_byte_order_mark_make_no_difference(translator: Translator, run, given: bytes) -> None:
     assert run(translator, given) == run(translator, b"one\nten\n")
+
+
+def test_a_first_line_may_be_as_long_as_the_others(translator: Translator, run) -> None:
+    assert run(translator, b"\xef\xbb\xbf" + b" " * MAX_LINE_BYTES + b"\r\n") == b"\n"
 
 
 def test_no_input_gives_no_output(translator: Translator, run) -> None:
