@@ -24,7 +24,7 @@ def heatmap(
     picture: NDArray[np.uint8] | None = None,
 ) -> Heatmap:
     """Attention ``[len(tgt), len(src)]`` as plain values; ``picture`` is the source, ``[height, width, 3]``."""
-    png = None if picture is None else base64.b64encode(_png(Image.fromarray(picture))).decode()
+    png = None if picture is None else _png(Image.fromarray(picture))
     return Heatmap(caption, list(src), list(tgt), np.round(weights.astype(float), 4).tolist(), png)
 
 
@@ -52,10 +52,11 @@ def pixels_without_text(heatmap: Heatmap) -> NDArray[np.uint8]:
 
 def data_url(image: Image.Image) -> str:
     """A picture inside a page."""
-    return f"data:image/png;base64,{base64.b64encode(_png(image)).decode()}"
+    return f"data:image/png;base64,{_png(image)}"
 
 
-def _png(image: Image.Image) -> bytes:
+def _png(image: Image.Image) -> str:
+    """The image's file in Base64."""
     file = io.BytesIO()
     image.save(file, format="png")
-    return file.getvalue()
+    return base64.b64encode(file.getvalue()).decode()

@@ -81,11 +81,11 @@ def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.f
     Raises:
         BundleError: there is none of this name, or it has another type, shape or size.
     """
-    for fields in _initializers(model):
-        values = dict(fields)
+    for tensor in _initializers(model):
+        values = dict(_fields(tensor))
         if bytes(_message(values.get(_TENSOR_NAME, _EMPTY))) != name.encode():
             continue
-        dims = [int(value) for field, value in fields if field == _TENSOR_DIMS and isinstance(value, int)]
+        dims = [_number(value) for value in _values(tensor, _TENSOR_DIMS)]
         kind, raw = values.get(_TENSOR_TYPE), _message(values.get(_TENSOR_RAW, _EMPTY))
         if kind != _FLOAT or dims != list(shape) or len(raw) != 4 * math.prod(dims):
             raise BundleError(
@@ -98,13 +98,7 @@ def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.f
 
 def with_constants(model: bytes, other: bytes) -> bytes:
     """A model with the constants of another one too; :func:`check_graph` has let both pass."""
-    constants = b"".join(
-        _field(_GRAPH_INITIALIZER, bytes(_message(content)))
-        for field, graph in _fields(memoryview(other))
-        if field == _MODEL_GRAPH
-        for part, content in _fields(graph)
-        if part == _GRAPH_INITIALIZER
-    )
+    constants = b"".join(_field(_GRAPH_INITIALIZER, bytes(_message(tensor))) for tensor in _initializers(other))
     return model + _field(_MODEL_GRAPH, constants)  # parsers make one graph of two
 
 
@@ -117,11 +111,10 @@ def _field(number: int, content: bytes) -> bytes:
     return bytes(head) + bytes([size]) + content
 
 
-def _initializers(model: bytes) -> Iterator[list[tuple[int, _Value]]]:
-    """The fields of each constant of a graph."""
-    for field, graph in _fields(memoryview(model)):
-        if field == _MODEL_GRAPH:
-            yield from (list(_fields(value)) for part, value in _fields(graph) if part == _GRAPH_INITIALIZER)
+def _initializers(model: bytes) -> list[_Value]:
+    """The constants of a graph."""
+    graphs = _values(memoryview(model), _MODEL_GRAPH)
+    return [tensor for graph in graphs for tensor in _values(graph, _GRAPH_INITIALIZER)]
 
 
 def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
@@ -144,7 +137,7 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
             count, body = (b"", None) if inside else _inner_graph(value)
             found = (0, 0) if body is None else _check_nodes(body, inside=True)
             data += found[0] + sum(
-                _check_attribute(v, repeats=body is not None) for part, v in _fields(value) if part == _NODE_ATTRIBUTE
+                _check_attribute(each, repeats=body is not None) for each in _values(value, _NODE_ATTRIBUTE)
             )
             nodes += 1 + found[1]
             counted.update([count] if body is not None else [])
@@ -158,15 +151,10 @@ def _check_nodes(graph: _Value, *, inside: bool = False) -> tuple[int, int]:
 def _inner_graph(node: _Value) -> tuple[bytes, _Value | None]:
     """The graph inside an operator that scans the tokens or runs some steps, and what counts them; else None."""
     types, inputs = _names(node, _NODE_TYPE), _names(node, _NODE_INPUT)
-    attributes = [value for field, value in _fields(node) if field == _NODE_ATTRIBUTE]
-    graphs = [value for attribute in attributes for field, value in _fields(attribute) if field == _ATTRIBUTE_GRAPH]
-    counts = [
-        _number(value)
-        for attribute in attributes
-        if _names(attribute, _ATTRIBUTE_NAME) == [b"num_scan_inputs"]
-        for field, value in _fields(attribute)
-        if field == _ATTRIBUTE_INT
-    ]
+    attributes = _values(node, _NODE_ATTRIBUTE)
+    graphs = [graph for attribute in attributes for graph in _values(attribute, _ATTRIBUTE_GRAPH)]
+    numbers = [each for each in attributes if _names(each, _ATTRIBUTE_NAME) == [b"num_scan_inputs"]]
+    counts = [_number(value) for attribute in numbers for value in _values(attribute, _ATTRIBUTE_INT)]
     # The scanned inputs are the last. Parsers make one of several graphs, and take the last of several numbers.
     scans = types == [b"Scan"] and inputs[-1:] == [_SCANNED] and len(counts) == 1 and 0 < counts[0] < 1 << 31
     loops = types == [b"Loop"] and inputs[:1] == [STEPS.encode()]
@@ -189,13 +177,17 @@ def _check_attribute(attribute: _Value, *, repeats: bool) -> int:
 
 
 def _names(message: _Value, number: int) -> list[bytes]:
-    return [bytes(_message(value)) for field, value in _fields(message) if field == number]
+    return [bytes(_message(value)) for value in _values(message, number)]
+
+
+def _values(message: _Value, number: int) -> list[_Value]:
+    """The values or contents of the fields of a message that have this number."""
+    return [value for field, value in _fields(message) if field == number]
 
 
 def _check_domain(message: _Value, number: int, what: str) -> None:
-    for field, value in _fields(message):
-        if field == number and bytes(_message(value)):
-            raise _error(f"{what} of the domain {bytes(_message(value))!r}, which is not ONNX's own")
+    if domains := [name for name in _names(message, number) if name]:
+        raise _error(f"{what} of the domain {domains[0]!r}, which is not ONNX's own")
 
 
 def _check_tensor(tensor: _Value) -> int:

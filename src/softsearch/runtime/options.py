@@ -165,10 +165,7 @@ def output_options(search: Search) -> OutputOptions:
 def default_batch_tokens(search: Search) -> int:
     """The most source tokens of a batch, padding included, unless the caller says another number."""
     options = output_options(search)
-    if isinstance(options, Sampling):
-        rows = options.n_best
-    else:
-        rows = options.beam if isinstance(options, SearchOptions) else 1
+    rows = options.n_best if isinstance(options, Sampling) else getattr(options, "beam", 1)
     return max(1, _ROW_TOKENS // rows)
 
 
