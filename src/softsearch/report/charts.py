@@ -46,9 +46,8 @@ def draw_by_length(
     axes.set_xticks(range(len(ranges)), [f"{drawable(name)}\n{count:,}" for name, count in counts.items()])
     axes.margins(x=0.06, y=0.12)
     bottom, top = axes.get_ylim()
-    lowest, highest = (
-        default if limit is None else limit for limit, default in zip(limits, (-np.inf, np.inf), strict=True)
-    )
+    lowest, highest = limits
+    lowest, highest = -np.inf if lowest is None else lowest, np.inf if highest is None else highest
     wider = max(0.0, least - (top - bottom)) / 2
     bottom, top = bottom - wider, top + wider
     shift = min(0.0, highest - top) + max(0.0, lowest - bottom)

@@ -109,7 +109,7 @@ def _translate(arguments: argparse.Namespace) -> None:
             "lm": language_model and _hashes(language_model),
             "rescore": _hashes(*rescorers),
             "banned": options.get("banned"),
-            "replace_unknown": _short_hash(repr(options.get("replace_unknown"))),
+            "replace_unknown": hashlib.sha256(repr(options.get("replace_unknown")).encode()).hexdigest()[:16],
         }
         resume = describe_options(arguments, contents)
     doubts = translate_stream(translator, files, options, resume=resume)
@@ -126,10 +126,6 @@ def _translate(arguments: argparse.Namespace) -> None:
 
 def _hashes(*bundles: Bundle) -> str:
     return " ".join(bundle.sha256[:16] for bundle in bundles)
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _score(arguments: argparse.Namespace) -> None:

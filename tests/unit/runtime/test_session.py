@@ -125,12 +125,9 @@ def renamed(model: bytes, old: str, new: str) -> bytes:
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("encoder.onnx", "src_tokens", "tokens", r"encoder\.onnx: input tokens is of int64, expected one of"),
         ("encoder.onnx", "memory.0", "annotations", r"encoder\.onnx: output annotations is of float32"),
         ("encoder.onnx", "cache.1", "cache.7", r"decoder_step\.onnx: input cache\.1 .*expected one of"),
         ("decoder_step.onnx", "tokens", "previous_tokens", r"decoder_step\.onnx: input previous_tokens"),
-        ("decoder_step.onnx", "tokens", "position2", r"decoder_step\.onnx: input position2"),
-        ("decoder_step.onnx", "log_probs", "best", r"decoder_step\.onnx: output best"),
         ("decoder_step.onnx", "next_cache.0", "next_cache.5", r"decoder_step\.onnx: output next_cache\.5"),
     ],
 )
@@ -172,10 +169,9 @@ def test_all_log_probs_are_those_of_the_candidates(step_fn: OnnxStepFunction) ->
         ({STEP: renamed(FILES[STEP], "position", "step")}, r"decoder_step\.onnx are .* but manifest\.json says"),
         ({ENCODER: FILES[STEP], STEP: FILES[ENCODER]}, r"encoder\.onnx"),
         ({ENCODER: b""}, r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"),
-        ({ENCODER: b"not a graph"}, r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"),
         ({ENCODER: FILES[STEP][:500]}, r"encoder\.onnx(:| cannot be loaded by ONNX Runtime)"),
     ],
-    ids=["another input", "swapped", "empty", "text", "truncated"],
+    ids=["another input", "swapped", "empty", "truncated"],
 )
 def test_graphs_other_than_the_manifest_says_are_refused(
     tmp_path: Path, changed: dict[str, bytes], message: str
