@@ -34,7 +34,8 @@ class AttentionalDecoder(Decoder):
     s_0 from ``initial_state``; c_i by ``attention`` from s_{i-1}; s_i = cell(s_{i-1}; W E y_{i-1} + C c_i); t_i from
     ``readout``, p(y_i) = softmax(W_o t_i).
 
-    - ``order``: t_i reads E y_{i-1}, c_i and s_i; with ``look_generate_update`` s_{i-1} in its place, as in RNNsearch.
+    - ``order``: t_i reads E y_{i-1}, c_i and s_i; with ``look_generate_update`` the state that attended instead:
+      s_{i-1}, as in RNNsearch, or s'_i of a decoder with a ``context_cell``.
     - ``context_cell``: two cells instead of one: s'_i = cell(s_{i-1}; E y_{i-1}), c_i from s'_i, s_i =
       context_cell(s'_i; c_i). Of GRUs it is the conditional GRU (Sennrich et al. 2017, arXiv:1703.04357, section 2; z
       weights the old state there: :class:`GRUCell` with z's weights negated), deep with its ``transition_depth``
