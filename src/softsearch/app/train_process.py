@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from softsearch.app.config.composition import quoted
 from softsearch.app.results import METRICS
 from softsearch.app.sweep import die_with_parent
 
@@ -22,8 +23,8 @@ _GRACE = 60.0  # seconds that a run has for its last checkpoint
 
 def train_command(folder: Path, overrides: Sequence[str], *, resume: bool) -> list[str]:
     """The command of a run in ``folder`` that ends when this process does; on Windows it may live longer."""
-    path = str(folder.absolute()).replace("'", "\\'")
-    options = [*overrides, f"hydra.run.dir='{path}'", "resume=auto" if resume else "overwrite=true"]
+    run_dir = f"hydra.run.dir={quoted(str(folder.absolute()))}"
+    options = [*overrides, run_dir, "resume=auto" if resume else "overwrite=true"]
     # On Windows exec begins another process, of which nobody here would know.
     guard = (sys.executable, die_with_parent.__file__, str(os.getpid())) if hasattr(os, "killpg") else ()
     return [*guard, sys.executable, *TRAIN, *options]

@@ -1,21 +1,25 @@
 """Names of folders, runs and studies are printed as they are, whatever Rich or a terminal would read in them."""
 
 import logging
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
+import lightning
 import pytest
 from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.compare import compare
-from softsearch.app.config.composition import CONFIGS
-from softsearch.app.config.options import Compare
-from softsearch.app.config.validation import build
+from softsearch.app.config.composition import CONFIGS, composed
+from softsearch.app.config.options import Compare, Train
+from softsearch.app.config.validation import build, read_options
 from softsearch.app.results import print_test, show_report
 from softsearch.app.sweep.results import report as report_sweep
 from softsearch.app.sweep.study import open_study
 from softsearch.app.sweep.sweep import Worker
+from softsearch.app.train.summary import print_end
+from softsearch.app.train.train import describe_model
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import printable
@@ -97,3 +101,14 @@ def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
     formatter = build(OmegaConf.create({"_target_": settings["()"], "fmt": settings["fmt"]}))
     logging.getLogger("some").warning("read %s\nand on", NAME)
     assert formatter.format(caplog.records[0]).endswith(f" read {SHOWN}\nand on")
+
+
+def test_suggested_commands_have_the_run_folder_of_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "0_gru_seed=1"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "checkpoints" / "best.ckpt").touch()
+    options = read_options(composed("train", "model=gru", "name=x", f"run_dir='{run}'"), Train)
+    print_end(options, describe_model(options), lightning.Trainer(logger=False, accelerator="cpu", devices=1))
+    evaluate, export = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[2:4])
+    for _, command, *words in (evaluate, export):
+        assert composed(command, *words).ckpt == str(run)

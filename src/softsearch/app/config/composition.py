@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,9 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 
@@ -111,7 +113,7 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
     with trusting(read_trust(typed.get("trust", ()))):
         admit(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
     ConfigStore.instance().store(_INIT, OmegaConf.create(node), "model", provider="softsearch")
-    return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={contents.config['name']}"])]
+    return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={quoted(str(contents.config['name']))}"])]
 
 
 def contents_of_init(path: Path) -> "CheckpointContents":
@@ -131,6 +133,14 @@ def _read(file: Path, _changed: int) -> "CheckpointContents":
     from softsearch.training.checkpoints.checkpoint_contents import read_contents
 
     return read_contents(file)
+
+
+def quoted(text: str) -> str:
+    """Returns a text as the value of an option: in quotes if Hydra would read it as something else, as a=b or 1."""
+    with suppress(HydraException):
+        if _value(f"key={text}") == text:
+            return text
+    return QuotedString(text, Quote.single).with_quotes()
 
 
 def _value(word: str) -> Any:

@@ -2,9 +2,11 @@
 
 import argparse
 import logging
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from softsearch.app.config.composition import quoted
 from softsearch.app.console import say
 from softsearch.app.importing import marian, marian_mt
 from softsearch.app.importing.config_json import CONFIG, Config
@@ -42,10 +44,8 @@ def import_model(arguments: list[str]) -> None:
     parameters = replace(imported, **given).write(options.out)
     for note in imported.notes:
         say(f"note: {note}")
-    say(
-        f"{imported.name} with {parameters:,} parameters: {options.out}\n"
-        f"next: softsearch export ckpt={options.out} out=exports/{options.out.name}"
-    )
+    paths = (f"ckpt={quoted(str(options.out))}", f"out={quoted(f'exports/{options.out.name}')}")
+    say(f"{imported.name} with {parameters:,} parameters: {options.out}\nnext: softsearch export {shlex.join(paths)}")
 
 
 def read(source: Path) -> Imported:

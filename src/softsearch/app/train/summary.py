@@ -8,6 +8,7 @@ import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
 from softsearch.app.console import say
 from softsearch.models.interface import Seq2Seq
@@ -60,12 +61,12 @@ def print_end(options: Train, model: Seq2Seq, trainer: lightning.Trainer) -> Non
         say(f"last checkpoint: {last}")
     if isinstance(model.encoder, NoSource) or not (best.is_file() or last.is_file()):
         return
-    run = shlex.quote(str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/"))
-    out = shlex.quote(f"exports/{options.name}")
-    commands = [f"softsearch evaluate ckpt={run}", f"softsearch export ckpt={run} out={out}"]
+    run = str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/")
+    ckpt, out = f"ckpt={quoted(run)}", f"exports/{options.name}"
+    commands = [("evaluate", ckpt), ("export", ckpt, f"out={quoted(out)}")]
     if model.encoder.description.feature_dim is None:
         commands += [
-            f"softsearch export ckpt={run} out={out}-single format=single",
-            f"softsearch web {out}-single --out {shlex.quote(options.name)}-site",
+            ("export", ckpt, f"out={quoted(f'{out}-single')}", "format=single"),
+            ("web", f"{out}-single", "--out", f"{options.name}-site"),
         ]
-    say("\n  ".join(("next:", *commands)))
+    say("\n  ".join(("next:", *(shlex.join(("softsearch", *words)) for words in commands))))

@@ -7,7 +7,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import composed, further_configs
+from softsearch.app.config.composition import composed, further_configs, quoted
 
 OWN = {
     "softsearch_configs/model/mine.yaml": "defaults: [gru]\nhidden_dim: 32\n",
@@ -29,6 +29,12 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     monkeypatch.syspath_prepend(tmp_path)
     path = f"hydra.searchpath=[file://{tmp_path}/searched,pkg://package_of_configs]"
     return CommandLine("train", ["--config-dir", "typed", path, "model=mine"])
+
+
+@pytest.mark.parametrize("text", ["a=b,c", "1", "null", "it's (x)", "a b", "\\'", "logs/2026-01-01/0.5"])
+def test_a_quoted_text_is_read_as_it_is(text: str) -> None:
+    assert composed("train", "model=gru", f"name={quoted(text)}").name == text
+    assert (quoted(text) == text) == ("/" in text or (" " in text and "(" not in text))
 
 
 @pytest.mark.parametrize("choice", ["model=mine", "optimizer=hot", "experiment=seven", "search=wide", "model=gru"])
