@@ -15,6 +15,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.samplers import BruteForceSampler
 from optuna.trial import TrialState
 
+from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import build, check, flatten, nearest, plain
 from softsearch.app.console import progress, say
@@ -120,7 +121,7 @@ def tune(options: Tune) -> None:
     systems = open_systems(options.ckpt, options.bundle, options.average)
     language_model = None if options.language_model is None else open_any([str(options.language_model)])[0]
     text = read_test_set(options, options.test, systems)
-    text = replace(text, sources=text.sources[: options.sentences], references=text.references[: options.sentences])
+    text = text.select(range(len(text.sources))[: options.sentences])
     metric = bleu_for(text.text_form, text.tgt_lang)
     models = Models(options, systems, language_model, text)
     models.combined({})  # refuses wrong weights before the first search
@@ -135,6 +136,8 @@ def tune(options: Tune) -> None:
     middle = {name: start[name] for name in grids}
     first = [middle, *(middle | {name: value} for name, grid in grids.items() for value in grid)]
     trials = [t for t in run_study(plan, objective, first) if t.state is TrialState.COMPLETE]
+    if not trials:
+        raise ConfigError(f"sweep.timeout={options.sweep.timeout} ended before a point was tried; set a longer time")
     best = max(trials, key=lambda trial: trial.values)
     scores = {"bleu": best.value, "bleu_at_start": trials[0].value, "signature": metric.signature}
     tuned = _tuned(models, {**start, **best.params}, {"text": text.name, "sentences": len(text.sources), **scores})
@@ -143,7 +146,8 @@ def tune(options: Tune) -> None:
     # The same search also needs the options that were typed and are not in the file.
     typed = {option: option_key(option) for option in typed_options()}
     rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
-    say(f"weights: {out}\nnext: {shlex.join(['python', 'src/evaluate.py', f'weights={out}', *rest])}")
+    command = shlex.join(["python", "src/evaluate.py", f"weights={quoted(str(out))}", *rest])
+    say(f"weights: {out}\nnext: {command}")
     if not is_rerank(options.search):
         words = [override(key, value) for key, value in tuned.options.items() if key.startswith("search.")]
         say(f"a bundle recommends the same search with: python src/export.py {shlex.join(words)} ...")
@@ -160,10 +164,13 @@ def _grids(options: Tune, start: Point) -> dict[str, list[Any]]:
     for key in space:
         if key not in (*names.values(), *_NOT_ALWAYS):
             raise ConfigError(f"space.{key} is not an option that can be tuned; {nearest(key, names.values())}")
-    grids = {name: sorted({*space[key], start[name]}) for name, key in names.items() if key in space}
+    grids = {name: [*space[key], start[name]] for name, key in names.items() if key in space}
+    for name, grid in grids.items():
+        if len({isinstance(value, str) for value in grid}) > 1:
+            raise ConfigError(f"space.{names[name]} has numbers and texts in {grid}, expected one of both; change it")
     if not grids:
         raise ConfigError("there is nothing to tune: one model, no language_model, and a search without a length")
-    return grids
+    return {name: sorted(set(grid)) for name, grid in grids.items()}
 
 
 def _plan(options: Tune, grids: Mapping[str, list[Any]]) -> Plan:

@@ -228,5 +228,9 @@ def test_a_sweep_tries_few_points_all_and_goes_on_where_it_was_ended(models: Pat
 def test_an_option_that_the_search_lacks_is_refused(models: Path) -> None:
     with pytest.raises(ConfigError, match=r"space\.search\.beem is not an option that can be tuned; did you mean"):
         tune(tune_options(models, f"bundle={models / 'a'}", "+space.search.beem=[1,2]"))
+    with pytest.raises(ConfigError, match=r"space\.search\.beam has numbers and texts in \[2, 'big', 5\]"):
+        tune(tune_options(models, f"bundle={models / 'a'}", "+space.search.beam=[2,big]"))
+    with pytest.raises(ConfigError, match=r"sweep\.timeout=0 ended before a point was tried"):
+        tune(tune_options(models, f"bundle={models / 'a'}", "sweep.timeout=0"))
     with pytest.raises(ConfigError, match="there is nothing to tune"):
         tune(tune_options(models, f"bundle={models / 'a'}", "search=greedy"))
