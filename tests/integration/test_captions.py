@@ -5,12 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from softsearch.app.config.options import Export, Tune
+from softsearch.app.config.validation import read_options
+from softsearch.app.export import export
+from softsearch.app.systems.weights_file import read_tuned
+from softsearch.app.tune import tune
 from softsearch.errors import BundleError, CorpusError, InputError
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
 from softsearch.runtime.server.models import Model
 from softsearch.runtime.translator import Translator
-from tests.integration.small_runs import PICTURES, evaluate_alike, export_in, train_in
+from tests.integration.small_runs import PICTURES, configure, evaluate_alike, export_in, train_in
 
 SIZES = ("train_size=600", "val_size=20", "test_size=30")
 OPTIONS = (
@@ -56,6 +61,17 @@ def test_checkpoint_and_bundle_are_evaluated_alike(folder: Path) -> None:
     assert page.count(r" \u00d7 36") == 30
     tags = [file.read_bytes() for file in folder.glob("run/tensorboard/events.*")]
     assert any(b"samples/alignments/0" in events for events in tags)
+
+
+def test_the_first_captions_tune_a_search_and_given_ones_an_export(folder: Path, tmp_path: Path) -> None:
+    words = (f"ckpt={folder}/run", f"cache_dir={folder}/cache", f"run_dir={tmp_path}")
+    few = ("sentences=5", "searches=1", "space.search.length_penalty=[1.0]")
+    tune(read_options(configure("tune", *words, *few), Tune))
+    assert read_tuned(tmp_path / "weights.json").validation["sentences"] == 5
+    given = f"val=[{features(folder)},{features(folder).with_suffix('.en')}]"
+    low = ("precision=int8", "max_bleu_loss=100", f"out={tmp_path / 'int8'}", given)
+    export(read_options(configure("export", *words[:2], *low), Export))
+    assert Bundle.open(tmp_path / "int8").manifest.trained("precision.sentences") == 30
 
 
 def test_what_a_bundle_does_not_read_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

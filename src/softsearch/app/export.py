@@ -14,9 +14,8 @@ from softsearch.app.config.validation import build
 from softsearch.app.console import print_rows, progress, say
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.search import is_mbr, is_rerank
-from softsearch.app.systems.texts import training_shortlist
+from softsearch.app.systems.texts import read_files, read_split, training_shortlist
 from softsearch.data.corpora.base import ParallelSource
-from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import ConfigError
 from softsearch.evaluation.inference import TorchStepFunction
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from softsearch.export.parity import Parity
 
 _DATA_TEXT = ("_target_", "src_lang", "tgt_lang", "text_form", "variant", "test_set", "target_direction", "on_error")
+_VAL = "val='[x.en,x.de]'"
 _TOKENIZER_FILES = ("model", "vocabulary")  # their names
 _WORD = re.compile(r"(val/)?[\w.+-]+")  # val/: the metrics that a schedule monitors
 
@@ -95,14 +95,14 @@ def write_bundle(
         )
     lower = None
     if options.precision != "float32":
-        from softsearch.app.precision import lowering, read_validation_text
+        from softsearch.app.precision import lowering
 
         if (val := options.val) is not None:
             if missing := [str(path) for path in val if not path.is_file()]:
                 raise ConfigError(f"val names {', '.join(missing)}, which is no file; change val")
-            text_form, src_lang, tgt_lang = source.text_form, source.src_lang, source.tgt_lang
-            given = Parallel(train=val, val=val, text_form=text_form, src_lang=src_lang, tgt_lang=tgt_lang)
-        text = read_validation_text(source if val is None else given, options.cache_dir)
+            text = read_files(val, source, _VAL)
+        else:
+            text = read_split(source, "val", options.cache_dir, f"set {_VAL}, or export with precision=float32")
         lower = lowering(options.precision, text, saved.tokenizers, options.max_bleu_loss)
     return export_bundle(
         model,

@@ -1,45 +1,20 @@
 """Another precision than float32 for a bundle, refused if validation sentences are translated worse."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from softsearch.app.console import print_rows
-from softsearch.data.corpora.base import ParallelSource
-from softsearch.errors import BundleError, ConfigError, CorpusError
+from softsearch.errors import BundleError, ConfigError
 from softsearch.evaluation.metrics import bleu_for
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.export.precision import LowPrecision, lower_precision
 from softsearch.runtime.bundle import Bundle
 from softsearch.search.interface import Sentences
-from softsearch.text.filters import read_parallel
 from softsearch.text.tokenizer import Tokenizers
 
 _SENTENCES = 1000  # at most
-
-
-def read_validation_text(source: ParallelSource, cache_dir: Path) -> HeldOutText:
-    """Reads validation sentences of a run's data, at even distances.
-
-    Raises:
-        CorpusError: the data has none, or a file cannot be read.
-    """
-    files = source.files(cache_dir)
-    if "val" not in files:
-        raise CorpusError(
-            f"the data has the splits {', '.join(files)}, expected also val, on which another precision is measured; "
-            "export with precision=float32"
-        )
-    src, tgt = files["val"]
-    corpus = read_parallel(src, tgt)
-    text = HeldOutText(src.name, corpus.src, corpus.tgt, source.text_form, source.src_lang, source.tgt_lang)
-    if (features := source.split_features("val", cache_dir)) is not None:
-        text = replace(text, features=features[np.array(corpus.numbers) - 1])
-    count = min(_SENTENCES, len(corpus.src))
-    return text.select(np.linspace(0, len(corpus.src) - 1, count, dtype=int).tolist())
 
 
 def lowering(
@@ -51,10 +26,12 @@ def lowering(
     """
 
     def lower(bundle: Bundle) -> tuple[Bundle, dict[str, Any]]:
-        short = [i for i, ids in enumerate(text.encode(tokenizers)[0]) if len(ids) < bundle.manifest.max_src_tokens]
+        lengths = map(len, text.encode(tokenizers)[0])
+        short = [index for index, length in enumerate(lengths) if 0 < length < bundle.manifest.max_src_tokens]
         if not short:
             raise ConfigError(f"all sentences of {text.name} are longer than max_src_tokens; set a greater limit")
-        used = text.select(short)
+        at_even_distances = np.linspace(0, len(short) - 1, min(_SENTENCES, len(short)), dtype=int)
+        used = text.joined(tokenizers[1]).select([short[index] for index in at_even_distances])
         metric = bleu_for(text.text_form, text.tgt_lang)
 
         def bleu(translations: Sentences) -> float:

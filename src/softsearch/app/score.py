@@ -26,7 +26,7 @@ def score(options: Score) -> None:
         raise ConfigError("weights is set, but ensemble is null; set ensemble=log_probs or ensemble=probs")
     files = None if options.src is None or options.tgt is None else (options.src, options.tgt)
     systems = open_systems(options.ckpt, options.bundle, options.average)
-    text = read_test_set(options, files, systems)
+    text = read_test_set(options, files, systems, "src=x.en tgt=x.de")
     if options.ensemble is not None:
         systems = [combine(systems, options.ensemble, options.weights)]
     summaries = []

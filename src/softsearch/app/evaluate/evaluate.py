@@ -14,7 +14,7 @@ from softsearch.app.config.validation import build, check, read_options
 from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
-from softsearch.app.evaluate.guard import guard
+from softsearch.app.evaluate.guard import guard, read_guarded
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import build_metrics, show_report, write_hypotheses, write_metrics
 from softsearch.app.systems.open import open_any, open_systems
@@ -59,7 +59,7 @@ def evaluate(config: DictConfig) -> None:
     inputs = 1 if options.test is None else len(options.test) - 1
     members = with_separate_inputs([_with_shortlist(system, options) for system in members], inputs)
     systems = _with_ensemble(members, options)
-    gold = read_alignment_options(options, text)
+    gold, guarded = read_alignment_options(options, text), read_guarded(options, systems)
     bound, dictionary = for_text(metrics, text.text_form, text.tgt_lang), _dictionary(options.replace_unknown)
     evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, progress=progress)
     names = [system.name for system in systems]
@@ -93,7 +93,7 @@ def evaluate(config: DictConfig) -> None:
         sources = {system.name: system.source for system in members}
         overlap, matches = find_overlap(sources, build(options.data), text, options.cache_dir)
         warnings += matches
-    warnings += guard(options, systems)
+    warnings += [] if guarded is None else guard(options, systems, guarded)
     whole = _report(evaluator, [*measured, *earlier], overlap, warnings)
     with all_or_nothing(options.run_dir) as new:
         whole = _write(whole, alignments, text, options, new)

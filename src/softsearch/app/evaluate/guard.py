@@ -13,30 +13,35 @@ from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import RESAMPLES, resample
 from softsearch.evaluation.measure import Evaluator
 from softsearch.evaluation.metrics import for_text
+from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System
 
 
-def guard(options: Evaluate, systems: Sequence[System]) -> list[str]:
-    """Compares the first system with the second one on the guarded text, by the first metric.
-
-    The loss has the 95 % interval of a paired bootstrap: the same resamples of the sentences for both.
-
-    Returns:
-        A warning unless the loss is surely within the limit; none without a guard.
+def read_guarded(options: Evaluate, systems: Sequence[System]) -> HeldOutText | None:
+    """The guarded text, if there is one.
 
     Raises:
-        ConfigError: there are not two systems.
+        ConfigError: there are not two systems to compare on it.
         CorpusError: the text cannot be read.
     """
-    files, most = options.guard.old, options.guard.max_loss
-    if files is None:
-        return []
+    if options.guard.old is None:
+        return None
     if len(systems) != 2:
         raise ConfigError(
             f"guard compares an adapted model with the one before, found {len(systems)} systems; set "
             "ckpt='[ADAPTED,BEFORE]'"
         )
-    text = read_test_set(options, files, systems)
+    return read_test_set(options, options.guard.old, systems, "guard.old='[x.en,x.de]'")
+
+
+def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText) -> list[str]:
+    """Compares the first system with the second one on the guarded text, by the first metric.
+
+    The loss has the 95 % interval of a paired bootstrap: the same resamples of the sentences for both.
+
+    Returns:
+        A warning unless the loss is surely within the limit.
+    """
     name, metric = next(iter(for_text(build_metrics(options.metric), text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)
     say(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
@@ -47,6 +52,7 @@ def guard(options: Evaluate, systems: Sequence[System]) -> list[str]:
     )
     sign = 1 if metric.higher_is_better else -1
     losses, tail = np.sort(sign * (old.resamples - new.resamples)), RESAMPLES // 40
+    most = options.guard.max_loss
     low, high = losses[tail], losses[-tail - 1]
     verdict = "within the limit" if high <= most else "above the limit" if low > most else "too close to tell"
     found = (

@@ -10,12 +10,11 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from softsearch.app.config.build import build_model
-from softsearch.app.config.options import Systems
 from softsearch.app.reproduce.measures import Runs, chosen
 from softsearch.app.reproduce.verdict import Row
 from softsearch.app.results import read_metrics
 from softsearch.app.systems.open import open_systems
-from softsearch.app.systems.texts import read_test_set
+from softsearch.app.systems.texts import read_split
 from softsearch.app.train_process import logged_values
 from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.evaluation.test_set import HeldOutText
@@ -48,12 +47,11 @@ class OfModels:
                 continue
             system, text, config = _opened(run, folder)
             for weights in self.weights:
+                inspected = system
                 if weights == "initial":
                     torch.manual_seed(seed)
                     model = build_model(config.model, system.tokenizers).eval()
                     inspected = replace(system, step_fn=TorchStepFunction(model))
-                else:
-                    inspected = system
                 labels: Row = {"run": run, "seed": seed, "weights": weights}
                 found += [labels | row for row in self.rows(inspected, text, Path(config.cache_dir))]
         return found
@@ -88,10 +86,8 @@ def _opened(run: str, folder: Path) -> tuple[System, HeldOutText, DictConfig]:
     assert isinstance(config, DictConfig)
     (opened,) = open_systems(str(folder), None, None)
     system = replace(opened, name=run)
-    places = Systems(
-        ckpt=None, bundle=None, average=None, split="test", run_dir=folder, cache_dir=Path(config.cache_dir)
-    )
-    return system, read_test_set(places, None, [system]), config
+    text = read_split(system.source, "test", Path(config.cache_dir), "train on data that has one")
+    return system, text.joined(system.tokenizers[1]), config
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,9 +33,9 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
 
 def open_any(paths: Sequence[str]) -> list[System]:
     """Opens bundles by their manifest, and all else as checkpoints; raises as :func:`open_systems`."""
-    are_bundles = [(Path(path) / MANIFEST).is_file() for path in paths]
-    opened = zip(paths, are_bundles, strict=True)
-    return _with_unique_names([open_bundle(p) if is_bundle else _open_checkpoint(p, None) for p, is_bundle in opened])
+    return _with_unique_names(
+        [open_bundle(p) if (Path(p) / MANIFEST).is_file() else _open_checkpoint(p, None) for p in paths]
+    )
 
 
 def path_list(paths: Paths) -> list[str]:

@@ -22,36 +22,65 @@ from softsearch.text.tokenizer import Tokenizers
 from softsearch.text.vocabulary import SOURCE_SEPARATOR
 
 
-def read_test_set(options: Systems, files: tuple[Path, ...] | None, systems: Sequence[System]) -> HeldOutText:
+def read_test_set(
+    options: Systems, files: tuple[Path, ...] | None, systems: Sequence[System], named: str = "test='[x.en,x.de]'"
+) -> HeldOutText:
     """Reads ``files`` (sources, references), or else a split of the options' data or the first checkpoint's.
 
-    Several files of sources are joined line by line, as in :mod:`softsearch.text.joint_sources`. The languages are
-    those in the names of ``files``, or else those of the data or of the first system.
+    ``named`` is the option that names the files, for messages.
 
     Raises:
         ConfigError: neither the options nor a checkpoint name a text, or files are missing.
         CorpusError: the text cannot be read, or the data has no such split.
     """
-    if files is not None and len(files) < 2:
-        raise ConfigError(f"test has {len(files)} files, expected sources and references, as in test='[x.en,x.de]'")
-    *src_langs, tgt_lang = ("", "") if files is None else map(language_of, files)
     source: ParallelSource | None = build(options.data)
     source = source or next((system.source for system in systems if system.source), None)
-    if files is None:
-        if source is None:
-            raise ConfigError("a bundle does not say what to test it on; set data=... or test='[x.en,x.de]'")
-        splits = source.files(options.cache_dir)
-        if options.split not in splits:
-            raise CorpusError(f"the data has no split {options.split!r}, found {', '.join(splits)}; set split or test")
-        files, features = splits[options.split], source.split_features(options.split, options.cache_dir)
-        corpus = read_parallel(*files, keep_empty=True)
-        sources, references = corpus.src, corpus.tgt
-    elif source is not None and source.has_features and (SOURCE_SEPARATOR in source.tags or len(files) > 2):
+    if files is not None:
+        text = read_files(files, source or systems[0], named)
+    elif source is None:
+        raise ConfigError(f"a bundle does not say what to test it on; set data=... or {named}")
+    else:
+        text = read_split(source, options.split, options.cache_dir, f"set split or {named}")
+    return text.joined(systems[0].tokenizers[1])
+
+
+def read_split(source: ParallelSource, split: str, cache_dir: Path, advice: str) -> HeldOutText:
+    """Reads a split of a run's data.
+
+    Raises:
+        CorpusError: a file cannot be read, or there is no such split; the message ends with ``advice``.
+    """
+    splits = source.files(cache_dir)
+    if split not in splits:
+        raise CorpusError(f"the data has no split {split!r}, found {', '.join(splits)}; {advice}")
+    corpus, features = read_parallel(*splits[split], keep_empty=True), source.split_features(split, cache_dir)
+    languages, name = (source.src_lang, source.tgt_lang), ", ".join(path.name for path in splits[split])
+    return HeldOutText(name, corpus.src, corpus.tgt, source.text_form, *languages, features, source.picture)
+
+
+def read_files(files: tuple[Path, ...], described: ParallelSource | System, named: str) -> HeldOutText:
+    """Reads files of sources and references, of the form of ``described``.
+
+    Several files of sources are joined line by line, as in :mod:`softsearch.text.joint_sources`. The languages are
+    those in the names of ``files``, or else those of ``described``.
+
+    Raises:
+        ConfigError: files are missing, or they cannot be what a model of feature vectors reads.
+        CorpusError: a file cannot be read.
+    """
+    option, features = named.partition("=")[0], None
+    if len(files) < 2:
+        raise ConfigError(f"{option} has {len(files)} files, expected sources and references, as in {named}")
+    if not isinstance(described, ParallelSource) or not described.has_features:
+        corpora = [read_parallel(path, files[-1], keep_empty=True) for path in files[:-1]]
+        sources = [join_sources(lines) for lines in zip(*(corpus.src for corpus in corpora), strict=True)]
+        references = corpora[0].tgt
+    elif SOURCE_SEPARATOR in described.tags or len(files) > 2:
         raise ConfigError(
-            "the model reads feature vectors, and test=... is several files of text or one of vectors alone; give "
+            f"the model reads feature vectors, and {option}=... is several files of text or one of vectors alone; give "
             "vectors and text as data.sources with split=test"
         )
-    elif source is not None and source.has_features:
+    else:
         features = read_features(files[0])
         sources, references = list(feature_lines(features)), list(read_lines(files[1]))
         if len(references) != len(features):
@@ -59,17 +88,11 @@ def read_test_set(options: Systems, files: tuple[Path, ...] | None, systems: Seq
                 f"{files[0]} has {len(features)} examples and {files[1]} has {len(references)} lines, expected one "
                 "line for each example; give files that go together"
             )
-    else:
-        corpora = [read_parallel(path, files[-1], keep_empty=True) for path in files[:-1]]
-        sources = [join_sources(lines) for lines in zip(*(corpus.src for corpus in corpora), strict=True)]
-        references, features = corpora[0].tgt, None
-    described = source or systems[0]
-    src_lang = "+".join(src_langs) if all(src_langs) else described.src_lang
-    languages = src_lang, tgt_lang or described.tgt_lang
+    *src_langs, tgt_lang = map(language_of, files)
+    languages = "+".join(src_langs) if all(src_langs) else described.src_lang, tgt_lang or described.tgt_lang
     name = ", ".join(path.name for path in files)
     text = HeldOutText(name, sources, references, described.text_form, *languages, features)
-    text = text.joined(systems[0].tokenizers[1]) if systems else text
-    return text if source is None else replace(text, draw=source.picture)
+    return replace(text, draw=described.picture) if isinstance(described, ParallelSource) else text
 
 
 def read_training_text(source: ParallelSource, cache_dir: Path) -> list[tuple[str, str]]:

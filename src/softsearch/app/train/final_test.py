@@ -7,6 +7,7 @@ import lightning
 
 from softsearch.app.config.options import Train
 from softsearch.app.results import print_test, write_hypotheses, write_metrics
+from softsearch.app.systems.texts import read_split
 from softsearch.data.datamodule import ParallelDataModule
 from softsearch.evaluation.inference import evaluate
 from softsearch.evaluation.metrics import Metric
@@ -39,16 +40,14 @@ def final_test(
     for callback in trainer.callbacks:  # type: ignore[attr-defined]  # set by a connector
         counted |= callback.summary if isinstance(callback, Throughput | FaultySteps) else {}
     if trainer.is_global_zero:
+        write_hypotheses(options.run_dir, split, hypotheses)  # before what says that the run has ended
         write_metrics(options.run_dir, scores.prefixed(split), counted, model=options.name, test_set=text.name)
-        write_hypotheses(options.run_dir, split, hypotheses)
     return partial(print_test, options.run_dir, split, scores, counted)
 
 
 def _text(data: ParallelDataModule, count: bool | int) -> tuple[str, HeldOutText]:
     """The test set, or the validation set of data that have none: the split and its first ``count`` sentences."""
-    split, source = "test" if "test" in data.prepared.splits else "val", data.source
-    features = source.split_features(split, data.cache_dir)
-    name = ", ".join(path.name for path in source.files(data.cache_dir)[split])
-    text = HeldOutText(name, *data.lines(split), source.text_form, source.src_lang, source.tgt_lang, features)
+    split = "test" if "test" in data.prepared.splits else "val"
+    text = read_split(data.source, split, data.cache_dir, f"set data.{split}")
     text = text if count is True else text.select(range(min(count, len(text.sources))))
     return split, text.joined(data.prepared.tgt_tokenizer)
