@@ -33,6 +33,11 @@ MISTAKES = [  # exit code, command, a part of its last line
     (2, "compare runs=[m.ckpt]", "'m.ckpt' is a file; name folders of runs"),
     (2, "import bundle --out x", "expected a Hugging Face folder of a MarianMT model"),
     (2, "cache clear nope", "has nothing that begins with nope; softsearch cache lists it"),
+    (2, "evaluate ckpt=[m.ckpt,m.ckpt] test=[a.en,a.de] guard.old=[a.en]", "guard.old has 1 files, expected sources"),
+    (2, "score bundle=bundle", "does not say what to test it on; set data=... or src=x.en tgt=x.de"),
+    (2, "new model class", "'class' cannot be the name of a package"),
+    (2, "new metric bleu", "softsearch has metric/bleu.yaml, and its own configs win; choose another name"),
+    (1, "new metric taken", "taken: File exists"),
     (2, "sweep", "there is no search space or no objective; set sweep=NAME, one of quality, tradeoff"),
 ]
 
@@ -45,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(GOLDEN / "checkpoint.ckpt", folder / "m.ckpt")
     (folder / "RUN" / "checkpoints").mkdir(parents=True)
     (folder / "RUN" / "checkpoints" / "best.ckpt").write_text("no checkpoint")
-    for name, text in {"a.en": "one\ntwo\n", "a.de": "eins\nzwei\n", "short.de": "eins\n"}.items():
+    for name, text in {"a.en": "one\ntwo\n", "a.de": "eins\nzwei\n", "short.de": "eins\n", "taken": ""}.items():
         (folder / name).write_text(text)
     return folder
 

@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 def cache_folder() -> Path:
     """The folder of the cache: SOFTSEARCH_CACHE or ``~/.cache/softsearch``."""
     given = os.environ.get("SOFTSEARCH_CACHE")
-    return Path(given) if given else Path.home() / ".cache" / "softsearch"
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "softsearch"
 
 
 def entries(folder: Path) -> Iterator[Entry]:
@@ -83,7 +83,8 @@ def _carry_out(options: argparse.Namespace) -> None:
     if not options.yes:
         if not sys.stdin.isatty():
             raise ConfigError("clear asks before it removes, and nobody is at a terminal; add --yes")
-        if input("remove them? [y/N] ").strip().lower() not in ("y", "yes"):
+        print("remove them? [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             return
     for entry in found:
         shutil.rmtree(entry.path) if entry.path.is_dir() else entry.path.unlink()

@@ -1,11 +1,12 @@
 """``softsearch new``: a package with your own parts, their options and their tests."""
 
 import argparse
+import keyword
 import re
 import sys
 from pathlib import Path
 
-import softsearch
+from softsearch.app.config.composition import CONFIGS
 from softsearch.app.console import say
 
 _NAME, _CLASS = "my_attention", "MyAttention"  # in the template, which is examples/my_attention
@@ -35,14 +36,15 @@ def new(arguments: list[str]) -> None:
     parser.add_argument("name", metavar="NAME", help="of the package and of the part, as in model=NAME")
     options = parser.parse_args(arguments)
     name, folder = options.name, Path(options.name)
-    taken = name in ("softsearch", "tests", *sys.stdlib_module_names)
+    taken = name in ("softsearch", "tests", *sys.stdlib_module_names, *keyword.kwlist)
     if taken or not re.fullmatch("[a-z][a-z0-9_]*", name):
         parser.error(
             f"{name!r} cannot be the name of a package; expected small letters, digits and _, not a name of Python's, "
             "as in softsearch new model my_attention"
         )
     camel = "".join(word.capitalize() for word in name.split("_"))
-    template = _template()
+    installed = CONFIGS.with_name("template")
+    template = installed if installed.is_dir() else CONFIGS.parent / "examples" / _NAME
     texts = {
         folder / file.replace(_NAME, name): (template / file)
         .read_text(encoding="utf-8")
@@ -50,6 +52,9 @@ def new(arguments: list[str]) -> None:
         .replace(_CLASS, camel)
         for file in (*_COMMON, *_PARTS[options.part])
     }
+    configs = [file.replace(_NAME, name).partition("/")[2] for file in _PARTS[options.part] if file.endswith(".yaml")]
+    if theirs := [file for file in configs if (CONFIGS / file).is_file()]:
+        parser.error(f"softsearch has {theirs[0]}, and its own configs win; choose another name")
     common = {folder / file.replace(_NAME, name) for file in _COMMON}
     if existing := [path for path in texts if path not in common and path.exists()]:
         parser.error(f"{existing[0]} exists, and nothing was written; choose another name, or remove it")
@@ -59,10 +64,3 @@ def new(arguments: list[str]) -> None:
             path.write_text(text, encoding="utf-8")
             say(f"wrote {path}")
     say(f"next: cd {name} && pip install -e '.[test]' && pytest; then softsearch train {options.part}={name}")
-
-
-def _template() -> Path:
-    """The folder of the template, in an installed package or in a clone."""
-    package = Path(softsearch.__file__)
-    installed = package.with_name("template")
-    return installed if installed.is_dir() else package.parents[2] / "examples" / _NAME

@@ -25,6 +25,11 @@ def missing_package(command: str, error: ModuleNotFoundError) -> str:
     return f"{command} needs {error.name}, which is not installed: pip install 'softsearch[{extra}]'"
 
 
+def explained(error: OSError) -> SoftsearchError:
+    """An error of the system as one for users."""
+    return SoftsearchError(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+
+
 def fail(error: SoftsearchError) -> NoReturn:
     """Prints an error meant for users, and ends the process with its exit code."""
     print(f"error: {printable(str(error), keep=chr(10))}", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from importlib import import_module
 
-from softsearch.app.process import end_on_signals, end_silently, fail, missing_package, tune_cpu
+from softsearch.app.process import end_on_signals, end_silently, explained, fail, missing_package, tune_cpu
 from softsearch.errors import SoftsearchError
 from softsearch.runtime.completion import LAB
 
@@ -62,4 +62,8 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
         sys.exit(f"error: {missing_package(command, error)}")
     except BrokenPipeError:
         end_silently()
+    except OSError as error:
+        fail(explained(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
     run(command, COMMANDS[command], options)

@@ -1,5 +1,6 @@
 """The cache is listed and measured, and only what is known to be of it is removed; the doctor names what is missing."""
 
+import io
 import os
 import time
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from softsearch.app import doctor as doctor_module
-from softsearch.app.cache import cache, entries
+from softsearch.app.cache import cache, cache_folder, entries
 from softsearch.app.doctor import doctor
 from softsearch.data.preparation.cache_folder import make_folder
 from softsearch.errors import ConfigError
@@ -41,9 +42,19 @@ def test_a_list_has_sizes_and_ages_and_removes_nothing(folder: Path, capsys: pyt
     assert lines[-1].endswith(f"1.0 MB in 3 folders and downloads of {folder}")
 
 
-def test_clear_asks_and_leaves_what_is_not_of_the_cache(folder: Path) -> None:
+def test_home_is_where_training_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOFTSEARCH_CACHE", "~/elsewhere")
+    assert cache_folder() == Path.home() / "elsewhere"
+
+
+def test_clear_asks_and_leaves_what_is_not_of_the_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="add --yes"):
         cache(["clear"])
+    with monkeypatch.context() as patch:  # Ctrl-D at a terminal
+        patch.setattr("sys.stdin", io.StringIO())
+        patch.setattr("sys.stdin.isatty", lambda: True)
+        cache(["clear"])
+    assert len(names(folder)) == 3
     cache(["clear", "--older", "5", "--yes"])
     assert names(folder) == ["downloads/" + "0" * 64, "spellout-1"]
     cache(["clear", "--yes"])

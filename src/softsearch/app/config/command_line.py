@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 from softsearch.app.config.composition import CONFIGS, composed, config_loader
 from softsearch.app.config.options import OPTIONS, Part
 from softsearch.app.config.validation import flatten, nearest
+from softsearch.app.process import explained
 from softsearch.errors import ConfigError, SoftsearchError
 
 _PLUGINS = {
@@ -103,7 +104,7 @@ class CommandLine:
         if isinstance(error, SoftsearchError):
             return error
         if isinstance(error, OSError) and not isinstance(error, HydraException):
-            return SoftsearchError(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+            return explained(error)
         return ConfigError(self._hydras(error))
 
     def _hydras(self, error: Exception) -> str:
