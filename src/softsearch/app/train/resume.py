@@ -38,7 +38,7 @@ def check_folder(options: Train) -> None:
             f"overwrite=true removes the run that resume={options.resume} continues; leave one of them out"
         )
     needed = [path for path in (options.resume, options.init.ckpt) if isinstance(path, Path)]
-    is_inside = any(folder.resolve() in path.resolve().parents for path in needed)
+    is_inside = any(path.resolve().is_relative_to(folder.resolve()) for path in needed)
     if options.overwrite and is_inside:
         raise ConfigError(
             f"init={options.init.ckpt} is in the run that overwrite=true removes; set another hydra.run.dir"

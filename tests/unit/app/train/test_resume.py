@@ -229,6 +229,7 @@ def test_a_good_one_is_restored_and_other_errors_are_not_the_file_s(run: Path, t
             "overwrite=true init=RUN/checkpoints/best.ckpt",
             "init=.*best.ckpt is in the run that overwrite",
         ),
+        ("metrics.json", "overwrite=true init=RUN", "init=.*run is in the run that overwrite"),
         ("metrics.json", "overwrite=true init=OTHER/best.ckpt", None),
     ],
 )
