@@ -22,7 +22,7 @@ from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
 from softsearch.training.checkpoints.folder import BEST
 
 NEVER = -100.0  # bias of words that are never written; e^-100 changes no sum, and smoothed losses stay readable
-_MOST_BYTES = 256 << 20  # of a SentencePiece model; the largest that are published have 10 MB
+_MOST_BYTES = 2**26  # of a vocabulary; the largest that are published have 10 MB
 _REFUSAL = (
     "an imported model has no text of its own; name files: test='[x.en,x.de]' of evaluate, val='[x.en,x.de]' of export"
 )
@@ -103,8 +103,8 @@ def transformer(tie: Tie, dim: int, encoder: dict[str, Any], decoder: dict[str, 
     }
 
 
-def read_spm(path: Path) -> bytes:
-    """The bytes of a SentencePiece model.
+def read_bytes(path: Path, expected: str) -> bytes:
+    """The bytes of a vocabulary.
 
     Raises:
         CheckpointError: it cannot be read.
@@ -113,4 +113,4 @@ def read_spm(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_MOST_BYTES)
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}); expected a SentencePiece model") from error
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}); expected {expected}") from error

@@ -66,7 +66,7 @@ def read(source: Path) -> Imported | None:
     is_shared = is_all or config.flag("tied-embeddings-src", default=False)
     is_tied = is_all or config.flag("tied-embeddings", default=False)
     names = ["Wemb"] * 2 if is_shared else ["encoder_Wemb", "decoder_Wemb"]
-    src_size, tgt_size = (len(weights.tensors.get(name, ())) for name in names)
+    src_size, tgt_size = (weights.tensors.get(name, torch.empty(0)).shape[:1].numel() for name in names)
     src, tgt = read_vocabularies(path, (src_size, tgt_size))
     src_table, tgt_table = weights.take(names[0], src_size, dim), weights.take(names[1], tgt_size, dim)
     output = tgt_table if is_tied else weights.take("decoder_ff_logit_out_Wt", tgt_size, dim)
@@ -189,8 +189,8 @@ def _take_stack(weights: Weights, config: Config, side: str, dim: int, new: dict
 
 def _layers(config: Config, depth: int) -> Sequence[int]:
     """The numbers of the decoder's layers in the file; a layer may have those of another."""
-    layers = config["transformer-tied-layers"] or range(1, depth + 1)
-    if len(layers) != depth or not all(isinstance(layer, int) for layer in layers):
+    layers = config["transformer-tied-layers"] or list(range(1, depth + 1))
+    if not isinstance(layers, list) or len(layers) != depth or not all(isinstance(layer, int) for layer in layers):
         config.refuse("transformer-tied-layers", f"{depth} numbers of layers")
     return layers
 

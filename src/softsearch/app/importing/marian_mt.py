@@ -10,7 +10,7 @@ import torch
 
 from softsearch.app.importing.bart_layout import ALIASES, take_embeddings, take_stack
 from softsearch.app.importing.config_json import Config, read_object, read_vocabulary
-from softsearch.app.importing.imported import NEVER, Imported, read_spm, transformer
+from softsearch.app.importing.imported import NEVER, Imported, read_bytes, transformer
 from softsearch.app.importing.weights import read_weights
 from softsearch.data.sentencepiece_file import UNUSED, USER_DEFINED, Piece, kind_of, read_pieces, with_pieces
 from softsearch.errors import CheckpointError
@@ -95,7 +95,7 @@ def source_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
     ``tokenization_marian.py`` looks up by name what SentencePiece makes of a line: a piece without a name is the
     unknown word, and a character that SentencePiece does not know may have a name. Tags stand at the beginning.
     """
-    model = read_spm(path)
+    model = read_bytes(path, "a SentencePiece model")
     pieces = list(read_pieces(model, str(path)).values())
     rows = [words.get(piece.text, words["<unk>"]) for piece in pieces]
     for word in filter(_TAG.fullmatch, words):
@@ -111,7 +111,7 @@ def target_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
 
     Every word of the vocabulary can be written, but text is split into those of this SentencePiece model.
     """
-    model = read_spm(path)
+    model = read_bytes(path, "a SentencePiece model")
     pieces = [piece for piece in read_pieces(model, str(path)).values() if piece.text in words]
     pieces += _characters(model, pieces, words, path)
     own, lowest = {*_SPECIAL, *(piece.text for piece in pieces)}, _lowest(pieces)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import yaml
 from sentencepiece import SentencePieceProcessor
 
+from softsearch.app.importing.imported import read_bytes
 from softsearch.app.importing.marian_mt import source_pieces, target_pieces
 from softsearch.data.sentencepiece_file import read_pieces, with_pieces
 from softsearch.data.tokenizer_files import list_model
 from softsearch.errors import ConfigError, in_short
 
-_MOST_BYTES = 2**26  # of a file; the largest that are published have 10 MB
 _WORDS, _PIECES = (".yml", ".yaml", ".json"), (".spm",)
 _EOS, _UNK = "</s>", "<unk>"
 _Split = Callable[[Path, dict[str, int]], tuple[bytes, list[int]]]
@@ -81,7 +81,7 @@ def _find(model: Path) -> tuple[Path, Path]:
 
 
 def _from_pieces(path: Path, size: int) -> Vocabulary:
-    model, name = _read(path), str(path)
+    model, name = read_bytes(path, "a vocabulary of Marian"), str(path)
     pieces = read_pieces(model, name)
     processor = SentencePieceProcessor(model_proto=model)
     unk, eos, found = processor.unk_id(), processor.eos_id(), processor.get_piece_size()
@@ -115,17 +115,9 @@ def _check_size(path: Path, found: int, size: int) -> None:
 def _read_mapping(path: Path) -> dict[str, Any]:
     """What a file of YAML has by name, as nodes: a word like ``no`` or ``1`` is no value of another type."""
     try:
-        node = yaml.compose(_read(path), yaml.CSafeLoader)
+        node = yaml.compose(read_bytes(path, "a vocabulary of Marian"), yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no YAML of plain values ({in_short(error)}); take another file") from error
     if not isinstance(node, yaml.MappingNode):
         raise ConfigError(f"{path} is no YAML of values by name; take another file")
     return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read ({error.strerror}); expected a vocabulary of Marian") from error
