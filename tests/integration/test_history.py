@@ -42,7 +42,7 @@ def test_two_models_come_to_a_page(page: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_reads_backwards_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
-    places = [f"{name}={tmp_path}" for name in ("out", "runs_dir", "run_dir", "cache_dir")]
+    places = [f"{name}={tmp_path}/{name}" for name in ("out", "runs_dir", "run_dir", "cache_dir")]
     given = ("budget=smallest", "models=[rnn,sutskever2014]", "budget.options.sutskever2014=[]")
     with pytest.raises(ConfigError, match=r"^sutskever2014: reads or writes from the end .*add '\+\+budget"):
         history(read_options(composed("history", *given, *places), History))

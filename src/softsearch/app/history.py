@@ -11,7 +11,7 @@ from typing import Any
 
 from sacrebleu import CHRF
 
-from softsearch.app.config.composition import composed
+from softsearch.app.config.composition import composed, quoted
 from softsearch.app.config.options import Export, History
 from softsearch.app.config.validation import build, nearest, read_options
 from softsearch.app.console import say
@@ -52,6 +52,7 @@ def history(options: History) -> None:
     if options.dry_run:
         return say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
     page: dict[str, Any] = {"title": options.about.title, "text": options.about.text}
+    options.run_dir.mkdir(parents=True, exist_ok=True)
     path = options.run_dir / ABOUT
     path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
     read_about(path, names)  # before hours of training
@@ -146,7 +147,8 @@ def _exported(each: Training, cache_dir: Path) -> Path:
     for precision in ("int8", "float32"):
         if (out / MANIFEST).is_file():
             break
-        paths = (f"ckpt='{each.folder}'", f"out='{out}'", f"cache_dir='{cache_dir}'")
+        places = {"ckpt": each.folder, "out": out, "cache_dir": cache_dir}
+        paths = (f"{key}={quoted(str(place))}" for key, place in places.items())
         try:
             export(read_options(composed("export", *paths, "format=single", f"precision={precision}"), Export))
         except SoftsearchError as error:
