@@ -4,11 +4,10 @@ import os
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from softsearch.app.config.options import Prepare
 from softsearch.app.config.validation import build
-from softsearch.app.console import plain_console, say
+from softsearch.app.console import plain_console, print_rows, say
 from softsearch.app.train.init import tokenizer_maker
 from softsearch.data.preparation.prepare import prepare as prepare_data
 from softsearch.data.preparation.prepared import PreparedData
@@ -41,13 +40,13 @@ def prepare(options: Prepare) -> None:
 
 def _show(prepared: PreparedData) -> None:
     report = prepared.report()
-    table = Table("split", "source | target", "pairs", "kept", "findings")
+    rows = []
     for split, corpora in report["corpora"].items():
         for corpus in corpora:
             findings = "\n".join(f"{count:,} {what}" for what, count in corpus["findings"].items())
             files = f"{Path(corpus['src']).name} | {Path(corpus['tgt']).name}"
-            table.add_row(split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", findings)
-    plain_console().print(table)
+            rows.append((split, files, f"{corpus['lines']:,}", f"{corpus['kept']:,}", findings))
+    print_rows(("split", "source | target", "pairs", "kept", "findings"), rows)
     for split, count in report["also_in_training"].items():
         say(f"{count:,} pairs of {split} are in the training data too")
     for split, (src, tgt) in report["tokens"].items():

@@ -84,13 +84,14 @@ def quantize_rows(matrix: Array) -> tuple[NDArray[np.int8], Array]:
 
 
 def pareto_front(quality: Sequence[float], seconds: Sequence[float]) -> list[int]:
-    """The systems than which none is at least as good and as fast, and better in one of the two; in their order."""
-    systems = list(zip(quality, seconds, strict=True))
-    return [
-        index
-        for index, (q, s) in enumerate(systems)
-        if not any(a >= q and b <= s and (a, b) != (q, s) for a, b in systems)
-    ]
+    """The systems than which none is at least as good and as fast, and better in one of the two; in their order.
+
+    See :func:`softsearch.app.compare.pareto_front`.
+    """
+    from softsearch.app.compare import pareto_front
+
+    systems = zip(quality, seconds, strict=True)
+    return sorted(pareto_front({index: (good, -slow) for index, (good, slow) in enumerate(systems)}))
 
 
 def _alignments() -> list[Arguments]:

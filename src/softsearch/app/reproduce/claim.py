@@ -19,11 +19,11 @@ Then ``python src/reproduce.py claim=NAME publish=docs/reproduce`` writes its pa
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from hydra import compose
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.config.composition import config_loader
@@ -127,15 +127,10 @@ def read_claim(name: str, scale: str) -> Claim:
     try:
         with config_loader():
             config = compose(f"{FOLDER}/{name}")[FOLDER]  # Hydra packs it by its folder
-        merged = OmegaConf.merge(*_layers(config, scale))
+        OmegaConf.set_struct(config, False)  # a scale may have more runs
+        scales = config.pop("scales", {})
+        merged = OmegaConf.merge(config, scales.get(scale, {}))
         assert isinstance(merged, DictConfig)
         return read_options(merged, Claim)
     except (HydraException, OmegaConfBaseException, ConfigError) as error:
         raise ConfigError(f"claim={name}: {error}") from error
-
-
-def _layers(config: DictConfig, scale: str) -> list[Any]:
-    with open_dict(config):
-        scales = config.pop("scales", {})
-    OmegaConf.set_struct(config, False)  # a scale may have more runs
-    return [config, scales.get(scale, {})]

@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from softsearch.app.cache import cache_folder
 from softsearch.app.config.command_line import CommandLine
-from softsearch.app.config.composition import composed
+from softsearch.app.config.composition import composed, quoted
 from softsearch.app.config.options import Trainings
 from softsearch.app.config.validation import check, flatten, plain
 from softsearch.app.console import progress
@@ -49,12 +49,8 @@ class Training:
     @property
     def command(self) -> str:
         """What a user would type to train it alone."""
-        return shlex.join(["softsearch", "train", *self.overrides, f"hydra.run.dir={self.folder}", "resume=auto"])
-
-    @property
-    def minutes(self) -> float:
-        """How long it was trained."""
-        return read_metrics(self.folder).get("train/seconds", 0.0) / 60
+        folder = quoted(str(self.folder))
+        return shlex.join(["softsearch", "train", *self.overrides, f"hydra.run.dir={folder}", "resume=auto"])
 
 
 def trainings(claim: Plan, options: Trainings) -> list[Training]:
@@ -137,13 +133,13 @@ def described(each: Training) -> dict[str, Any]:
     """A training as plain values, for ``results.json``."""
     places = ("name=", "cache_dir=", "seed=", "init.ckpt='")
     overrides = [o for o in each.overrides if not o.startswith(places) and ".root=" not in o]
-    config = OmegaConf.load(each.folder / "config.yaml")
+    metrics, config = read_metrics(each.folder), OmegaConf.load(each.folder / "config.yaml")
     return {
         "run": each.run,
         "seed": each.seed,
         "overrides": overrides,
         "folder": each.folder.name,
-        "minutes": round(each.minutes, 2),
-        "parameters": int(read_metrics(each.folder)["model/parameters"]),
+        "minutes": round(metrics.get("train/seconds", 0.0) / 60, 2),
+        "parameters": int(metrics["model/parameters"]),
         "steps": int(config.trainer.max_steps),
     }
