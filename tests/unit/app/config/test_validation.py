@@ -54,19 +54,6 @@ def test_a_partial_node_is_built_later() -> None:
             {"_target_": "softsearch.training.optimizer.schedules.linear_decay", "_partial_": True, "warmup_stps": 1},
             r"x\.warmup_stps .* did you mean 'warmup_steps'",
         ),
-        (
-            {"_target_": "softsearch.models.transformer.TransformerEncoder", "_partial_": True, "num_head": 1},
-            r"x\.num_head .* did you mean 'num_heads'",
-        ),
-        ({"_target_": "torch.optim.Adam", "_partial_": True, "lrr": 1}, r"x\.lrr .* did you mean 'lr'"),
-        (
-            {"_target_": "lightning.pytorch.Trainer", "max_step": 1},
-            r"x\.max_step is not an option of Trainer: did you mean 'max_steps'",
-        ),
-        (
-            {"_target_": "lightning.pytorch.callbacks.ModelCheckpoint", "dir_path": "a"},
-            r"x\.dir_path .* did you mean 'dirpath'",
-        ),
         ({**TRANSLATE, "search": {**SEARCH, "max_len_factor": 1}}, r"x\.search\.max_len_factor .*'max_length_factor'"),
         ({**TRANSLATE, "sample": 1}, r"x\.sample is not an option of TranslateValidation"),
         ([{"_target_": BATCHING, "tokns": 1}], r"x\[0\]\.tokns is not an option"),
@@ -89,12 +76,9 @@ def test_a_misspelt_key_is_answered_with_the_nearest(node: Any, message: str) ->
         ("softsearch.models.loss.CrossEntropy", "smoothing", "none", "a number"),
         ("softsearch.text.tokenizer.TokenizerTrainer", "joint", "yes", "true or false"),
         ("softsearch.text.tokenizer.TokenizerTrainer", "kind", "bppe", "one of 'word', 'char', 'bpe', 'unigram'"),
-        ("softsearch.data.corpora.multi30k.Multi30k", "mirror", 1, "text"),
         ("softsearch.training.loggers.metrics_csv.MetricsFile", "path", 3, "text"),
-        ("torch.optim.Adam", "lr", "abc", "a number"),
         ("torch.optim.Adam", "fused", "abc", "true or false"),
         ("lightning.pytorch.Trainer", "max_steps", "abc", "a whole number"),
-        ("lightning.pytorch.Trainer", "gradient_clip_val", "abc", "a number"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused(target: str, key: str, value: object, expected: str) -> None:
@@ -123,7 +107,6 @@ def test_every_value_that_fits_passes(target: str, key: str, value: object) -> N
     ("node", "message"),
     [
         ({"_target_": BATCHING, "tokens": 0}, r"tokens is 0 .*of at least 1"),
-        ({"_target_": "softsearch.search.beam.BeamSearch", "beam": 0}, "beam is 0 .*of at least 1"),
         ({"_target_": "softsearch.models.loss.CrossEntropy", "smoothing": 1.5}, "smoothing is 1.5"),
         (
             {"_target_": "softsearch.text.tokenizer.TokenizerTrainer", "src_vocab_size": 9},

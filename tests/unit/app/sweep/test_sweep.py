@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -144,18 +143,11 @@ def test_a_worker_waits_for_a_trial_whose_worker_may_be_dead(tmp_path: Path) -> 
     with open_study(dead) as study:
         heart = study._storage
         study.add_trial(
-            FrozenTrial(
-                number=0,
+            create_trial(
                 state=TrialState.RUNNING,
-                value=None,
-                datetime_start=datetime.now(),
-                datetime_complete=None,
                 params={"kind": "endless"},
                 distributions=dict(dead.space),
                 user_attrs={"folder": "trials/0000"},
-                system_attrs={},
-                intermediate_values={},
-                trial_id=0,
             )
         )
         heart._backend.record_heartbeat(study.trials[0]._trial_id)
