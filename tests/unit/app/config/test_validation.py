@@ -26,9 +26,6 @@ TRANSLATE = {
 def test_a_good_node_is_built() -> None:
     built = build(OmegaConf.create({"_target_": BATCHING, "tokens": 100, "sentences": None}))
     assert built == Batching(tokens=100)
-
-
-def test_null_is_nothing() -> None:
     assert build(None) is None
 
 
@@ -91,7 +88,6 @@ def test_a_value_of_the_wrong_type_is_refused(target: str, key: str, value: obje
     [
         (BATCHING, "sentences", None),
         ("softsearch.models.loss.CrossEntropy", "smoothing", 0),
-        ("torch.optim.Adam", "lr", 1),
         ("torch.optim.Adam", "betas", [0.9, 0.98]),
         ("lightning.pytorch.Trainer", "devices", "auto"),
         ("lightning.pytorch.Trainer", "devices", 2),
