@@ -71,7 +71,7 @@ def test_the_first_captions_tune_a_search_and_given_ones_an_export(folder: Path,
     given = f"val=[{features(folder)},{features(folder).with_suffix('.en')}]"
     low = ("precision=int8", "max_bleu_loss=100", f"out={tmp_path / 'int8'}", given)
     export(read_options(configure("export", *words[:2], *low), Export))
-    assert Bundle.open(tmp_path / "int8").manifest.trained("precision.sentences") == 30
+    assert Bundle.open(tmp_path / "int8").manifest.trained("precision.sentences") == "30"
 
 
 def test_what_a_bundle_does_not_read_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
