@@ -8,6 +8,7 @@ from pathlib import Path
 
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.console import say
+from softsearch.errors import ConfigError
 
 _NAME, _CLASS = "my_attention", "MyAttention"  # in the template, which is examples/my_attention
 _COMMON = ("pyproject.toml", "README.md", f"{_NAME}/__init__.py")
@@ -26,7 +27,11 @@ _PARTS = {  # part -> its files
 
 
 def new(arguments: list[str]) -> None:
-    """Writes a part into the package ``NAME`` in the current folder, which is begun if it is missing."""
+    """Writes a part into the package ``NAME`` in the current folder, which is begun if it is missing.
+
+    Raises:
+        ConfigError: the name cannot be used, or a file exists.
+    """
     parser = argparse.ArgumentParser(
         prog="softsearch new",
         description="Begin a package of your own: a model with an attention, a data source, a metric or a training "
@@ -38,7 +43,7 @@ def new(arguments: list[str]) -> None:
     name, folder = options.name, Path(options.name)
     taken = name in ("softsearch", "tests", *sys.stdlib_module_names, *keyword.kwlist)
     if taken or not re.fullmatch("[a-z][a-z0-9_]*", name):
-        parser.error(
+        raise ConfigError(
             f"{name!r} cannot be the name of a package; expected small letters, digits and _, not a name of Python's, "
             "as in softsearch new model my_attention"
         )
@@ -54,10 +59,10 @@ def new(arguments: list[str]) -> None:
     }
     configs = [file.replace(_NAME, name).partition("/")[2] for file in _PARTS[options.part] if file.endswith(".yaml")]
     if theirs := [file for file in configs if (CONFIGS / file).is_file()]:
-        parser.error(f"softsearch has {theirs[0]}, and its own configs win; choose another name")
+        raise ConfigError(f"softsearch has {theirs[0]}, and its own configs win; choose another name")
     common = {folder / file.replace(_NAME, name) for file in _COMMON}
     if existing := [path for path in texts if path not in common and path.exists()]:
-        parser.error(f"{existing[0]} exists, and nothing was written; choose another name, or remove it")
+        raise ConfigError(f"{existing[0]} exists, and nothing was written; choose another name, or remove it")
     for path, text in texts.items():
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
