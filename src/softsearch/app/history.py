@@ -63,9 +63,11 @@ def history(options: History) -> None:
             f"{', '.join(backwards)}: reads or writes from the end of a text to its start, which the page cannot; add "
             + " ".join(f"'++budget.options.{run}={wanted}'" for run in backwards)
         )
-    train_all(needed)
     source = build(data[needed[0].run])
     files = source.files(options.cache_dir)
+    if "test" not in files:
+        raise ConfigError(f"the data has the splits {', '.join(files)}, expected also test, to compare models on")
+    train_all(needed)
     test = read_parallel(*files["test"], keep_empty=True)
     chrf = {each.run: _chrf(each.folder, test.tgt) for each in needed}
     hard = difficulties(read_parallel(*files["train"]), test)

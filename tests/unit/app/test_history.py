@@ -13,6 +13,7 @@ from softsearch.app.history import difficulties, examples, first_errors, history
 from softsearch.errors import ConfigError
 from softsearch.runtime.web.about import read_about
 from softsearch.text.filters import read_parallel
+from tests.unit.data.pairs import write_pair
 
 EASY = {"long sentences": [1, 2, 3], "rare words": [-3, -2, -1], "another word order": [0.5, 0.1, 0]}
 
@@ -72,6 +73,16 @@ def test_an_unknown_model_is_named_before_anything_is_trained(tmp_path: Path) ->
     options = composed("history", "models=[rnnserch]", f"run_dir={tmp_path}", f"runs_dir={tmp_path}")
     with pytest.raises(ConfigError, match=r"about\.models has no 'rnnserch'.*rnnsearch"):
         history(read_options(options, History))
+
+
+def test_data_without_a_test_split_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    pair = write_pair(tmp_path, "train", 5)
+    data = f"['data=parallel','data.train=[{pair[0]},{pair[1]}]','data.val=[{pair[0]},{pair[1]}]']"
+    places = (f"run_dir={tmp_path}", f"runs_dir={tmp_path / 'runs'}", f"cache_dir={tmp_path}")
+    options = composed("history", "models=[gru]", f"budget.common={data}", *places)
+    with pytest.raises(ConfigError, match="the data has the splits train, val, expected also test"):
+        history(read_options(options, History))
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize("budget", ["small", "multi30k", "smallest"])
