@@ -156,8 +156,9 @@ def _graph(tree: dict[str, Any], key: str) -> dict[str, Any]:
     """The inputs and outputs of a graph, which have names; all else is compared with the graph later."""
     graph = _typed(tree, key, dict)
     for side in ("inputs", "outputs"):
-        for port in _typed(tree, f"{key}.{side}", list):
-            _typed(port, "name", str)
+        ports = _typed(tree, f"{key}.{side}", list)
+        if not all(isinstance(port, dict) and isinstance(port.get("name"), str) for port in ports):
+            raise _error(f"{key}.{side}", ports, "objects with a name")
     return graph
 
 

@@ -38,7 +38,7 @@ def test_a_good_bundle_opens_with_the_bytes_that_were_written(bundle_dir: Path) 
 @pytest.mark.parametrize("ports", [None, 7, "src_features", ["src_features"], [{}], [{"name": 7}]])
 def test_inputs_and_outputs_of_any_kind_are_no_crash(victim: Path, side: str, ports: object) -> None:
     edit_manifest(victim, lambda tree: tree["graphs"]["encoder"].update({side: ports}))
-    with pytest.raises(BundleError, match=rf"json: (graphs\.encoder\.{side}|name) is .*, expected a (list|string)"):
+    with pytest.raises(BundleError, match=rf"json: graphs\.encoder\.{side} is .*, expected (a list|objects with)"):
         Bundle.open(victim)
 
 

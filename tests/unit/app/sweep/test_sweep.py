@@ -71,7 +71,7 @@ def test_trials_are_runs_with_folders_of_their_own(tmp_path: Path) -> None:
             "seed": "3",
             "trainer": "cpu",
             "kind": trial.params["kind"],
-            "hydra.run.dir": f"'{tmp_path}/trials/{number:04d}'",
+            "hydra.run.dir": f"{tmp_path}/trials/{number:04d}",
             "overwrite": "true",
         }
 

@@ -200,7 +200,7 @@ async def test_a_bad_bundle_at_a_reload_leaves_the_old_one(serve: Open, victim: 
 async def test_a_bundle_that_only_the_worker_finds_bad_leaves_the_old_one(serve: Open, victim: Path) -> None:
     async with serve(victim) as dispatcher:
         before = pids(dispatcher)
-        make_bundle(victim, graphs={"encoder": {}, "decoder_step": {}})
+        make_bundle(victim, graphs={name: {"inputs": [], "outputs": []} for name in ("encoder", "decoder_step")})
         with pytest.raises(BundleError, match="export the bundle again"):
             await dispatcher.load()
         assert pids(dispatcher) == before
