@@ -85,7 +85,7 @@ def _spec(model: Seq2Seq) -> Any:
     except ImportError as error:
         raise ConfigError("format=ctranslate2 needs CTranslate2: pip install 'softsearch[ctranslate2]'") from error
     ((pre_norm, norm_eps),), num_heads, sides = norms, heads.pop(), []
-    all_heads = {"alignment_heads": 0}  # their mean
+    all_heads = {"alignment_heads": 0}  # 0: alignments are the mean of all heads
     for kind, stack, options in ((TransformerEncoderSpec, encoder, {}), (TransformerDecoderSpec, decoder, all_heads)):
         rotary = stack.positions.kind == "rotary"
         side = kind(len(stack.layers), num_heads, pre_norm=pre_norm, rotary_dim=0 if rotary else None, **options)

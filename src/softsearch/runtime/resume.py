@@ -137,7 +137,7 @@ def resume_outputs(output: Path | None, alignments: Path | None, settings: Mappi
     with naming(str(output)):
         record = None
         if partials[0].path.exists():
-            with append_output(partials[0].path):  # or another process writes it
+            with append_output(partials[0].path):  # refuses a file that another process writes
                 record = _Record.load(path)
         begun = record is not None and alignments is not None and record.settings.get("--alignments") == alignments.name
         if begun and files[-1].exists() and not partials[-1].path.exists():

@@ -14,7 +14,9 @@ from softsearch.search.interface import Hypothesis, Sentences, StepFunction
 from softsearch.search.options import SearchOptions, length_norm
 from softsearch.text.vocabulary import BOS
 
-MOST = 4  # sentences; more at once are faster in single steps, which drop those that have ended
+# Sentences; more at once are faster in single steps, which drop those that have ended. Of so few, a state copies those
+# that stay as soon as one ends (runtime.onnx_state), so that its sentences are those of the search.
+MOST = 4
 _STEPS = 32  # of one sentence; of several as many fewer
 
 

@@ -71,13 +71,13 @@ class Muon(PartlyAdam):
         for (rows, columns), found in alike.items():
             matrices, changes = map(list, zip(*found, strict=True))
             stack = torch.stack(changes)
-            orthogonal = _shared_out(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
+            orthogonal = _orthogonalize_together(stack.bfloat16() if self.bfloat16 else stack, self.newton_schulz_steps)
             moves = orthogonal.to(stack.dtype).unbind()
             for matrix, change in zip(matrices, moves, strict=True):
                 matrix.add_(change, alpha=-group["lr"] * max(1.0, rows / columns) ** 0.5)
 
 
-def _shared_out(matrices: Tensor, steps: int) -> Tensor:
+def _orthogonalize_together(matrices: Tensor, steps: int) -> Tensor:
     """:func:`orthogonalize`, shared among the processes of a training, which all have the same matrices."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return orthogonalize(matrices, steps)
