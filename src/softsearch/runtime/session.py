@@ -21,6 +21,7 @@ constant of that name in ``decoder_step.onnx``.
 """
 
 import copy
+import ctypes
 import functools
 import os
 from collections.abc import Sequence
@@ -62,6 +63,7 @@ _ORT_ERRORS = (
     UnicodeDecodeError,  # a name, or a message that quotes one
 )
 _NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
 _DTYPES = {
     "tensor(float)": "float32",
     "tensor(double)": "float64",
@@ -280,7 +282,7 @@ def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bo
     name = find_provider(provider)
     if not checked:
         _check(model, what)
-    _limit_memory()
+    _manage_memory()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -308,10 +310,11 @@ def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bo
 
 
 @functools.cache
-def _limit_memory() -> None:
-    """Limits all sessions of this process together to half of the machine's memory.
+def _manage_memory() -> None:
+    """Limits all sessions of this process together to half of the machine's memory, and lets glibc keep what is freed.
 
-    A few bytes of a graph can ask for any amount, and Linux kills the process that uses it, or another one.
+    A few bytes of a graph can ask for any amount, and Linux kills the process that uses it, or another one. Caches that
+    are copied between steps would be returned and asked for again each time: page faults, 5 % of a translation in int8.
     """
     if not hasattr(os, "sysconf"):
         return  # on Windows
@@ -320,6 +323,9 @@ def _limit_memory() -> None:
         "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
     )
     onnxruntime.create_and_register_allocator(arena, onnxruntime.OrtArenaCfg({"max_mem": half}))
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):  # glibc
+        mallopt(_M_TRIM_THRESHOLD, 64 * 2**20)
+        mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the most that it takes
 
 
 def _block_session(bundle: Bundle, provider: Provider) -> Any:
