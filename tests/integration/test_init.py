@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from softsearch.app.config.composition import composed, contents_of_init
+from softsearch.app.config.composition import composed, contents_of_init, with_model_of_init
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.train.init import read_init
@@ -56,6 +56,7 @@ def test_the_model_is_that_of_the_run_unless_one_is_typed(trained: Path) -> None
     assert plain(config.model) == there["model"] | {"encoder": there["model"]["encoder"] | {"dropout": 0.25}}
     assert config.optimizer.lr == 2e-3  # of configs/recipe/init.yaml
     assert composed("train", f"init={trained}", "name=mine").name == "mine"
+    assert "model=init" in with_model_of_init([f"init.ckpt={trained},b"])  # of the first run in a sweep
     assert composed("train", f"init={trained}", "model=gru").model != config.model
     with pytest.raises(CheckpointError, match="does not exist"):
         composed("train", "init=nowhere.ckpt")

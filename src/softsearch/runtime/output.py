@@ -82,7 +82,8 @@ def open_output(path: Path | None) -> Iterator[Output]:
             with naming(str(path)):
                 if path.exists():
                     path.open("ab").close()  # a file without write permission must not be replaced either
-                file = stack.enter_context(new_file(path.resolve()))
+                real = Path(os.path.realpath(path))  # resolve() raises at links in a circle
+                file = stack.enter_context(new_file(real))
             yield Output(file, str(path))
             with naming(str(path)):
                 stack.close()

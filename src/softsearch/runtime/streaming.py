@@ -1,6 +1,7 @@
 """Streaming translation: lines from one stream to another, in blocks, so that memory stays bounded."""
 
 import json
+import os
 import re
 import sys
 from codecs import BOM_UTF8
@@ -124,7 +125,7 @@ def _open_outputs(
 
 
 def _refuse_one_file_for_both(files: Files) -> None:
-    paths = [path.resolve() for path in (files.output, files.alignments) if path is not None]
+    paths = [Path(os.path.realpath(path)) for path in (files.output, files.alignments) if path is not None]
     if len(paths) == 2 and paths[0] == paths[1] and (paths[0].is_file() or not paths[0].exists()):
         raise InputError(
             f"{files.output} is named for the translations and for the alignments; give --alignments another file"

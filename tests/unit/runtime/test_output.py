@@ -37,6 +37,13 @@ def test_a_symbolic_link_goes_on_to_lead_to_the_file(tmp_path: Path, there: bool
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["target"]
 
 
+def test_links_in_a_circle_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    write(tmp_path / "a")
+    assert (tmp_path / "a").read_bytes() == b"new\n"
+
+
 def test_a_new_file_has_the_mode_that_others_get(tmp_path: Path) -> None:
     (tmp_path / "plain").touch()
     write(tmp_path / "out")

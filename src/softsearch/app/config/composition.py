@@ -16,7 +16,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.override_parser.types import ChoiceSweep, Quote, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -104,6 +104,8 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
         key: _value(word) for key in ("init.ckpt", "name", "trust") for word in words if word.startswith(f"{key}=")
     }
     path = typed.get("init.ckpt")
+    if isinstance(path, ChoiceSweep):
+        path = getattr(path.list[0], "text", path.list[0])  # a run of another model is refused when its training starts
     if not isinstance(path, str) or any(map(_CHOOSES_MODEL.match, words)):
         return [*words]
     contents = contents_of_init(Path(path))
