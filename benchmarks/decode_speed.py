@@ -44,15 +44,7 @@ class CTranslate2:
     """CTranslate2 with the tokenizers in its folder, as its documentation uses it."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        beam: int,
-        workers: int,
-        threads: int,
-        precision: str,
-        single: bool,
-        length: int | None,
+        self, folder: Path, *, beam: int, workers: int, threads: int, precision: str, single: bool, length: int | None
     ) -> None:
         self.src, self.tgt = tokenizers(folder)
         self.translator = ctranslate2.Translator(

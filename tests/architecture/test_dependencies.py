@@ -22,16 +22,7 @@ OPTIONAL = {
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(
         f"runtime/server/{name}"
-        for name in (
-            "access",
-            "answers",
-            "app",
-            "dispatcher",
-            "monitoring",
-            "routes",
-            "running",
-            "schema",
-        )
+        for name in ("access", "answers", "app", "dispatcher", "monitoring", "routes", "running", "schema")
     ),
 }
 NEEDS = {  # what src uses: the last release without it

@@ -290,11 +290,7 @@ def test_a_stop_while_it_loads() -> None:
 
 def test_reloading_under_load_loses_no_request(tmp_path: Path) -> None:
     bundle = Path(shutil.copytree(BUNDLE, tmp_path / "golden"))
-    with (
-        serving(bundle, "--workers", 1) as served,
-        _client(served) as client,
-        ThreadPoolExecutor(8) as pool,
-    ):
+    with serving(bundle, "--workers", 1) as served, _client(served) as client, ThreadPoolExecutor(8) as pool:
         stop = time.monotonic() + 60
         done = False
 

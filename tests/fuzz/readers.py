@@ -181,13 +181,7 @@ READERS: dict[str, tuple[Callable[[bytes], None], list[bytes]]] = {  # and files
     "shortlist": (read_shortlist, [b"\4" + b"".join(shortlist_files(np.arange(4, 8), np.arange(-1, 39)).values())]),
     "corpus": (
         read_corpus,
-        [
-            b"a\n\xc3\xa4\r\n",
-            b"\1\0\0\0a\nb\n",
-            b"\2\0\0\3a\nb\n",
-            b"\1\x14\1\0a\nb\n",
-            "ab".encode("utf-16"),
-        ],
+        [b"a\n\xc3\xa4\r\n", b"\1\0\0\0a\nb\n", b"\2\0\0\3a\nb\n", b"\1\x14\1\0a\nb\n", "ab".encode("utf-16")],
     ),
 }
 

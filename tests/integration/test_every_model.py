@@ -31,7 +31,7 @@ OPTIONS = (
 )  # fmt: skip
 
 BUDGETS = {  # a Transformer has to find the alignments of characters first: at step 900, at this size
-    "gao2020": ("optimizer.lr=0.002", "trainer.max_steps=1200", "batching.tokens=4096"),
+    "gao2020": ("optimizer.lr=0.002", "trainer.max_steps=1200", "batching.tokens=4096")
 }
 
 

@@ -50,7 +50,6 @@ def test_a_model_of_the_user_s_own_trains_and_is_tested(tmp_path: Path, monkeypa
     train(composed("train", *SMALL, *options, *folders))
     assert read_metrics(tmp_path / "run")["train/steps"] == 2
     with pytest.raises(
-        CheckpointError,
-        match=r"model\._target_ of its config is 'their_model\.Own', which is not a class of",
+        CheckpointError, match=r"model\._target_ of its config is 'their_model\.Own', which is not a class of"
     ):
         open_any([str(tmp_path / "run" / "checkpoints" / "best.ckpt")])

@@ -21,13 +21,7 @@ EPOCH, BATCHES = 7, 24  # batches of an epoch, and of the whole run
 
 
 def fit(
-    folder: Path,
-    name: str,
-    *,
-    resume: Path | None = None,
-    accumulate: int = 1,
-    kill: int = -1,
-    noise: Noise = NO_NOISE,
+    folder: Path, name: str, *, resume: Path | None = None, accumulate: int = 1, kill: int = -1, noise: Noise = NO_NOISE
 ) -> Path:
     """Trains with dropout, sampled subwords and validation, and returns the last checkpoint."""
     last = folder / name / "last.ckpt"

@@ -144,11 +144,7 @@ class ParallelDataset:
     """
 
     def __init__(
-        self,
-        src: TokenStore,
-        tgt: TokenStore,
-        resampler: Redraw | None = None,
-        features: FeatureStore | None = None,
+        self, src: TokenStore, tgt: TokenStore, resampler: Redraw | None = None, features: FeatureStore | None = None
     ) -> None:
         self.src, self.tgt, self.resampler, self.features = src, tgt, resampler, features
 

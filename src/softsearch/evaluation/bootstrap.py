@@ -47,11 +47,7 @@ def paired_bootstrap(systems: Mapping[str, Mapping[str, Resampled]]) -> list[Com
     baseline, *others = systems
     return [
         Comparison(
-            name,
-            baseline,
-            metric,
-            own.value - systems[baseline][metric].value,
-            p_value(own, systems[baseline][metric]),
+            name, baseline, metric, own.value - systems[baseline][metric].value, p_value(own, systems[baseline][metric])
         )
         for name in others
         for metric, own in systems[name].items()

@@ -139,11 +139,7 @@ class _Step(nn.Module):
 
 
 def evaluate(
-    model: Seq2Seq,
-    tokenizers: Tokenizers,
-    search: SearchStrategy,
-    text: HeldOutText,
-    metrics: Mapping[str, Metric],
+    model: Seq2Seq, tokenizers: Tokenizers, search: SearchStrategy, text: HeldOutText, metrics: Mapping[str, Metric]
 ) -> tuple[list[str], Scores]:
     """Translates ``text``; returns the translations and their scores for ``metrics.json``."""
     src, tgt = text.encode(tokenizers)

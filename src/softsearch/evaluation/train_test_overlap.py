@@ -25,10 +25,7 @@ _Key = tuple[str, ...]  # words of a sentence
 
 
 def find_overlap(
-    sources: Mapping[str, ParallelSource | None],
-    substitute: ParallelSource | None,
-    test: HeldOutText,
-    cache_dir: Path,
+    sources: Mapping[str, ParallelSource | None], substitute: ParallelSource | None, test: HeldOutText, cache_dir: Path
 ) -> tuple[dict[str, int], list[str]]:
     """Looks for the test sentences in the training data of systems, given by name; a bundle has None.
 

@@ -100,10 +100,7 @@ def _float16(graph: bytes) -> bytes:
         _give_float16(model.graph)
         return bytes(model.SerializeToString())
     model = convert_float_to_float16(
-        model,
-        max_finite_val=_HIDDEN,
-        keep_io_types=_FLOAT32,
-        op_block_list=_FLOAT32_OPERATORS,
+        model, max_finite_val=_HIDDEN, keep_io_types=_FLOAT32, op_block_list=_FLOAT32_OPERATORS
     )
     OnnxModel.graph_topological_sort(model.graph)  # its casts are behind what reads them, which a loop does not take
     return bytes(model.SerializeToString())

@@ -151,13 +151,7 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_residual(x, self.feed_forward)
 
     def step(
-        self,
-        x: Tensor,
-        past: Tensors,
-        bias: Tensor | None,
-        source: Tensors,
-        src_bias: Tensor,
-        angles: Tensor | None,
+        self, x: Tensor, past: Tensors, bias: Tensor | None, source: Tensors, src_bias: Tensor, angles: Tensor | None
     ) -> tuple[Tensor, Tensors, Tensor]:
         """One position: ``x`` ``[rows, d_model]`` -> x, the new past, alignments ``[rows, src_len]``.
 

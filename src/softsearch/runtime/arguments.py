@@ -68,10 +68,7 @@ _REPEATABLE: dict[str, Any] = {"action": "append", "default": []}
 _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> option -> settings and help
     "input and output": {
         "--input": (_FILE | _REPEATABLE, "read this file, or one for each bundle (default: standard input)"),
-        "--features": (
-            _FILE,
-            "read the feature vectors in this .npy file, instead of text or beside that of --input",
-        ),
+        "--features": (_FILE, "read the feature vectors in this .npy file, instead of text or beside that of --input"),
         "--output": (_FILE, "write this file (default: standard output)"),
         "--tokenized": (
             {"action": "store_const", "const": True},
@@ -138,10 +135,7 @@ _OPTIONS: dict[str, dict[str, tuple[dict[str, Any], str]]] = {  # group -> optio
     "speed": {
         "--batch-tokens": (_N, "most source tokens in a batch (default: 2560 / hypotheses of a sentence)"),
         "--threads": (_N, "parallel batches (default: one per core)"),
-        "--provider": (
-            {"choices": PROVIDERS},
-            "execution provider; auto: the first one here, cpu last (default: cpu)",
-        ),
+        "--provider": ({"choices": PROVIDERS}, "execution provider; auto: the first one here, cpu last (default: cpu)"),
     },
 }
 PROMPT_OPTIONS = (  # that a person changes between two sentences

@@ -64,12 +64,7 @@ _ORT_ERRORS = (
 )
 _NO_MEMORY = "Available memory of"  # in the message of ONNX Runtime's allocator
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from glibc's malloc.h
-_DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(double)": "float64",
-    "tensor(int64)": "int64",
-    "tensor(bool)": "bool",
-}
+_DTYPES = {"tensor(float)": "float32", "tensor(double)": "float64", "tensor(int64)": "int64", "tensor(bool)": "bool"}
 _COMPACT_EVERY = 2  # steps
 
 

@@ -229,11 +229,7 @@ class ParallelCorpus(NamedTuple):
 
 
 def read_parallel(
-    src: Path,
-    tgt: Path,
-    *,
-    keep_empty: bool = False,
-    on_error: Literal["raise", "skip"] = "raise",
+    src: Path, tgt: Path, *, keep_empty: bool = False, on_error: Literal["raise", "skip"] = "raise"
 ) -> ParallelCorpus:
     """Reads two files whose n-th lines translate each other.
 

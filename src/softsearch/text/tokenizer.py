@@ -225,12 +225,7 @@ class TokenizerTrainer:
 
 
 def train_tokenizer(
-    lines: Iterable[str],
-    *,
-    kind: Kind,
-    vocab_size: int,
-    tags: Sequence[str] = (),
-    key: str = "tokenizer.vocab_size",
+    lines: Iterable[str], *, kind: Kind, vocab_size: int, tags: Sequence[str] = (), key: str = "tokenizer.vocab_size"
 ) -> SentencePieceTokenizer:
     """Trains a tokenizer; the same lines and options give the same bytes, on any number of cores.
 

@@ -5,14 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tests.contract.transcriptions.equations import (
-    Array,
-    Options,
-    Weights,
-    dropped,
-    sigmoid,
-    softmax,
-)
+from tests.contract.transcriptions.equations import Array, Options, Weights, dropped, sigmoid, softmax
 from tests.contract.transcriptions.recurrent import Encoded, conditional_gru_steps
 
 

@@ -195,12 +195,7 @@ _LUONG: Table = {
     "model.embeddings.dim": (1000, "4.1"),
     "model.embeddings.tie": ("none", "code"),
     **_both(
-        {
-            "cell": ("LSTMCell", "3"),
-            "hidden_dim": (1000, "4.1"),
-            "num_layers": (4, "4.1"),
-            "dropout": (0.2, "4.1"),
-        }
+        {"cell": ("LSTMCell", "3"), "hidden_dim": (1000, "4.1"), "num_layers": (4, "4.1"), "dropout": (0.2, "4.1")}
     ),
     "model.encoder": ("RecurrentEncoder", "3"),
     "model.encoder.bidirectional": (False, "3"),
@@ -453,10 +448,7 @@ _LEE: Table = {
     **_by("code", {"model.decoder.dropout": 0.0, "loss.per": "sentence", "loss.smoothing": 0.0}),
     **_by("code", {"optimizer.betas": [0.9, 0.999], "optimizer.eps": 1e-08, "scheduler": "constant"}),
     **_by("code", {"trainer.val_check_interval": 5000}),
-    **_by(
-        "ours",
-        {**_NEMATUS, "model.decoder.cell": "GRUCell", "trainer.max_steps": 1000000},
-    ),
+    **_by("ours", {**_NEMATUS, "model.decoder.cell": "GRUCell", "trainer.max_steps": 1000000}),
 }
 _CHOROWSKI: Table = {
     **_by("2.1", {"model.decoder": "AttentionalDecoder", "model.decoder.order": "look_generate_update"}),

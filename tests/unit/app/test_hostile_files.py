@@ -56,11 +56,7 @@ PICKLE = {
     "checkpoint_path": "data:application/octet-stream;base64,BASE64",
     "weights_only": False,
 }
-YAML = {
-    "_target_": "lightning.pytorch.core.saving.save_hparams_to_yaml",
-    "config_yaml": CANARY,
-    "hparams": {"a": 1},
-}
+YAML = {"_target_": "lightning.pytorch.core.saving.save_hparams_to_yaml", "config_yaml": CANARY, "hparams": {"a": 1}}
 MODEL, ENCODER = "softsearch.models.interface.Seq2Seq", "softsearch.models.recurrent.RecurrentEncoder"
 PARALLEL = "softsearch.data.corpora.parallel.Parallel"
 FILTERS = {"_target_": "softsearch.text.filters.Filters"}

@@ -66,10 +66,7 @@ STRUCTURE: dict[str, tuple[Callable[[Checkpoint], None], str]] = {
     "no format": (put(f"{ORIGIN}/format", MISSING), "format is missing, expected 1"),
     "format true": (put(f"{ORIGIN}/format", True), "format is True, expected 1"),
     "format tensor": (put(f"{ORIGIN}/format", torch.ones(2)), "format is a Tensor, expected 1"),
-    "format newer": (
-        put(f"{ORIGIN}/format", 2),
-        "format is 2, expected 1; use the version of",
-    ),
+    "format newer": (put(f"{ORIGIN}/format", 2), "format is 2, expected 1; use the version of"),
     "no config": (put(CONFIG, MISSING), "config is missing, expected"),
     "config text": (put(CONFIG, "model: x"), "config is 'model: x', expected"),
     "config of numbers": (put(CONFIG, {1: 2}), "config is a dict, expected plain values by name"),

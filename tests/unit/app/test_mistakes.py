@@ -204,10 +204,7 @@ def test_the_rest_is_known_before_the_data_are_prepared(tmp_path: Path) -> None:
 def test_a_run_on_a_full_disk_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     answers, lab = typed(tmp_path, [("train", f"hydra.run.dir={folder}"), ("compare", "runs=a")], full_disk=True)
-    expect(
-        [(1, "train", "which cannot be written (File too large)"), (1, "compare", "cannot be written")],
-        answers,
-    )
+    expect([(1, "train", "which cannot be written (File too large)"), (1, "compare", "cannot be written")], answers)
     assert not lab
 
 

@@ -33,10 +33,7 @@ MISTAKES: dict[str, tuple[Callable[..., Any], str]] = {
         "is 0.125, expected 0.0769231",
     ),
     "perplexity": (lambda p: np.exp(-np.mean([np.mean(s) for s in p if s])), "the result is 7.38906, expected 12.1825"),
-    "most_frequent_pair": (
-        lambda w: max(Counter(p for s in w for p in pairwise(s)).items())[0],
-        "is '",
-    ),
+    "most_frequent_pair": (lambda w: max(Counter(p for s in w for p in pairwise(s)).items())[0], "is '"),
     "merge_pair": (
         lambda s, pair: tuple("".join(pair) if p == pair else p[0] for p in pairwise(s)),
         "the result[4] is 's', expected 't'",

@@ -236,10 +236,7 @@ def test_each_language_that_tags_ask_for_is_scored(training_model: Seq2Seq, toke
     places = {"de": [0, 2], "fr": [1]}
     for lang, chosen in places.items():
         alone = corpus_scores(
-            [hypotheses[i] for i in chosen],
-            [REFERENCES[i] for i in chosen],
-            text_form="lc_tok",
-            tgt_lang=lang,
+            [hypotheses[i] for i in chosen], [REFERENCES[i] for i in chosen], text_form="lc_tok", tgt_lang=lang
         )
         assert {name: scores.values[f"{lang}/{name}"] for name in names} == alone.values
         assert scores.signatures[f"{lang}/bleu"] == alone.signatures["bleu"]

@@ -14,17 +14,7 @@ from softsearch.app.results import build_metrics
 from softsearch.data.corpora.base import TextForm
 from softsearch.errors import ConfigError
 from softsearch.evaluation import metrics
-from softsearch.evaluation.metrics import (
-    BLEU,
-    TER,
-    ChrF,
-    ExactMatch,
-    LengthRatio,
-    Metric,
-    facts,
-    for_text,
-    unsegmented,
-)
+from softsearch.evaluation.metrics import BLEU, TER, ChrF, ExactMatch, LengthRatio, Metric, facts, for_text, unsegmented
 from softsearch.text.tokenizer import train_tokenizer
 from tests.unit.evaluation.default_metrics import corpus_scores
 

@@ -10,13 +10,7 @@ import torch
 from softsearch.data.corpora.spellout import Spellout
 from softsearch.data.dataset import pad
 from softsearch.evaluation.inference import TorchStepFunction
-from softsearch.evaluation.summaries import (
-    forms_apart,
-    forms_in_plane,
-    languages_together,
-    sentence_forms,
-    summarise,
-)
+from softsearch.evaluation.summaries import forms_apart, forms_in_plane, languages_together, sentence_forms, summarise
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System
 from softsearch.testing.models import small_model

@@ -7,12 +7,7 @@ import torch
 
 from softsearch.errors import ConfigError
 from softsearch.models.cells import GRUCell
-from softsearch.models.decoder_only import (
-    DecoderOnlyRNN,
-    DecoderOnlyTransformer,
-    SourceEmbeddings,
-    source_alignments,
-)
+from softsearch.models.decoder_only import DecoderOnlyRNN, DecoderOnlyTransformer, SourceEmbeddings, source_alignments
 from softsearch.models.embeddings import Embeddings
 from softsearch.models.interface import EncoderDescription
 from softsearch.models.positions import Positions

@@ -58,10 +58,7 @@ def test_unknown_words_with_and_without_a_dictionary() -> None:
         (["--search", "best"], "invalid choice: 'best'"),
         (["--top-k", "3"], "--top-k is an option of --search sample, not of --search beam"),
         (["--seed", "0"], "--seed is an option of --search sample, not of --search beam"),
-        (
-            ["--search", "greedy", "--beam", "3"],
-            "--beam is an option of --search beam, exact or rerank, not of",
-        ),
+        (["--search", "greedy", "--beam", "3"], "--beam is an option of --search beam, exact or rerank, not of"),
         (["--search", "sample", "--length-penalty", "1"], "--length-penalty is an option of --search beam"),
         (["--search", "exact", "--prefix", "x"], "--prefix is an option of --search greedy, beam or sample, not of"),
         (["--search", "exact", "--banned", "x"], "--banned is an option of --search"),

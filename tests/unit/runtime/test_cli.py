@@ -79,10 +79,7 @@ def test_an_altered_bundle_is_one_line_of_error(victim: Path, subcommand: str) -
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [
-        (b"one\nt\xffn\n", b"standard input:2:2 is not UTF-8"),
-        (b"ten " * 250_000, b"line 1 has 1000000 characters"),
-    ],
+    [(b"one\nt\xffn\n", b"standard input:2:2 is not UTF-8"), (b"ten " * 250_000, b"line 1 has 1000000 characters")],
 )
 def test_input_that_cannot_be_translated_is_one_line_of_error(bundle_dir: Path, given: bytes, message: bytes) -> None:
     done = softsearch_run("translate", bundle_dir, given=given)

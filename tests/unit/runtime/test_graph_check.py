@@ -149,10 +149,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         TensorProto(name="x", data_type=TensorProto.INT64, dims=[4], int64_data=[1, 2, 3]),
         "a constant of 4 elements in 3 bytes",
     ),
-    "a negative size": (
-        constant(np.ones(0), dims=[-1]),
-        "a constant of 0 x 18446744073709551615 elements in 0 bytes",
-    ),
+    "a negative size": (constant(np.ones(0), dims=[-1]), "a constant of 0 x 18446744073709551615 elements in 0 bytes"),
     "a surplus": (constant(np.ones(2), raw_data=bytes(1 << 10)), "a constant of 2 elements in 1024 bytes"),
     "dimensions": (constant(np.ones(1), dims=[1] * 16), "a constant of more dimensions, expected at most 16"),
     "text": (numpy_helper.from_array(np.array(["x"], dtype=object), "x"), "a constant of the ONNX type 8"),

@@ -39,9 +39,7 @@ def forced(step_fn: OnnxStepFunction, src: list[int], tokens: list[int]) -> tupl
     return total, np.stack(looks)
 
 
-def test_beam_search_over_a_padded_batch_scores_as_forced_decoding_of_each_sentence(
-    step_fn: OnnxStepFunction,
-) -> None:
+def test_beam_search_over_a_padded_batch_scores_as_forced_decoding_of_each_sentence(step_fn: OnnxStepFunction) -> None:
     found = BeamSearch(beam=5, n_best=5, alignments=True)(step_fn, SOURCES)
     reordered = 0
     for src, n_best in zip(SOURCES, found, strict=True):

@@ -16,12 +16,7 @@ from omegaconf import OmegaConf
 from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.validation import build
 from softsearch.errors import BundleError, ConfigError, CorpusError, InputError
-from softsearch.text.tokenizer import (
-    Kind,
-    SentencePieceTokenizer,
-    TokenizerTrainer,
-    train_tokenizer,
-)
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, TokenizerTrainer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
 
 LINES = ["one small red house", "two small houses", "three red cars and one small car", "ein kleines rotes Haus"] * 5

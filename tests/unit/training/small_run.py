@@ -66,9 +66,7 @@ def small_module(
     torch.manual_seed(0)
     usual: dict[str, Any] = {
         "model": build(
-            config,
-            src_vocab_size=prepared.src_tokenizer.vocab_size,
-            tgt_vocab_size=prepared.tgt_tokenizer.vocab_size,
+            config, src_vocab_size=prepared.src_tokenizer.vocab_size, tgt_vocab_size=prepared.tgt_tokenizer.vocab_size
         ),
         "loss": CrossEntropy(),
         "optimizer": partial(Adam, lr=0.01),

@@ -25,10 +25,7 @@ from softsearch.data.corpora.base import Unread
 from softsearch.errors import CheckpointError, ConfigError, in_short
 
 ENTRY_POINTS = "softsearch.classes"
-_OWN = {
-    "model": ("softsearch.models",),
-    "data": ("softsearch.data.corpora", "softsearch.text.filters"),
-}
+_OWN = {"model": ("softsearch.models",), "data": ("softsearch.data.corpora", "softsearch.text.filters")}
 _TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("trusted", default=())  # packages, modules and classes
 _PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\.\*)?")
 _FILES = ("train", "val", "test", "root")  # options of data sources that name files

@@ -60,11 +60,7 @@ def measure_alignments(
 
 
 def write_alignments(
-    folder: Path,
-    report: SystemReport,
-    alignments: Sequence[Alignment] | None,
-    text: HeldOutText,
-    options: Evaluate,
+    folder: Path, report: SystemReport, alignments: Sequence[Alignment] | None, text: HeldOutText, options: Evaluate
 ) -> SystemReport:
     """Writes the alignments of a system, if there are any; returns its report with heatmaps of some.
 

@@ -182,11 +182,7 @@ def _report(
 
 
 def _write(
-    report: Report,
-    alignments: dict[str, list[Alignment] | None],
-    text: HeldOutText,
-    options: Evaluate,
-    folder: Path,
+    report: Report, alignments: dict[str, list[Alignment] | None], text: HeldOutText, options: Evaluate, folder: Path
 ) -> Report:
     """Writes the translations, alignments by system, and the report, which it returns with its heatmaps."""
     systems = [

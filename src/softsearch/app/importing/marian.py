@@ -83,10 +83,7 @@ def read(source: Path) -> Imported | None:
     weights.finish()
     tie: Tie = "none" if not is_tied else "all" if is_shared and src.model == tgt.model else "output"
     return Imported(
-        name="marian",
-        model=transformer(tie, dim, encoder, decoder),
-        tokenizers=(src.model, tgt.model),
-        weights=new,
+        name="marian", model=transformer(tie, dim, encoder, decoder), tokenizers=(src.model, tgt.model), weights=new
     )
 
 

@@ -251,12 +251,7 @@ def _prepare_data(options: Train, maker: TokenizerMaker, world_size: int, node: 
 
 
 def _new_model(
-    options: Train,
-    data: ParallelDataModule,
-    init: CheckpointContents | None,
-    node: dict[str, Any],
-    *,
-    pretrained: bool,
+    options: Train, data: ParallelDataModule, init: CheckpointContents | None, node: dict[str, Any], *, pretrained: bool
 ) -> Seq2Seq:
     """The model before training: counted, or with the weights of ``init``, or with ``pretrained`` embeddings if any."""
     tokenizers = (data.prepared.src_tokenizer, data.prepared.tgt_tokenizer)

@@ -68,12 +68,7 @@ def minimum_risk(
 
 
 def _risk(
-    model: Seq2Seq,
-    src_tokens: Tensor,
-    src_features: Tensor | None,
-    tgt_tokens: Tensor,
-    costs: Tensor,
-    alpha: float,
+    model: Seq2Seq, src_tokens: Tensor, src_features: Tensor | None, tgt_tokens: Tensor, costs: Tensor, alpha: float
 ) -> tuple[Tensor, Tensor]:
     """The risk, and -log P of the references, summed over sentences.
 

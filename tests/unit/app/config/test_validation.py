@@ -162,14 +162,7 @@ def test_nearest() -> None:
 
 
 def test_options_are_typed_objects() -> None:
-    config = OmegaConf.create(
-        {
-            "ckpt": ["a.ckpt", "b.ckpt"],
-            "out": "c.ckpt",
-            "run": None,
-            "last": 5,
-        }
-    )
+    config = OmegaConf.create({"ckpt": ["a.ckpt", "b.ckpt"], "out": "c.ckpt", "run": None, "last": 5})
     assert read_options(config, Average) == Average(
         run=None, last=5, ckpt=[Path("a.ckpt"), Path("b.ckpt")], out=Path("c.ckpt")
     )

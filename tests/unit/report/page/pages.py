@@ -6,15 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.evaluation.schema import (
-    Comparison,
-    LengthRange,
-    MetricFacts,
-    Report,
-    Score,
-    SearchPoint,
-    SystemReport,
-)
+from softsearch.evaluation.schema import Comparison, LengthRange, MetricFacts, Report, Score, SearchPoint, SystemReport
 from softsearch.report.heatmap import heatmap
 
 EVIL = "</script><script>document.title = 'owned'</script><img src=x onerror=alert(1)> & \"quoted\" \u2028 \x00"

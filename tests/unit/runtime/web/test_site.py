@@ -170,8 +170,7 @@ def test_a_bundle_for_python_is_refused_with_the_command_that_exports_the_other(
 
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
-    ("side", "message"),
-    [("src", "from the end of a text to its start"), ("", "other tokens than SentencePiece")],
+    ("side", "message"), [("src", "from the end of a text to its start"), ("", "other tokens than SentencePiece")]
 )
 def test_a_model_without_tokenizer_json_is_refused_with_the_reason(
     single: Path, tmp_path: Path, side: str, message: str

@@ -12,8 +12,7 @@ from softsearch.training.callbacks.progress import Progress
 
 
 @pytest.mark.parametrize(
-    ("total", "line"),
-    [(110.0, "step 30 of 110, loss 2.500, 0:02:40 left"), (float("inf"), "step 30, loss 2.500")],
+    ("total", "line"), [(110.0, "step 30 of 110, loss 2.500, 0:02:40 left"), (float("inf"), "step 30, loss 2.500")]
 )
 def test_the_time_left_is_that_of_the_steps_of_this_process(
     total: float, line: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -31,9 +31,7 @@ def checkpoint(tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 
 
 def test_config_tokenizers_and_weights_come_back(
-    tmp_path: Path,
-    checkpoint: dict[str, Any],
-    tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer],
+    tmp_path: Path, checkpoint: dict[str, Any], tokenizers: tuple[SentencePieceTokenizer, SentencePieceTokenizer]
 ) -> None:
     AtomicCheckpointIO().save_checkpoint(checkpoint, tmp_path / "x.ckpt")
     saved = read_contents(tmp_path / "x.ckpt")
