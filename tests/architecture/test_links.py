@@ -33,6 +33,8 @@ def problem(page: Path, link: str) -> str:
         return ""
     if not target.exists():
         return "no such file"
+    if any(folder.name == "docs" and not target.is_relative_to(folder) for folder in page.parents):
+        return "not on the site"
     is_page = parts.fragment and target.suffix == ".md"
     return f"no heading #{parts.fragment}" if is_page and parts.fragment not in anchors(target) else ""
 
@@ -48,3 +50,4 @@ def test_links_lead_somewhere(repo_root: Path) -> None:
     assert not wrong, "\n".join(wrong)
     bad = ("docs/nope.md", "docs/search.md#nope", "#nope", "https://nope", "htps://example.com")
     assert all(problem(repo_root / "README.md", link) for link in bad)
+    assert problem(repo_root / "docs/data.md", "../README.md")
