@@ -1,5 +1,6 @@
 """Export of a model as a bundle for the torch-free runtime, or as one graph for other programming languages."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import TOLERANCE, Parity, compare
 from softsearch.export.search_loop import with_block
@@ -70,7 +72,7 @@ def export_bundle(
     graphs = export_graphs(model, shortlist=shortlist is not None)
     described = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
     bundle = bundle_of(path, files | graphs, manifest | {"graphs": described, "training": facts})
-    parity = _compare(bundle, reference)
+    parity = _compare(bundle, reference, lambda: TorchStepFunction(copy.deepcopy(model).double()))
     if lower is not None:
         bundle, more = lower(bundle)
         facts = facts | more
@@ -85,12 +87,13 @@ def export_bundle(
     return write_bundle(path, files | {"README.md": card.encode()}, whole), parity
 
 
-def _compare(bundle: Bundle, reference: StepFunction) -> Parity:
+def _compare(bundle: Bundle, reference: StepFunction, exact: Callable[[], StepFunction]) -> Parity:
     """The largest differences between the graphs of a bundle and the model, with the shortlist too if there is one."""
     manifest, step_fn = bundle.manifest, OnnxStepFunction(bundle)
     sizes = manifest.src_vocab_size, manifest.max_src_tokens, manifest.feature_dim
-    parities = [compare(reference, step_fn, *sizes)]
+    parities = [compare(reference, step_fn, *sizes, exact=exact)]
     if has_shortlist(bundle):
         words = open_shortlist(bundle, _FREQUENT)
-        parities.append(compare(Shortlisted(reference, words), step_fn.with_shortlist(words), *sizes))
+        few = step_fn.with_shortlist(words)
+        parities.append(compare(Shortlisted(reference, words), few, *sizes, exact=lambda: Shortlisted(exact(), words)))
     return Parity(*np.max(parities, axis=0).tolist())

@@ -1,5 +1,8 @@
 """Two backends are compared at lengths that the model can read."""
 
+import copy
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -20,6 +23,19 @@ def test_another_model_is_noticed() -> None:
     one, other = (TorchStepFunction(small_model("kalchbrenner2013", seed=seed).float()) for seed in (1, 2))
     with pytest.raises(BundleError, match="the exported graphs differ from the model for 1 sentences"):
         compare(one, other, SRC_VOCAB, 64)
+
+
+@pytest.mark.parametrize(("change", "is_rounding"), [(1e-7, True), (1e-3, False)])
+def test_a_model_may_amplify_rounding(change: float, is_rounding: bool) -> None:
+    model, other = (small_model("input_forget").float() for _ in range(2))
+    for each, scale in ((model, 1.0), (other, 1.0 + change)):
+        for name, parameter in each.named_parameters():
+            parameter.data *= scale * (1 if "output" in name else 4)
+    backends = TorchStepFunction(model), TorchStepFunction(other)
+    with pytest.raises(BundleError):
+        compare(*backends, SRC_VOCAB, 64)
+    with nullcontext() if is_rounding else pytest.raises(BundleError, match="the exported graphs differ"):
+        compare(*backends, SRC_VOCAB, 64, exact=lambda: TorchStepFunction(copy.deepcopy(model).double()))
 
 
 def test_numbers_that_are_missing_are_noticed() -> None:
