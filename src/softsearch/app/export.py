@@ -1,5 +1,6 @@
 """Export of a checkpoint as a bundle, as one ONNX graph for other programming languages, or for CTranslate2."""
 
+import copy
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
@@ -115,6 +116,7 @@ def write_bundle(
         shortlist=shortlist,
         lower=lower,
         single=options.format == "single",
+        exact=lambda: TorchStepFunction(copy.deepcopy(model).double()),
     )
 
 

@@ -1,6 +1,5 @@
 """Export of a model as a bundle for the torch-free runtime, or as one graph for other programming languages."""
 
-import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softsearch.evaluation.inference import TorchStepFunction
 from softsearch.export.graphs import export_graphs
 from softsearch.export.parity import TOLERANCE, Parity, compare
 from softsearch.export.search_loop import with_block
@@ -38,6 +36,7 @@ def export_bundle(
     shortlist: tuple[NDArray[np.integer], NDArray[np.integer]] | None = None,
     lower: Callable[[Bundle], tuple[Bundle, dict[str, Any]]] | None = None,
     single: bool = False,
+    exact: Callable[[], StepFunction] | None = None,
 ) -> tuple[Bundle, Parity]:
     """Writes the bundle of a model in evaluation mode, if its graphs compute what the model does.
 
@@ -52,6 +51,7 @@ def export_bundle(
         shortlist: target ids by frequency, and likely ones for each source id, for ``--shortlist``.
         lower: turns the float32 bundle into one in another precision, and facts about it.
         single: writes one graph that searches, instead of two for the runtime.
+        exact: makes ``reference`` in float64, which shows how much the model amplifies rounding.
 
     Raises:
         ConfigError: a bundle cannot recommend ``search``, or a single graph cannot do it.
@@ -72,7 +72,7 @@ def export_bundle(
     graphs = export_graphs(model, shortlist=shortlist is not None)
     described = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
     bundle = bundle_of(path, files | graphs, manifest | {"graphs": described, "training": facts})
-    parity = _compare(bundle, reference, lambda: TorchStepFunction(copy.deepcopy(model).double()))
+    parity = _compare(bundle, reference, exact or (lambda: reference))
     if lower is not None:
         bundle, more = lower(bundle)
         facts = facts | more
