@@ -73,9 +73,8 @@ def export_bundle(
     described = {name.removesuffix(".onnx"): describe_onnx(graph) for name, graph in graphs.items()}
     bundle = bundle_of(path, files | graphs, manifest | {"graphs": described, "training": facts})
     parity = _compare(bundle, reference, exact or (lambda: reference))
-    if lower is not None:
-        bundle, more = lower(bundle)
-        facts = facts | more
+    bundle, more = (bundle, {}) if lower is None else lower(bundle)
+    facts = facts | more
     tolerance = TOLERANCE if lower is None else LOW_TOLERANCE
     if single:
         files, described = single_form(bundle, tolerance)
