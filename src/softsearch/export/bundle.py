@@ -93,6 +93,6 @@ def _compare(bundle: Bundle, reference: StepFunction, exact: Callable[[], StepFu
     parities = [compare(reference, step_fn, *sizes, exact=exact)]
     if has_shortlist(bundle):
         words = open_shortlist(bundle, _FREQUENT)
-        few = step_fn.with_shortlist(words)
-        parities.append(compare(Shortlisted(reference, words), few, *sizes, exact=lambda: Shortlisted(exact(), words)))
+        fast = step_fn.with_shortlist(words)
+        parities.append(compare(Shortlisted(reference, words), fast, *sizes, exact=lambda: Shortlisted(exact(), words)))
     return Parity(*np.max(parities, axis=0).tolist())
