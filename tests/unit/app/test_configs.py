@@ -47,7 +47,7 @@ def test_defaults_are_those_of_the_chosen_accelerator(
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: including_emulation)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
     config = composed("train", "model=transformer_tiny", "optimizer=muon", *options)
     assert (config.trainer.devices, config.trainer.precision, config.optimizer.bfloat16) == expected
 
