@@ -4,7 +4,7 @@ import numpy as np
 
 
 def quantize_rows(matrix):
-    scales = np.abs(matrix).max(axis=1) / 127
+    scales = np.abs(matrix).max(axis=1) / 64
     return np.rint(matrix / scales[:, None]).astype(np.int8), scales
 
 

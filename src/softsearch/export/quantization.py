@@ -1,9 +1,10 @@
 """Graphs in int8, made from those in float32.
 
 Every product of an activation and a matrix of weights becomes one of 8-bit integers. The weights have a scale for each
-output. The activation has one scale and zero point, fixed by :mod:`softsearch.export.calibration`: with scales taken
-from the batch, as in dynamic quantization, sentences would change each other's translations. Embeddings have a scale
-for each row.
+output, and go from -64 to 64, so that processors without VNNI, which add pairs of products in 16 bits, are exact too.
+The activation has one scale and zero point, fixed by :mod:`softsearch.export.calibration`: with scales taken from the
+batch, as in dynamic quantization, sentences would change each other's translations. Embeddings have a scale for each
+row.
 
 The operators stay standard ONNX: ``QuantizeLinear`` and ``DequantizeLinear`` around ``MatMul`` and ``Gemm``, which ONNX
 Runtime replaces by its integer kernels as it loads the graph. Float32 stay: products of two activations (attention) and
@@ -22,8 +23,9 @@ from onnx import NodeProto, TensorProto, numpy_helper
 from onnx.helper import make_node
 from onnxscript import optimizer
 
+from softsearch.runtime.graph_check import MOST_EXACT
+
 LEVELS = 255  # between the lowest and the highest of 8 bits
-_MOST = 127  # of an int8 weight: without -128, 0 is in the middle
 _MOST_BIAS = 1 << 30  # of an int32 bias; as much again is left for the sum of the products
 _LAST_AXIS = "int8.last_axis"
 
@@ -147,7 +149,7 @@ def quantize_weight(
     matrix: NDArray[np.floating], axis: int, least: float | NDArray[np.floating] = 0.0
 ) -> tuple[NDArray[np.int8], NDArray[np.floating]]:
     """A matrix in int8, symmetric about 0, and its scales along ``axis``, none of them smaller than ``least``."""
-    scales = np.maximum(np.abs(matrix).max(1 - axis) / _MOST, least)
+    scales = np.maximum(np.abs(matrix).max(1 - axis) / MOST_EXACT, least)
     scales[scales == 0] = 1
     return np.rint(matrix / np.expand_dims(scales, 1 - axis)).astype(np.int8), scales
 

@@ -1,8 +1,6 @@
 """Execution providers of ONNX Runtime: the requested one compared with the one in use."""
 
-import functools
 import logging
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from softsearch.errors import ConfigError
@@ -59,13 +57,3 @@ def check_provider(session: Any, provider: Provider, expected: str) -> None:
         if provider != "auto":
             raise ConfigError(message)
         log.warning("%s", message)
-
-
-@functools.cache
-def has_vnni() -> bool:
-    """Whether this is an x86 processor that adds products of 8 bits in 32; others cut such sums to 16 bits."""
-    try:
-        with Path("/proc/cpuinfo").open("rb") as stream:
-            return b"vnni" in stream.read(8192)  # the flags of the first core
-    except OSError:
-        return False
