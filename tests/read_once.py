@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import logging
 import os
 import pickle
 from collections.abc import Iterator
@@ -79,6 +80,7 @@ def read_torchlib_once() -> None:
     """Lets exports of this process share the tables of operators, if PyTorch keeps them where it does today.
 
     And keep no results of operators on shapes: where sizes are symbols, to look for one takes longer than to compute.
+    And write no notes for PyTorch's own log of compilations, which it makes before it looks whether there is one.
     """
     with suppress(ImportError, AttributeError):
         import torch._dynamo.config
@@ -88,6 +90,7 @@ def read_torchlib_once() -> None:
         ONNXRegistry.from_torchlib = staticmethod(cache(ONNXRegistry.from_torchlib))
         utils._materialize_cpp_cia_ops = cache(utils._materialize_cpp_cia_ops)
         torch._dynamo.config.fake_tensor_cache_enabled = False
+        logging.getLogger("torch.__trace").handlers.clear()
 
 
 def spell_once() -> None:

@@ -45,7 +45,7 @@ SOURCES, TARGETS = [[4, 5, 6, 7, 8, 9], [7], [10, 11, 12]], [[5, 6], [8, 9, 10],
 def test_another_models_decoder_attends_to_segments(name: str, tmp_path: Path) -> None:
     tokenizer = train_tokenizer(["abcdefghij", "jihgfedcba"] * 3, kind="char", vocab_size=32)
     config = cast(dict[str, Any], OmegaConf.to_container(model_config(name)))
-    config |= {"encoder": OmegaConf.to_container(model_config("lee2017").encoder)}
+    config |= {"encoder": OmegaConf.to_container(model_config("lee2017").encoder) | {"highway_layers": 1}}
     merged = cast(DictConfig, OmegaConf.merge(config, OmegaConf.from_dotlist(DECODERS[name])))
     size = tokenizer.vocab_size
     model: Seq2Seq = build(merged, src_vocab_size=size, tgt_vocab_size=size).eval()

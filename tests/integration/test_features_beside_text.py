@@ -21,6 +21,8 @@ OPTIONS = (
     "model.encoder.feature_dim=60",
     "model.embeddings.dim=64",
     "model.encoder.encoder.hidden_dim=64",
+    "model.encoder.encoder.num_layers=1",
+    "model.decoder.num_layers=1",
     "model.decoder.attention.window=global",
     *PICTURES,
     "name=beside",
