@@ -17,13 +17,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
@@ -41,19 +41,28 @@ PRELOADED = (  # besides our modules: what these and libraries import when they 
     "matplotlib.pyplot",
     "num2words",
     "optuna.visualization.matplotlib",
+    "pandas",
     "sacrebleu.tokenizers.tokenizer_13a",
     "sqlalchemy.dialects.sqlite",
     "torch.utils.serialization.config",
+    "torch.utils.tensorboard",
+    "wandb.sdk.launch",
 )
 
 
 def serve(listener: socket.socket) -> None:
     """Serves each client in a process of its own, until there are none left; on the CPU, as no GPU survives a fork."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    tempfile.tempdir = os.environ.get(TRACES)  # for folders that imports make, which end with the session
     for name in (*PRELOADED, *(module.name for module in pkgutil.walk_packages(softsearch.__path__, "softsearch."))):
         with suppress(ImportError):  # an extra that is not installed
             if not name.endswith("__main__"):
                 import_module(name)
+    tempfile.tempdir = None
+    with suppress(ImportError):  # W&B's folder, which the first process to end would remove
+        media = import_module("wandb.sdk.data_types._private").MEDIA_TMP
+        media._finalizer.detach()
+        atexit.unregister(media.cleanup)
     flush_nothing()
     spell_once()
     read_torchlib_once()
@@ -100,7 +109,7 @@ def warm_up() -> None:
     from softsearch.data.corpora.spellout import Spellout
     from softsearch.export.graph_parts import quiet
 
-    with TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         Spellout(train_size=400, val_size=20, test_size=20).files(Path(folder))
     register_resolvers()
     composed("train", "experiment=demo", "model=nematus")  # as tests.integration.commands.SMALL
