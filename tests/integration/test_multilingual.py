@@ -18,11 +18,12 @@ from tests.integration.small_runs import shrink
 SIZES = {"train": 400, "val": 20, "test": 20}
 LANGUAGES = ("aa", "bb")  # word i is "wi" in English, "aai" in one, "bbi" in the other
 STEPS = (
-    "trainer.max_steps=200",
-    "trainer.val_check_interval=200",
+    "trainer.max_steps=120",
+    "trainer.val_check_interval=120",
     "trainer.log_every_n_steps=50",
     "batching.tokens=512",
     "scheduler.warmup_steps=20",
+    "optimizer.lr=0.02",
 )
 
 
@@ -48,7 +49,7 @@ def test_the_tag_decides_the_language_from_training_to_the_bundle(tmp_path: Path
     common = [f"cache_dir={tmp_path / 'cache'}"]
     options = ["experiment=demo", "data=multilingual", "tokenizer=word", "trainer=cpu", *STEPS]
     config = composed("train", *options, *write_pairs(tmp_path), f"run_dir={run}", *common, "name=tags")
-    shrink(config.model, {"dim": 64, "hidden_dim": 64, "dropout": 0.0})
+    shrink(config.model, {"dim": 32, "hidden_dim": 32, "dropout": 0.0})
     train(config)
     config = composed("export", f"ckpt={run}/checkpoints/best.ckpt", f"out={bundle}", *common)
     export(read_options(config, Export))
