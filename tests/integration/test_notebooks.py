@@ -14,12 +14,12 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from softsearch.course import models, scores, words
-from tests.integration.commands import ROOT
+from tests.integration.commands import ROOT, made_once
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SHORT = [path for path in NOTEBOOKS if path.stem != "10_deployment"]  # it runs seven commands
 EXERCISES = {**words.EXERCISES, **models.EXERCISES, **scores.EXERCISES}
-FEW = {"STEPS": 3, "LENGTH": 5}  # in the place of the notebooks' own parameters
+FEW = {"STEPS": 3, "LENGTH": 5, "MERGES": 20}  # in the place of the notebooks' own parameters
 
 
 def read(path: Path) -> NotebookNode:
@@ -32,9 +32,9 @@ def code_of(path: Path) -> list[NotebookNode]:
 
 @pytest.fixture
 def place(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder in which a notebook runs; all have one cache, the golden bundle, and no window for figures."""
+    """The folder in which a notebook runs; all workers have one cache, the golden bundle, and no window for figures."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SOFTSEARCH_CACHE", str(tmp_path_factory.getbasetemp() / "course"))
+    monkeypatch.setenv("SOFTSEARCH_CACHE", str(made_once(tmp_path_factory, "course", lambda folder: None)))
     monkeypatch.setenv("SOFTSEARCH_BUNDLE", str(ROOT / "tests" / "golden" / "bundle"))
     with mpl.rc_context():
         mpl.use("Agg")
