@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def declared(repo_root: Path) -> dict[str, dict[str, Requirement]]:
     }
 
 
+@cache
 def _imports(path: Path) -> list[tuple[str, str]]:
     """Module and name of each import from another distribution."""
     found = []
