@@ -26,17 +26,10 @@ SIZES = {
 
 
 PICTURES = (  # a budget for models of generated pictures
-    "model.decoder.hidden_dim=64",
-    "tokenizer=word",
-    "batching.tokens=1024",
-    "optimizer.lr=0.01",
-    "scheduler.warmup_steps=20",
-    "trainer=cpu",
-    "trainer.max_steps=80",
-    "trainer.val_check_interval=80",
-    "loss.smoothing=0",
-    "resume=null",
-)
+    "model.decoder.hidden_dim=64", "tokenizer=word", "batching.tokens=1024", "optimizer.lr=0.01",
+    "scheduler.warmup_steps=20", "trainer=cpu", "trainer.max_steps=80", "trainer.val_check_interval=80",
+    "loss.smoothing=0", "resume=null",
+)  # fmt: skip
 
 
 def configure(command: str, *options: str) -> DictConfig:

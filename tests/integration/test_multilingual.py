@@ -18,13 +18,9 @@ from tests.integration.small_runs import shrink
 SIZES = {"train": 400, "val": 20, "test": 20}
 LANGUAGES = ("aa", "bb")  # word i is "wi" in English, "aai" in one, "bbi" in the other
 STEPS = (
-    "trainer.max_steps=120",
-    "trainer.val_check_interval=120",
-    "trainer.log_every_n_steps=50",
-    "batching.tokens=512",
-    "scheduler.warmup_steps=20",
-    "optimizer.lr=0.02",
-)
+    "trainer.max_steps=120", "trainer.val_check_interval=120", "trainer.log_every_n_steps=50", "batching.tokens=512",
+    "scheduler.warmup_steps=20", "optimizer.lr=0.02",
+)  # fmt: skip
 
 
 def write_pairs(folder: Path) -> list[str]:
