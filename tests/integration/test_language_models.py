@@ -22,7 +22,7 @@ from tests.contract.transcriptions.language_models import KneserNey
 from tests.integration.small_runs import bundle, ckpt, configure, configure_run, evaluated, export_run, lines
 
 LANGUAGE_MODELS = ("ngram", "feed_forward_lm")
-ORDER = 4
+ORDER = 3
 
 
 def run(home: Path, name: str, *options: str) -> dict[str, Any]:
