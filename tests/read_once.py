@@ -5,7 +5,7 @@ import io
 import logging
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import count
@@ -27,7 +27,7 @@ def flush_nothing() -> None:
 def read_configs_once() -> None:
     """Lets Hydra parse a YAML file once for all compositions of this process, if it reads files where it does today.
 
-    And merge files of ours once for all configs that are made of the same ones.
+    And place and merge files of ours once for all configs that are made of the same ones.
 
     And compose a command's config once: it composes another one to look whether that sets ``hydra.mode``, which none of
     ours does. And look at the choices so far for defaults that name one alone, which few do.
@@ -48,17 +48,20 @@ def read_configs_once() -> None:
         return chosen(overrides, defaults, self_added) if any(d.is_interpolation() for d in defaults) else None
 
     defaults_list._create_interpolation_map = choices
-    merge, merged = ConfigLoaderImpl._compose_config_from_defaults_list, dict[str, bytes]()
     stays = {"hydra.conf", str(CONFIGS), ""}  # what no test changes; the last one are classes
 
-    def merge_once(self: Any, defaults: Any, repo: Any) -> Any:
-        if not stays.issuperset(source.path for source in repo.get_sources()):
-            return merge(self, defaults, repo)
-        if (key := repr(defaults)) not in merged:
-            merged[key] = pickle.dumps(merge(self, defaults, repo))
-        return pickle.loads(merged[key])
+    def once(method: Callable[..., Any], found: dict[str, bytes]) -> Callable[..., Any]:
+        def call(self: Any, *, repo: Any, **given: Any) -> Any:
+            if "model/init" in (key := repr(given)) or not stays.issuperset(s.path for s in repo.get_sources()):
+                return method(self, repo=repo, **given)  # that choice is another run's model each time
+            if key not in found:
+                found[key] = pickle.dumps(method(self, repo=repo, **given))
+            return pickle.loads(found[key])
 
-    ConfigLoaderImpl._compose_config_from_defaults_list = merge_once
+        return call
+
+    for name in ("_compose_config_from_defaults_list", "_load_single_config"):
+        setattr(ConfigLoaderImpl, name, once(getattr(ConfigLoaderImpl, name), {}))
     Plugins.instance()  # registers the sources
     for scheme in ("file", "pkg", "structured"):
         source, parsed = SourcesRegistry.instance().resolve(scheme), dict[Any, Any]()

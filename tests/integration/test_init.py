@@ -1,5 +1,6 @@
 """Runs that start from the weights of another: its own first validation, and what a resumed run needs."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +26,25 @@ def start(folder: Path, *options: str) -> dict[str, Any]:
     return load_checkpoint(folder / "checkpoints" / "last.ckpt")
 
 
-def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(tmp_path: Path) -> None:
-    first = start(tmp_path / "first")
-    init = tmp_path / "first" / "checkpoints" / "last.ckpt"
+def test_a_run_starts_from_the_weights_alone_and_resumes_without_them(trained: Path, tmp_path: Path) -> None:
+    init = tmp_path / "last.ckpt"
+    shutil.copy(trained / "checkpoints" / init.name, init)
+    first = load_checkpoint(init)
     rates = ("optimizer.lr=1e-30", "optimizer.matrix_lr=1e-30")
-    frozen = start(tmp_path / "frozen", f"init={init}", *rates, "trainer.max_steps=4")
-    assert frozen["global_step"] == 4
+    frozen = start(tmp_path / "frozen", f"init={init}", *rates, "trainer.max_steps=2")
+    assert frozen["global_step"] == 2
     assert frozen["state_dict"].keys() == first["state_dict"].keys()
     for name, tensor in frozen["state_dict"].items():
         torch.testing.assert_close(tensor, first["state_dict"][name])
 
-    method = ("method=minimum_risk", "method.samples=3", "batching.sentences=8")  # each of which is translated
-    risk = (f"init={init}", *method, "loss.per=sentence", "scheduler=constant")
+    method = ("method=minimum_risk", "method.samples=2", "batching.sentences=2")  # each of which is translated
+    steps = ("trainer.max_steps=4", "trainer.val_check_interval=2")
+    risk = (f"init={init}", *method, "loss.per=sentence", "scheduler=constant", *steps)
     whole = start(tmp_path / "whole", *risk)
-    start(tmp_path / "parts", *risk, "trainer.max_steps=4", "resume=auto")  # nothing to resume yet
+    start(tmp_path / "parts", *risk, "trainer.max_steps=2", "resume=auto")  # nothing to resume yet
     init.unlink()
     parts = start(tmp_path / "parts", *risk, "resume=auto")
-    assert parts["global_step"] == whole["global_step"] == 8
+    assert parts["global_step"] == whole["global_step"] == 4
     for name, tensor in parts["state_dict"].items():
         assert torch.equal(tensor, whole["state_dict"][name]), name
     with pytest.raises(CheckpointError, match=r"last\.ckpt does not exist"):

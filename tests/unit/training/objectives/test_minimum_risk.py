@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from tests.unit.training.objectives.batches import BATCH, TOKENS, gradients, set
 MODELS = ["rnnsearch", "transformer_tiny", "sutskever2014"]
 REFERENCES = [(7, 8, 9), (5,), (11, 12)]
 LISTS: list[list[Tokens]] = [  # samples of each sentence: duplicates, the reference, the empty translation
-    [(7, 8), (7, 8, 9), (7, 8), (4, 4, 4, 4, 4, 4)],
+    [(7, 8), (7, 8, 9), (7, 8), (4, 4, 4, 4)],
     [],
     [(), (12, 11), (9,)],
 ]
@@ -34,9 +35,8 @@ def shared(translation: Sequence[int], reference: Sequence[int]) -> float:
     return len({*translation} & {*reference}) / len({*translation, *reference, -1})
 
 
-def log_prob(model: Seq2Seq, src: Tensor, tokens: Tokens) -> float:
-    """log P(tokens, EOS | src) without padding, a token at a time, by the decoder's step."""
-    state = model.encode(src[src != PAD][None])
+def log_prob(model: Seq2Seq, state: Any, tokens: Tokens) -> float:
+    """log P(tokens, EOS | src) without padding, a token at a time, by the decoder's step from that of the source."""
     total = 0.0
     for read, target in itertools.pairwise((BOS, *tokens, EOS)):
         logits, _, state = model.decoder.step(torch.tensor([read]), state)
@@ -51,7 +51,8 @@ def risk(model: Seq2Seq, alpha: float, lists: Sequence[Sequence[Tokens]] = LISTS
     total = 0.0
     for src, reference, samples in zip(BATCH.src_tokens, REFERENCES, lists, strict=True):
         subset = [reference, *sorted({*samples} - {reference})]
-        scaled = [np.exp(alpha * log_prob(model, src, tokens)) for tokens in subset]
+        state = model.encode(src[src != PAD][None])
+        scaled = [np.exp(alpha * log_prob(model, state, tokens)) for tokens in subset]
         costs = [-shared(tokens, reference) for tokens in subset]
         total += sum(p * cost for p, cost in zip(scaled, costs, strict=True)) / sum(scaled)
     return total
@@ -135,7 +136,8 @@ def test_samples_come_as_often_as_the_model_says(name: str) -> None:
     with torch.no_grad():  # nothing that samples never have; and an early end, so that all have one
         model.decoder.output_projection.bias[[PAD, BOS]] = -100.0
         model.decoder.output_projection.bias[EOS] += 3.0
-        expected = {tokens: np.exp(log_prob(model, BATCH.src_tokens[0], tokens)) for tokens in [(), (5,), (9,), (7, 7)]}
+        state = model.encode(BATCH.src_tokens[:1])
+        expected = {tokens: np.exp(log_prob(model, state, tokens)) for tokens in [(), (5,), (9,), (7, 7)]}
     set_dropout(model, 0.5)
     found = module._draw(model, BATCH, samples)
     assert model.training
@@ -183,7 +185,7 @@ def test_it_learns_what_the_utility_likes() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     batch = Batch(BATCH.src_tokens, torch.tensor([[BOS, 7, EOS]] * 3))
     before = sum(shared(tokens, (7,)) for tokens in itertools.chain(*module._draw(model, batch, 200))) / 600
-    for step in range(60):
+    for step in range(40):
         optimizer.zero_grad()
         loss, _ = minimum_risk(model, CrossEntropy(), batch, step, utility=shared, samples=8, alpha=1.0)
         loss.smoothed.backward()
