@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("model.decoder.cell.reset=before", "model.decoder.cell.reset after -> before"),
         ("data.train_size=290", "other data"),
         ("data.tgt_lang=fr", "other data"),
-        ("tokenizer.vocab_size=110", "tokenizer.vocab_size 120 -> 110"),
+        ("tokenizer.vocab_size=110", "tokenizer.vocab_size 240 -> 110"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_refused(folder: Path, option: str, told: str) -> None:
