@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from softsearch.app.config.build import build_data, build_model, check_attention, load_vectors, with_weights
+from softsearch.app.config.command import fast_bfloat16
 from softsearch.app.config.composition import CONFIGS
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import build, check, plain, read_options
@@ -221,6 +222,8 @@ def _build_trainer(options: Train, callbacks: list[Callback], *, is_counted: boo
         raise ConfigError(
             f"{needs} needs float64, which Apple's GPUs do not have; set trainer=cpu or a lower precision"
         )
+    if device == "cpu" and str(trainer.precision).startswith("bf16") and not fast_bfloat16("cpu"):
+        log.warning("this processor has no bfloat16 and emulates it slowly; leave trainer.precision out for float32")
     if device == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32, for products in float32
     return trainer

@@ -1,6 +1,7 @@
-"""What Apple's GPUs cannot compute is refused early; here Lightning believes that there is one."""
+"""What a device cannot compute is refused early, what it computes slowly gets a warning."""
 
 import pytest
+import torch
 from lightning.fabric.accelerators import mps
 from lightning.pytorch.accelerators import MPSAccelerator
 
@@ -26,6 +27,7 @@ from softsearch.errors import ConfigError
 def test_apples_gpus_have_no_float64(
     options: list[str], is_counted: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Lightning believes that there is one.
     monkeypatch.setattr(MPSAccelerator, "is_available", staticmethod(lambda: True))
     monkeypatch.setattr(mps, "_get_all_available_mps_gpus", lambda: [0])
     config = composed("train", "name=x", "run_dir=x", "trainer.accelerator=mps", "trainer.devices=1", *options)
@@ -35,3 +37,11 @@ def test_apples_gpus_have_no_float64(
             _build_trainer(train, [], is_counted=is_counted)
     else:
         assert _build_trainer(train, [], is_counted=is_counted).strategy.root_device.type == "mps"
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_bfloat16_may_be_slow(is_fast: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": is_fast})
+    config = composed("train", "name=x", "run_dir=x", "trainer=cpu", "trainer.precision=bf16-mixed")
+    _build_trainer(read_options(config, Train), [], is_counted=False)
+    assert ("leave trainer.precision out" in caplog.text) is not is_fast
