@@ -39,9 +39,7 @@ from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import POSITIONS, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
-WIDER = {
-    "decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}
-}  # whose weights are large enough to share
+WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # large enough to be shared
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5
 
 
@@ -230,9 +228,8 @@ def test_the_single_graph_translates_as_the_search_does(exported: Exported) -> N
             for content in (bundle.files[DECODER_STEP], graph)
         )
         assert of_single == of_step
-        assert len(of_step) == 1 + 4 * len(
-            list(model.decoder.layers)
-        )  # embeddings; attention, feed-forward: in and out
+        layers = len(list(model.decoder.layers))
+        assert len(of_step) == 1 + 4 * layers  # embeddings; attention and feed-forward, in and out
 
 
 @pytest.mark.slow

@@ -34,18 +34,18 @@ class TwoProcesses(NamedTuple):
 
 
 def train_with_faults(
-    options: Sequence[str], faults: Faults, *, timeout: float = 240, stdout: str = "", **environment: str
+    options: Sequence[str], faults: Faults, *, timeout: float = 240, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs src/train.py with injected faults."""
     variables = {"PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults)} | environment
-    return SERVER.run([INJECTED, *options], env=variables, stdout=stdout, timeout=timeout)
+    return SERVER.run([INJECTED, *options], env=variables, timeout=timeout)
 
 
 def train(
-    folder: Path, run: str, *options: str, faults: Faults | None = None, timeout: float = 240, **rest: str
+    folder: Path, run: str, *options: str, faults: Faults | None = None, timeout: float = 240, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Trains into ``folder/run``; ``rest`` as in :func:`train_with_faults`."""
-    return train_with_faults(arguments(folder, run, *options), faults or {}, timeout=timeout, **rest)
+    """Trains into ``folder/run``."""
+    return train_with_faults(arguments(folder, run, *options), faults or {}, timeout=timeout, **environment)
 
 
 def arguments(folder: Path, run: str, *options: str) -> list[str]:

@@ -1,14 +1,18 @@
 """Runs that are terminated or lose a process: checks 6, 10, 11, 12, 19 and 26 of the reliability list."""
 
+import json
 import os
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from softsearch.training.checkpoints.checkpoint_io import load_checkpoint
-from tests.faults.commands import TWO_CPU_PROCESSES, Faults, TwoProcesses, rows, train
+from tests.faults.commands import INJECTED, TWO_CPU_PROCESSES, Faults, TwoProcesses, arguments, rows, train
+from tests.integration.commands import ROOT
 from tests.unit.training.small_run import assert_same_bits
 
 SLURM = {
@@ -58,13 +62,10 @@ def test_6_10_11_terminated_processes_save_end_and_resume(two_processes: TwoProc
 @TWO_CPU_PROCESSES
 @pytest.mark.parametrize("faults", [{1: {2: "exit"}}, {0: {2: "exit"}, 1: {2: "hang"}}], ids=["second", "first"])
 def test_26_a_process_that_dies_ends_the_other(faults: Faults, tmp_path: Path) -> None:
-    os.mkfifo(pipe := tmp_path / "stdout")
-    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # before anything writes
-    done = train(tmp_path, "run", "trainer=ddp", faults=faults, stdout=str(pipe), timeout=120)
-    os.set_blocking(reading, True)
-    with os.fdopen(reading) as output:
-        output.read()
-    now = time.time()  # both are gone, because nothing holds the pipe any more
+    command = [sys.executable, INJECTED, *arguments(tmp_path, "run", "trainer=ddp")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "FAULTS": json.dumps(faults)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    now = time.time()  # both are gone, because nothing holds the pipes any more
     assert done.returncode != 0
     told = re.search(r"exits at ([\d.]+)", done.stderr)
     assert told, done.stderr
