@@ -39,7 +39,7 @@ from softsearch.text.vocabulary import BOS, SPECIALS
 from tests.contract.models import POSITIONS, as_sources, every_model
 
 FEWEST = {"num_layers": 1, "transition_depth": 2, "order": 3, "highway_layers": 1, "max_src_len": 64}
-WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # large enough to be shared
+WIDER = {"decoder_only": {"embeddings": {"dim": 32}, "decoder": {"d_ff": 40}}}  # equal matrices from 1 kB on are shared
 ROUNDING = TOLERANCE / 2  # input_forget, whose memory grows, needs a third of it on an AMD EPYC; others stay below 1e-5
 
 

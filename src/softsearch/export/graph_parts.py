@@ -17,7 +17,8 @@ class Parts:
     """Renames the values of graphs so that they fit together, and collects their constants.
 
     Large constants that are equal are stored once, as an embedding matrix that encoder and decoder share. Small ones
-    stay apart: ONNX Runtime cannot make int8 weights unsigned (``session.x64quantprecision``) that share a zero point.
+    stay apart: ONNX Runtime cannot make int8 weights unsigned that share a zero point, where a host asks for it
+    (``session.x64quantprecision``).
     """
 
     def __init__(self) -> None:

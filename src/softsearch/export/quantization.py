@@ -23,7 +23,7 @@ from onnx import NodeProto, TensorProto, numpy_helper
 from onnx.helper import make_node
 from onnxscript import optimizer
 
-from softsearch.runtime.graph_check import MOST_EXACT
+from softsearch.runtime.graph_check import MAX_EXACT_INT8
 
 LEVELS = 255  # between the lowest and the highest of 8 bits
 _MOST_BIAS = 1 << 30  # of an int32 bias; as much again is left for the sum of the products
@@ -149,7 +149,7 @@ def quantize_weight(
     matrix: NDArray[np.floating], axis: int, least: float | NDArray[np.floating] = 0.0
 ) -> tuple[NDArray[np.int8], NDArray[np.floating]]:
     """A matrix in int8, symmetric about 0, and its scales along ``axis``, none of them smaller than ``least``."""
-    scales = np.maximum(np.abs(matrix).max(1 - axis) / MOST_EXACT, least)
+    scales = np.maximum(np.abs(matrix).max(1 - axis) / MAX_EXACT_INT8, least)
     scales[scales == 0] = 1
     return np.rint(matrix / np.expand_dims(scales, 1 - axis)).astype(np.int8), scales
 

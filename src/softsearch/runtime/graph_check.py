@@ -41,7 +41,7 @@ _SCANNED = b"src_tokens"  # an input of the encoder, from the sentences
 STEPS = "steps"  # an input of the block, from the search
 _TENSOR_DIMS, _TENSOR_TYPE, _TENSOR_NAME, _TENSOR_RAW, _TENSOR_VALUES = 1, 2, 8, 9, (4, 5, 7, 10, 11)
 _FLOAT, _INT8 = 1, 3  # a tensor's type
-MOST_EXACT = 64  # of an int8 weight: 255 * 64, twice, fits into the 16 bits in which processors without VNNI add
+MAX_EXACT_INT8 = 64  # of a weight: 2 * 255 * 64 fits into 16 bits, in which processors without VNNI add two products
 _EMPTY = memoryview(b"")
 _TENSOR_EXTERNAL = (13, 14)  # external_data, data_location
 _BYTES = {  # of an element, by TensorProto.DataType: numbers of whole bytes
@@ -97,12 +97,12 @@ def read_table(model: bytes, name: str, shape: Sequence[object]) -> NDArray[np.f
     raise BundleError(f"the graph has no constant {name}, which the encoder reads; export the bundle again")
 
 
-def has_inexact_int8(model: bytes) -> bool:
-    """Whether a checked graph has int8 weights beyond :data:`MOST_EXACT`, as those of older bundles are."""
+def has_wide_int8(model: bytes) -> bool:
+    """Whether a checked graph has int8 weights above :data:`MAX_EXACT_INT8`, as older bundles do."""
     for tensor in map(dict, map(_fields, _initializers(model))):
         if tensor.get(_TENSOR_TYPE) == _INT8:
             values = np.frombuffer(_message(tensor.get(_TENSOR_RAW, _EMPTY)), dtype=np.int8)
-            if values.size and max(int(values.max()), -int(values.min())) > MOST_EXACT:
+            if values.size and max(int(values.max()), -int(values.min())) > MAX_EXACT_INT8:
                 return True
     return False
 

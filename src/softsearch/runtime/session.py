@@ -34,7 +34,7 @@ from softsearch.errors import BundleError, InputError, SoftsearchError, printabl
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.candidates import read_candidates, read_words
 from softsearch.runtime.contract import SHORTLIST_INPUTS, STEP_OUTPUTS, check_contract, check_ports, check_shape
-from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, has_inexact_int8, with_constants
+from softsearch.runtime.graph_check import STEPS, check_graph, embedding_table, has_wide_int8, with_constants
 from softsearch.runtime.manifest import DECODER_BLOCK, DECODER_STEP, EMBEDDING_TABLE, ENCODER, FEATURES, SINGLE
 from softsearch.runtime.onnx_block import block_ports, read_choices
 from softsearch.runtime.onnx_state import OnnxState
@@ -287,7 +287,7 @@ def _session(model: bytes, what: str, provider: Provider = "cpu", *, checked: bo
     # Memory plans are cached per input shape, and no two steps have the same shapes.
     options.enable_mem_pattern = False
     options.add_session_config_entry("session.use_env_allocators", "1")
-    if has_inexact_int8(model):  # they become uint8, which is exact on any processor and slower
+    if has_wide_int8(model):  # ONNX Runtime makes them uint8, which is exact on any processor but slower
         options.add_session_config_entry("session.x64quantprecision", "1")
     options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that was checked
     try:

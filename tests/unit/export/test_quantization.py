@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from softsearch.export.calibration import _Values
 from softsearch.export.quantization import Range, product_inputs, quantize
 from softsearch.export.recurrences import OPSET
-from softsearch.runtime.graph_check import check_graph, has_inexact_int8
+from softsearch.runtime.graph_check import check_graph, has_wide_int8
 from softsearch.runtime.session import _session
 
 WORDS, DIM, HIDDEN = 70, 24, 32
@@ -122,7 +122,7 @@ def test_8_bit_sums_are_exact_on_any_processor(repo_root: Path) -> None:
     (sums,) = run(quantized, {"x": np.full((40, 64), 255, np.float32)})
     np.testing.assert_allclose(sums, 64 * 255 * 127, rtol=1e-6)  # twice 255 * 64 fits into 16 bits
     old = (repo_root / "tests/golden/bundle-int8/decoder_step.onnx").read_bytes()
-    assert [has_inexact_int8(graph) for graph in (quantized, old)] == [False, True]
+    assert [has_wide_int8(graph) for graph in (quantized, old)] == [False, True]
 
 
 def test_a_range_leaves_out_rare_values_only() -> None:

@@ -122,7 +122,7 @@ def devices_for_ddp(accelerator: str) -> int:
 
 
 def fast_bfloat16(accelerator: str) -> bool:
-    """Returns whether the hardware that ``trainer.accelerator`` chooses computes in bfloat16, as far as is known."""
+    """Returns whether the hardware that ``trainer.accelerator`` chooses computes in bfloat16."""
     import torch
 
     if _gpus(accelerator):

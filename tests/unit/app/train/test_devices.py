@@ -27,7 +27,7 @@ from softsearch.errors import ConfigError
 def test_apples_gpus_have_no_float64(
     options: list[str], is_counted: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Lightning believes that there is one.
+    # Lightning believes that this is a Mac.
     monkeypatch.setattr(MPSAccelerator, "is_available", staticmethod(lambda: True))
     monkeypatch.setattr(mps, "_get_all_available_mps_gpus", lambda: [0])
     config = composed("train", "name=x", "run_dir=x", "trainer.accelerator=mps", "trainer.devices=1", *options)
