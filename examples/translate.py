@@ -33,4 +33,4 @@ for number, raw in enumerate(sys.stdin.buffer):
         continue
     ids = [*src.encode(text), src.eos_id()]
     tokens, lengths = session.run(["tokens", "lengths"], {"src_tokens": np.array([ids]), **options})
-    print(*tgt.decode(tokens[0, 0, : lengths[0, 0]].tolist()).splitlines(), flush=True)
+    print(*tgt.decode(tokens[0, 0, : lengths[0, 0]].tolist()).strip(" ").splitlines(), flush=True)

@@ -137,11 +137,18 @@ def attention_counts(
 
 
 def word_starts(pieces: Sequence[str], *, whole_words: bool) -> list[int]:
-    """The indices of the pieces that begin a word, with U+2581; with ``whole_words``, ``<unk>`` is a word too."""
+    """The indices of the pieces that begin a word: with U+2581, or behind a piece that ends with it.
+
+    With ``whole_words``, ``<unk>`` is a word too.
+    """
     return [
         index
-        for index, piece in enumerate(pieces)
-        if index == 0 or piece.startswith(_SPACE) or piece == _END or (whole_words and piece == _UNKNOWN)
+        for index, (last, piece) in enumerate(pairwise(["", *pieces]))
+        if index == 0
+        or piece.startswith(_SPACE)
+        or last[1:].endswith(_SPACE)
+        or piece == _END
+        or (whole_words and piece == _UNKNOWN)
     ]
 
 

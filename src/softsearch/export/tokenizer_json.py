@@ -64,7 +64,7 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
         [
             *(decoders.Replace(old, new) for old, new in replaced.items()),
             decoders.Fuse(),
-            decoders.Replace(Regex(f"{_TEXT_START} +"), ""),
+            decoders.Replace(Regex(f"{_TEXT_START} +| +{_TEXT_END}"), ""),
             *([decoders.Replace(tokenizer.joiner, "")] if tokenizer.joiner else []),
         ]
     )

@@ -16,7 +16,9 @@ from typing import Any
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer
 from softsearch.text.vocabulary import UNK, is_tag
 
-_WORD = re.compile("\u2581[^\u2581]*|[^\u2581]+")  # pieces never cross the space before a word
+_SPACE = "\u2581"
+_WORD = re.compile(f"{_SPACE}[^{_SPACE}]*|[^{_SPACE}]+")  # pieces never cross the space before a word
+_WORD_AND_SPACE = re.compile(f"[^{_SPACE}]*{_SPACE}|[^{_SPACE}]+")  # or the one behind it
 _BYTE = re.compile("<0x[0-9A-F]{2}>")  # pieces of models with byte_fallback
 _CACHED_WORDS = 1 << 16
 
@@ -38,6 +40,8 @@ class SubwordSampler:
         self._scores = {piece: score for piece, (_, score) in vocabulary.items()}
         self._opaque = {UNK, *(token for piece, token in self._ids.items() if _BYTE.fullmatch(piece))}
         self._longest = max(map(len, self._scores))
+        begins = any(piece.startswith(_SPACE) and not is_tag(piece[1:]) for piece in self._scores if len(piece) > 1)
+        self._word = _WORD if begins else _WORD_AND_SPACE
         self._draw = self._with_dropout if kind == "bpe" else self._from_lattice
         self._lattice = lru_cache(_CACHED_WORDS)(self._new_lattice)
 
@@ -46,7 +50,7 @@ class SubwordSampler:
         if not self._opaque.isdisjoint(ids):
             return list(ids)
         pieces: list[str] = []
-        for word in _WORD.findall("".join(self.tokenizer.pieces(ids))):
+        for word in self._word.findall("".join(self.tokenizer.pieces(ids))):
             tag = word in self._ids and is_tag(word[1:])
             pieces.extend([word] if tag else self._draw(word, rng))
         drawn = [self._ids.get(piece, UNK) for piece in pieces]

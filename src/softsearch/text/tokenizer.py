@@ -61,11 +61,11 @@ class SentencePieceTokenizer:
         """
         _without_surrogates(text)
         if self.has_words:  # SentencePiece gives unknown words that stand side by side one UNK together
-            return self._turned(self._processor.piece_to_id([_SPACE + word for word in _words(text)]))
+            return self._turned(self._processor.piece_to_id([_SPACE + word for word in self._words(text)]))
         return self._turned(self._processor.encode(text))
 
     def decode(self, ids: Sequence[int], *, joined: bool = True) -> str:
-        """Returns the text of ids; PAD, BOS and EOS are skipped, UNK is shown as a sign.
+        """Returns the text of ids without spaces around it; PAD, BOS and EOS are skipped, UNK is shown as a sign.
 
         Of a model of split text the words are joined (:attr:`joiner`), or with ``joined`` false split as they were.
 
@@ -75,7 +75,7 @@ class SentencePieceTokenizer:
         plain = [token for token in self._inside(ids) if token not in (PAD, BOS, EOS)]
         if self.joiner and not joined:
             return " ".join(self._processor.decode([token]).strip(" ") for token in self._turned(plain))
-        return self._processor.decode(self._turned(plain)).lstrip(" ")
+        return self._processor.decode(self._turned(plain)).strip(" ")
 
     def written(self, text: str) -> str:
         """Returns a text as :meth:`decode` writes it: split text is joined, other text stays as it is."""
@@ -118,7 +118,7 @@ class SentencePieceTokenizer:
 
     def words(self, text: str) -> list[str]:
         """Returns the words of the ids of ``encode(text)``, UNK included; for tokenizers of words."""
-        words = _words(text)
+        words = self._words(text)
         return words[::-1] if self.reverse else words
 
     def vocabulary(self) -> dict[str, tuple[int, float]]:
@@ -137,6 +137,10 @@ class SentencePieceTokenizer:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the model's bytes, for worker processes."""
         return partial(type(self), reverse=self.reverse), (self.model,)
+
+    def _words(self, text: str) -> list[str]:
+        """The words of a text after the model's own normalisation."""
+        return [word for word in self._processor.normalize(text).replace(_SPACE, " ").split(" ") if word]
 
     def _turned(self, ids: list[int]) -> list[int]:
         return ids[::-1] if self.reverse else ids
@@ -274,10 +278,6 @@ def train_tokenizer(
             tokenizer.vocab_size,
         )
     return tokenizer
-
-
-def _words(text: str) -> list[str]:
-    return [word for word in text.replace(_SPACE, " ").split(" ") if word]
 
 
 def _training_error(message: str, kind: str, key: str, vocab_size: int) -> ConfigError | CorpusError:

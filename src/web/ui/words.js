@@ -9,7 +9,7 @@ const MOST_NAMED = 4;
 /**
  * Joins pieces to words.
  *
- * @param {string[]} pieces as SentencePiece writes them: U+2581 begins a word
+ * @param {string[]} pieces as SentencePiece writes them: U+2581 begins a word, or ends it
  * @returns {{text: string, spaced: boolean, end: boolean, pieces: number[]}[]} `spaced`: a space is before it; `end`:
  *   it is the end mark; `pieces`: indices of its pieces
  */
@@ -17,8 +17,8 @@ export function joinPieces(pieces) {
   const words = [];
   pieces.forEach((piece, index) => {
     const end = piece === END;
-    const spaced = piece.startsWith('\u2581');
-    const text = end ? 'end' : spaced ? piece.slice(1) : piece;
+    const spaced = piece.startsWith('\u2581') || (index > 0 && /.\u2581$/su.test(pieces[index - 1]));
+    const text = end ? 'end' : piece.replace(/^\u2581|(?<=.)\u2581$/gsu, '');
     const last = words.at(-1);
     // A lone U+2581 is a space whose word follows in pieces of its own.
     const joins = last && !last.end && !end && !spaced && (last.text === '' || !UNSPACED.test(text));

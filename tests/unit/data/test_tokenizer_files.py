@@ -1,8 +1,9 @@
 """Tokenizers from files split text as they did before, with the special ids of this lab."""
 
 import io
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sentencepiece
@@ -11,7 +12,7 @@ from softsearch.data.given_tokenizers import identity
 from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.export.tokenizer_json import tokenizer_files
-from softsearch.text.tokenizer import TokenizerTrainer
+from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, TokenizerTrainer
 from softsearch.text.vocabulary import UNK
 
 LINES = ["a man is running", "two men are running fast", "a dog runs", "die H\u00fcnde rennen \ufb01x"] * 5
@@ -21,7 +22,11 @@ FOREIGN: list[dict[str, Any]] = [
     {"model_type": "unigram", "vocab_size": 300, "byte_fallback": True, "hard_vocab_limit": False},
     {"model_type": "bpe", "vocab_size": 45, "user_defined_symbols": ["<sep>"], "normalization_rule_name": "nfkc_cf"},
     {"model_type": "char", "vocab_size": 40, "hard_vocab_limit": False, "eos_id": 0, "unk_id": 5},
+    {"model_type": "char", "vocab_size": 40, "hard_vocab_limit": False, "normalization_rule_name": "nmt_nfkc_cf"},
+    {"model_type": "bpe", "vocab_size": 45, "add_dummy_prefix": False, "normalization_rule_name": "nmt_nfkc"},
+    {"model_type": "unigram", "vocab_size": 31, "remove_extra_whitespaces": False},
 ]
+SUFFIXES: dict[str, Any] = {"treat_whitespace_as_suffix": True, "vocab_size": 40, "hard_vocab_limit": False}
 
 
 def foreign(path: Path, **options: Any) -> sentencepiece.SentencePieceProcessor:
@@ -44,6 +49,34 @@ def test_a_model_of_anybody_splits_text_as_before(tmp_path: Path, options: dict[
         assert [None if i == UNK else piece for i, piece in zip(ids, src.pieces(ids), strict=True)] == shown
         if None not in shown:
             assert src.decode(ids) == theirs.decode(pieces)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_space_behind_the_last_word_is_no_text(tmp_path: Path, kind: Kind, reverse: bool) -> None:
+    theirs = foreign(tmp_path / "x.model", model_type=kind, **SUFFIXES)
+    (src, _) = from_files(TokenizerTrainer(model=tmp_path / "x.model")).train([], [])
+    src = SentencePieceTokenizer(src.model, reverse=reverse)
+    assert theirs.decode(theirs.encode("a dog runs")) == "a dog runs "
+    for line in LINES[:3]:
+        ids = src.encode(line)
+        assert src.decode(ids) == line
+        assert src.pieces(ids) == theirs.encode(line, out_type=str)
+    assert src.decode(src.encode("a dog \u4e2d")) == "a dog \u2047"
+
+
+@pytest.mark.parametrize("rule", ["nmt_nfkc", "nmt_nfkc_cf", "nfkc", "nfkc_cf", "identity"])
+def test_words_are_normalised_by_their_own_model(tmp_path: Path, rule: str) -> None:
+    options = {"vocab_size": 40, "hard_vocab_limit": False, "normalization_rule_name": rule}
+    theirs = foreign(tmp_path / "x.model", model_type="word", **options)
+    src, _ = from_files(TokenizerTrainer(model=tmp_path / "x.model")).train([], [])
+    for text in ("A MAN is  runn\uff49ng", "Fast\u00a0DOG", "die H\u00fcnde\trennen", "HU\u0308NDE run\u200bs"):
+        pieces = theirs.encode(text, out_type=str)
+        shown = ["<unk>" if theirs.is_unknown(theirs.piece_to_id(piece)) else piece for piece in pieces]
+        found = src.pieces(src.encode(text))
+        assert [piece for piece, last in pairwise([*found, ""]) if (piece, last) != ("<unk>", "<unk>")] == shown
+        assert len(src.words(text)) == len(found)
+    assert src.encode("Zwei QUATRE") == [UNK, UNK]
 
 
 def test_models_of_two_sides_and_their_content(tmp_path: Path) -> None:

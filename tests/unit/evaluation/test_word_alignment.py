@@ -45,6 +45,7 @@ def step_fn() -> TorchStepFunction:
         (["▁ca", "<unk>", "s", "▁", "<unk>"], False, [0, 3]),
         (["▁the", "<unk>", "▁cat", "<unk>"], True, [0, 1, 2, 3]),
         (["t", "▁x"], False, [0, 1]),
+        (["the▁", "ca", "t▁", "▁", "x▁", "</s>"], False, [0, 1, 3, 5]),
         ([], False, []),
     ],
 )

@@ -85,6 +85,20 @@ def test_sharpened_to_the_best_unigram_is_that_of_sentencepiece(text: str) -> No
     assert sharp == pytest.approx(best, abs=1e-2)
 
 
+def test_pieces_may_end_with_the_space() -> None:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=model, model_type="bpe", vocab_size=70, minloglevel=2,
+        pad_id=0, unk_id=1, bos_id=2, eos_id=3, treat_whitespace_as_suffix=True,
+    )  # fmt: skip
+    tokenizer = SentencePieceTokenizer(model.getvalue())
+    for line in LINES:
+        ids = tokenizer.encode(line)
+        assert any(len(piece) > 1 and piece.endswith("\u2581") for piece in tokenizer.pieces(ids))
+        assert sampler(tokenizer, "bpe", 0.0)(ids) == ids
+        assert tokenizer.decode(sampler(tokenizer, "bpe", 0.5)(ids)) == line
+
+
 def test_dropout_of_all_merges_leaves_characters() -> None:
     tokenizer = tagged("bpe")
     found = sampler(tokenizer, "bpe", 1.0)(tokenizer.encode("one small car"))
