@@ -54,8 +54,20 @@ def test_a_summary_is_what_the_decoder_starts_from_and_the_mean_of_words_knows_n
         assert rows["words", form]["distance"] < 1e-5
         assert rows["summary", form]["distance"] > 0.05
     assert (rows["words", "moved"]["nearer"], rows["words", "swapped"]["nearer"]) == (0, None)
+
+
+def test_points_in_the_plane_are_the_two_principal_components() -> None:
+    lstm, forms = system("sutskever2014"), sentence_forms()
     points = list(forms_in_plane(lstm, TEXT, Path()))
     assert [sum(row["group"] == f"a {who} does it" for row in points) for who in ("man", "woman")] == [45, 45]
+    chosen = [i for i, line in enumerate(forms["active"]) if {"man", "woman"} <= {*line.split()}]
+    lines = [forms[name][i] for i in chosen for name in ("active", "moved", "passive")]
+    vectors = summarise(lstm, lines).numpy()
+    u, scale, _ = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+    plane = np.array([(row["x"], row["y"]) for row in points])
+    np.testing.assert_allclose(plane.mean(0), 0, atol=1e-9)
+    np.testing.assert_allclose(abs(plane), abs(u[:, :2] * scale[:2]), atol=1e-9)
+    np.testing.assert_allclose(plane.T @ plane, np.diag(scale[:2] ** 2), atol=1e-9)  # signs belong together
 
 
 def test_a_translation_is_found_where_its_vector_is_the_nearest(tmp_path: Path) -> None:

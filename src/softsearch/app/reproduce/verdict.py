@@ -18,7 +18,7 @@ from softsearch.errors import ConfigError
 
 Row = dict[str, Any]  # text and numbers
 Tables = Mapping[str, Sequence[Row]]
-HOLDS, FAILS, CLOSE = "holds", "does not hold", "too close to tell"
+HOLDS, FAILS, CLOSE = "holds", "does not hold", "inconclusive"
 SIGNIFICANCE = 0.05
 _CELL = re.compile(r"(\w+)\.(\w+)(?:\[([^\]]*)\])?")
 

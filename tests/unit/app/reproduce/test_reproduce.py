@@ -99,13 +99,13 @@ def test_what_has_been_trained_and_measured_is_not_done_again(place: Path, capsy
     reproduce(options("publish=pages"))
     assert calls(place) == ["short 1 auto", "longer 1 auto"]
     results = json.loads((place / "out" / "tried" / RESULTS).read_text())
-    assert (results["outcome"], results["scale"]) == ("too close to tell", "cpu")  # one seed
+    assert (results["outcome"], results["scale"]) == ("inconclusive", "cpu")  # one seed
     assert results["published"][0] == {"what": "length", "published": 5, "ours": 5.1, "low": 5.1, "high": 5.1}
     page = (place / "pages" / "tried" / PAGE).read_text()
     assert page == claim_page(results)
     assert "| short | 5.10 |" in page
     assert "all \\| of it" in page
-    assert "too close to tell (`cpu`)" in (place / "pages" / PAGE).read_text()
+    assert "inconclusive (`cpu`)" in (place / "pages" / PAGE).read_text()
     with Image.open(place / "pages" / "tried" / "figure.png") as figure:
         assert min(figure.size) > 300
     reproduce(options())

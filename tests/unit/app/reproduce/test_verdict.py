@@ -19,6 +19,7 @@ TABLES: dict[str, list[dict[str, Any]]] = {
             ("bad", (20.0, 21.0, 29.0), 0.01),
             ("near", (29.0, 31.5, 30.0), 0.3),
             ("base", (25.0, 25.0, 25.0), None),
+            ("slow", (20.0, 20.5, 21.0), 0.2),
             ("none", (None, None, None), None),
         )
         for seed, bleu in enumerate(column, 1)
@@ -32,15 +33,17 @@ TABLES: dict[str, list[dict[str, Any]]] = {
     [
         ("good", "bad", {}, "holds"),
         ("bad", "good", {}, "does not hold"),
-        ("good", "near", {}, "too close to tell"),
-        ("good", "bad", {"margin": 2.0}, "too close to tell"),
+        ("good", "near", {}, "inconclusive"),
+        ("good", "bad", {"margin": 2.0}, "inconclusive"),
         ("good", "bad", {"margin": 20.0}, "does not hold"),
         ("good", "bad", {"chance": "none"}, "holds"),
         ("bad", "good", {"chance": "none"}, "does not hold"),
-        ("good", "near", {"chance": "none"}, "too close to tell"),
+        ("good", "near", {"chance": "none"}, "inconclusive"),
         ("good", "base", {"chance": "p"}, "holds"),
         ("base", "good", {"chance": "p"}, "does not hold"),
-        ("near", "base", {"chance": "p"}, "too close to tell"),
+        ("near", "base", {"chance": "p"}, "inconclusive"),
+        ("good", "slow", {"chance": "p"}, "inconclusive"),  # p of 0.01 and 0.2: both must be small
+        ("slow", "good", {"chance": "p"}, "inconclusive"),
     ],
 )
 def test_chance_is_ruled_out_before_anything_holds(left: str, right: str, options: Any, outcome: str) -> None:
@@ -50,7 +53,7 @@ def test_chance_is_ruled_out_before_anything_holds(left: str, right: str, option
 
 def test_a_number_is_met_only_by_all_seeds() -> None:
     outcomes = [judge(Comparison(says="", left="scores.bleu[run=bad]", right=x), TABLES).outcome for x in (19, 25, 29)]
-    assert outcomes == ["holds", "too close to tell", "does not hold"]
+    assert outcomes == ["holds", "inconclusive", "does not hold"]
 
 
 def test_cells_are_added_and_subtracted_seed_by_seed() -> None:
@@ -66,7 +69,7 @@ def test_cells_are_added_and_subtracted_seed_by_seed() -> None:
         ("scores.bleu[runs=good]", "no column 'runs'; did you mean 'run'?"),
         ("scores.bleu[run=god]", "is in 0 rows, expected one for each seed"),
         ("scores.bleu[run=none]", "expected one for each seed"),
-        ("scores.bleu", "is in 12 rows"),
+        ("scores.bleu", "is in 15 rows"),
         ("scores bleu", "is no cell"),
         ("scores.bleu[run=good] - once.share", "different seeds"),
     ],
@@ -90,5 +93,5 @@ def test_the_permutation_test_is_that_of_all_orders(pooled: list[int], size: int
 
 def test_a_claim_holds_if_all_of_it_does() -> None:
     assert overall(["holds", "holds"]) == "holds"
-    assert overall(["holds", "too close to tell", "does not hold"]) == "holds in part (1 of 3)"
-    assert overall(["too close to tell", "does not hold"]) == "does not hold"
+    assert overall(["holds", "inconclusive", "does not hold"]) == "holds in part (1 of 3)"
+    assert overall(["inconclusive", "does not hold"]) == "does not hold"
