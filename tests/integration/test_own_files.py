@@ -36,7 +36,7 @@ def test_checkpoint_and_bundle_have_one_bleu_on_own_files(home: Path) -> None:
     for system in (f"ckpt={home}/run/checkpoints/best.ckpt", f"bundle={home}/bundle"):
         test = f"test=[{home}/test.en.txt,{home}/test.ja]"
         report = evaluate_in(home, system, test, "overlap=false")
-        about_text = [warning for warning in report["warnings"] if "the length limit, not the model" not in warning]
+        about_text = [warning for warning in report["warnings"] if "cut off at the length limit" not in warning]
         assert (report["src_lang"], report["tgt_lang"], about_text) == ("en", "ja", [])
         found.append(report["systems"][0]["scores"]["bleu"])
     assert found[0] == found[1]

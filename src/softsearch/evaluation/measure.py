@@ -103,7 +103,7 @@ class Evaluator:
         warnings = [f"{system.name} has no -log p of a reference token: {no_nll}"] if no_nll else []
         if cut := sum(hypothesis.truncated for hypothesis in hypotheses):
             share = f"{cut:,} of {len(hypotheses):,} translations"
-            warnings.append(f"{system.name}: the length limit, not the model, ended {share}")
+            warnings.append(f"{system.name}: {share} {'was' if cut == 1 else 'were'} cut off at the length limit")
         return Measured(report, hypotheses, warnings, scored.resampled)
 
     def score(self, texts: list[str]) -> Scored:

@@ -154,6 +154,16 @@ class BLEU(_SacreBLEU):
         return sentence_scores.score(self.sentence, statistics)
 
 
+def needs_download(node: Mapping[str, Any]) -> bool:
+    """Whether the metric of a config node has a tokenizer whose model sacreBLEU would download."""
+    model = SPM_MODELS.get(str(node.get("tokenize")))
+    return model is not None and not _model_path(model).is_file()
+
+
+def _model_path(model: Mapping[str, Any]) -> Path:
+    return Path(SACREBLEU_DIR, "models", Path(model["url"]).name)
+
+
 def _own_bleu(**options: Any) -> sacrebleu.metrics.BLEU:
     """BLEU of sacreBLEU's, which imports or downloads what a tokenizer needs when it is named."""
     try:
@@ -162,8 +172,7 @@ def _own_bleu(**options: Any) -> sacrebleu.metrics.BLEU:
         name, why = options["tokenize"], " ".join(str(error).split())
         lacks = f"needs MeCab and a dictionary; pip install 'sacrebleu[{name.partition('-')[0]}]'"
         if model := SPM_MODELS.get(name):
-            path = Path(SACREBLEU_DIR, "models", Path(model["url"]).name)
-            lacks = f"needs {path} ({why}); download {model['url']} and name it so"
+            lacks = f"needs {_model_path(model)} ({why}); download {model['url']} and name it so"
         raise ConfigError(f"sacreBLEU's tokenizer {name} {lacks}") from error
 
 

@@ -51,9 +51,7 @@ def find_overlap(
     counts = overlap.counts() if read else {}
     total = len(test.sources)
     if any(count > MANY.get(kind, 0.01) * total for kind, count in counts.items()):
-        matches = ", ".join(f"{count:,} by {kind}" for kind, count in counts.items() if count)
-        warning = f"of {total:,} test sentences the training data holds {matches}; scores may be too good"
-        warnings.insert(0, warning)
+        warnings.insert(0, overlap.summary())
     return counts, warnings
 
 
@@ -83,6 +81,7 @@ class Overlap:
     def __init__(self, sources: Sequence[str], references: Sequence[str]) -> None:
         self._sides = _Side(sources), _Side(references)
         self._pairs: set[int] = set()
+        self.total = len(sources)
 
     def add(self, sources: Iterable[str], targets: Iterable[str]) -> None:
         """Compares training pairs with the test set."""
@@ -101,6 +100,18 @@ class Overlap:
             "near twin of the source": len(src.near - src.same),
             "near twin of the reference": len(tgt.near - tgt.same),
         }
+
+    def summary(self) -> str:
+        """The test sentences found, whichever side they were found by."""
+        src, tgt = self._sides
+        same = src.same | tgt.same
+        near = len((src.near | tgt.near) - same)
+        text = (
+            f"{len(same):,} of {self.total:,} test sentences {'is' if len(same) == 1 else 'are'} in the training data"
+        )
+        text += f", {len(self._pairs):,} with the same translation" if self._pairs else ""
+        text += f"; {near:,} {'has' if near == 1 else 'have'} a near-duplicate there" if near else ""
+        return f"{text}. Scores may be too high"
 
 
 class _Side:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -43,6 +43,7 @@ class System:
     src_lang: str
     tgt_lang: str
     source: Any = None  # the ParallelSource that a checkpoint was trained on; None of a bundle
+    metrics: Mapping[str, Any] = field(default_factory=dict)  # config of a checkpoint's metrics, by name
     described: str = ""  # the origin of the weights, for people: the path and the step
     max_src_tokens: int | None = None  # of a sentence, EOS included; None without a limit
 

@@ -1,8 +1,9 @@
 """Classes that a loaded file may name, and their construction.
 
-A checkpoint may come from anybody. Its config may name softsearch's own models and data sources, none of which opens,
-downloads or writes anything when built, and the classes that the person at this machine trusts: by ``trust`` of a
-command, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
+A checkpoint may come from anybody. Its config may name softsearch's own models, data sources and metrics, none of which
+opens, downloads or writes anything when built (a metric that would is left out by
+:func:`softsearch.app.systems.open.trained_metrics`), and the classes that the person at this machine trusts: by
+``trust`` of a command, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
 ``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
 A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml), and
 none below /proc, /sys and /dev; the address of a server is never taken from it.
@@ -25,7 +26,12 @@ from softsearch.data.corpora.base import Unread
 from softsearch.errors import CheckpointError, ConfigError, in_short
 
 ENTRY_POINTS = "softsearch.classes"
-_OWN = {"model": ("softsearch.models",), "data": ("softsearch.data.corpora", "softsearch.text.filters")}
+_OWN = {
+    "model": ("softsearch.models",),
+    "data": ("softsearch.data.corpora", "softsearch.text.filters"),
+    "metric": ("softsearch.evaluation.metrics",),
+}
+_Key = Literal["model", "data", "metric"]
 _TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("trusted", default=())  # packages, modules and classes
 _PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\.\*)?")
 _FILES = ("train", "val", "test", "root")  # options of data sources that name files
@@ -78,8 +84,8 @@ def installed_classes() -> dict[str, EntryPoint]:
     return {name: point for name, point in names.items() if _may_be_trusted(name)}
 
 
-def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, Any], kind: type, **given: int) -> Any:
-    """Builds the model or the data source that a file's config describes.
+def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **given: int) -> Any:
+    """Builds the model, the data source or the metric that a file's config describes.
 
     Args:
         path: the file, for messages.
@@ -100,7 +106,7 @@ def build_from_file(path: Path, key: Literal["model", "data"], node: dict[str, A
     return built
 
 
-def admit(path: Path, key: Literal["model", "data"], node: dict[str, Any], given: Collection[str]) -> None:
+def admit(path: Path, key: _Key, node: dict[str, Any], given: Collection[str]) -> None:
     """Checks a node without building it; raises as :func:`build_from_file`."""
     names = dict(_names_in(path, key, node))
     admitted = (*_OWN[key], *_TRUSTED.get())

@@ -8,7 +8,7 @@ from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import cast
+from typing import cast, get_type_hints
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.composition import CONFIGS, composed, config_loader
 from softsearch.app.config.options import OPTIONS, Part
-from softsearch.app.config.validation import flatten, nearest
+from softsearch.app.config.validation import expected_section, flatten, is_section, nearest
 from softsearch.app.process import explained
 from softsearch.errors import ConfigError, SoftsearchError
 
@@ -115,6 +115,11 @@ class CommandLine:
             return f"{error.override!r} cannot be read ({reason}); write key=value, with quotes around text"
         if key := re.search(r"Could not override '([^']+)'", message):
             return self._no_key(key[1], str(getattr(error.__cause__, "full_key", key[1])))
+        if typed := re.search(r"Error merging override \+*(\w+=.*)", message):
+            (override,) = OverridesParser.create().parse_overrides([typed[1]])
+            key, value = override.key_or_group, override.value()
+            if is_section(section := get_type_hints(OPTIONS[self.command]).get(key)):
+                return f"{key} is {value}, {expected_section(key, section, value)}"
         if isinstance(error, MissingConfigException) and "/" in (missing := error.missing_cfg_file or ""):
             group, _, name = missing.rpartition("/")
             if group == "hydra/launcher":

@@ -201,21 +201,32 @@ def _checked(path: str, value: Any, hint: Any) -> Any:
     if isinstance(value, Mapping) and typing.get_origin(hint) in (dict, Mapping):
         return {key: _checked(f"{path}.{key}", inner, typing.get_args(hint)[1]) for key, inner in value.items()}
     arguments = typing.get_args(hint)
-    if isinstance(value, list) and arguments and _is_section(arguments[0]):
+    if isinstance(value, list) and arguments and is_section(arguments[0]):
         return tuple(_checked(f"{path}[{index}]", inner, arguments[0]) for index, inner in enumerate(value))
-    if isinstance(value, Mapping) and _is_section(hint):
+    if isinstance(value, Mapping) and is_section(hint):
         return hint(**_bind(hint, value, path, name=path))
     if not fits(value, hint):
-        section = f"a section of {', '.join(inspect.signature(hint).parameters)}" if _is_section(hint) else ""
-        expected = section or in_words(hint, value).replace(f", a {DictConfig.__name__}", "")
-        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), expected {expected}; change it")
+        expected = f"expected {in_words(hint, value).replace(f', a {DictConfig.__name__}', '')}; change it"
+        if is_section(hint):
+            expected = expected_section(path, hint, value)
+        raise ConfigError(f"{path} is {value!r} ({type(value).__name__}), {expected}")
     try:
         return _typed(value, hint)
     except RuntimeError as error:  # ~ without a home
         raise ConfigError(f"{path}={value}: {error} set {path}=PATH") from error
 
 
-def _is_section(hint: Any) -> bool:
+def expected_section(path: str, section: type[Section], value: Any) -> str:
+    """Says, for the end of a message, that a section was expected, and which of its options the value may be for."""
+    keys, hints = list(inspect.signature(section).parameters), _hints(section)
+    meant = next((key for key in keys if fits(value, hints[key])), None)
+    typed = f"'[{','.join(map(str, value))}]'" if isinstance(value, list) else value
+    write = f"{keys[0]}=VALUE" if meant is None else f"{meant}={typed}"
+    return f"expected a section of {', '.join(keys)}; write {path}.{write}"
+
+
+def is_section(hint: Any) -> bool:
+    """Whether an annotation is that of a section of options."""
     return inspect.isclass(hint) and issubclass(hint, Section)
 
 

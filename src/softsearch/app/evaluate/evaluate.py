@@ -9,19 +9,20 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 import softsearch
+from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Evaluate
 from softsearch.app.config.validation import build, check, read_options
 from softsearch.app.console import progress, say
 from softsearch.app.environment import describe_machine
 from softsearch.app.evaluate.alignments import measure_alignments, read_alignment_options, write_alignments
-from softsearch.app.evaluate.guard import guard, read_guarded
+from softsearch.app.evaluate.guard import ABOVE, WITHIN, guard, read_guarded
 from softsearch.app.evaluate.searches import curve_options, curve_searches, describe_search
 from softsearch.app.results import build_metrics, show_report, write_hypotheses, write_metrics
-from softsearch.app.systems.open import open_any, open_systems
+from softsearch.app.systems.open import open_any, open_systems, trained_metrics
 from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set, training_shortlist
-from softsearch.app.systems.weights_file import typed_options, with_tuned
-from softsearch.errors import ConfigError
+from softsearch.app.systems.weights_file import option_key, typed_options, with_tuned
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.evaluation.baselines import read_earlier
 from softsearch.evaluation.bootstrap import Resampled, paired_bootstrap
 from softsearch.evaluation.inference import TorchStepFunction
@@ -52,6 +53,10 @@ def evaluate(config: DictConfig) -> None:
     options = read_options(with_tuned(config, typed_options()), Evaluate)
     curve, metrics = _check_options(options), build_metrics(options.metric)
     members = open_systems(options.ckpt, options.bundle, options.average)
+    warnings = []
+    if not _names_metrics(config):
+        own, warnings = trained_metrics(members)
+        metrics = own | {name: metric for name, metric in metrics.items() if name not in own}
     text = read_test_set(options, options.test, members)
     text = text.select(range(len(text.sources))[: options.sentences])
     for system in members:
@@ -64,7 +69,7 @@ def evaluate(config: DictConfig) -> None:
     evaluator = Evaluator(text=text, metrics=bound, dictionary=dictionary, progress=progress)
     names = [system.name for system in systems]
     earlier = [] if options.against is None else read_earlier(options.against, evaluator, names)
-    warnings = [
+    warnings += [
         f"{system.name} was trained on {system.text_form} text, the test set is {text.text_form}; use text of its form"
         for system in members
         if system.text_form != text.text_form
@@ -93,13 +98,18 @@ def evaluate(config: DictConfig) -> None:
         sources = {system.name: system.source for system in members}
         overlap, matches = find_overlap(sources, build(options.data), text, options.cache_dir)
         warnings += matches
-    warnings += [] if guarded is None else guard(options, systems, guarded)
+    outcome = None if guarded is None else guard(options, systems, guarded, metrics)
+    warnings += [outcome.described] if outcome is not None and outcome.verdict != WITHIN else []
     whole = _report(evaluator, [*measured, *earlier], overlap, warnings)
     with all_or_nothing(options.run_dir) as new:
         whole = _write(whole, alignments, text, options, new)
         scores = report_metrics(whole.systems[0], text, metrics).prefixed(options.split)
         write_metrics(new, scores, {}, model=whole.systems[0].architecture, test_set=text.name)
     show_report(whole, options.run_dir)
+    if outcome is not None and outcome.verdict == WITHIN:
+        say(outcome.described)
+    if outcome is not None and outcome.verdict == ABOVE:
+        raise SoftsearchError(f"guard.max_loss={options.guard.max_loss:g} is exceeded")
 
 
 def _check_options(options: Evaluate) -> dict[str, DictConfig]:
@@ -111,6 +121,12 @@ def _check_options(options: Evaluate) -> dict[str, DictConfig]:
     if options.gold is not None and options.test is not None and len(options.test) > 2:
         raise ConfigError("gold aligns one source, and test names several; set gold=null, or name one in test")
     return curve_searches(options.curve or [], options.search)
+
+
+def _names_metrics(config: DictConfig) -> bool:
+    """Whether the user chose the metrics, by an option or in a config of their own."""
+    typed = any(option_key(option).partition(".")[0] == "metric" for option in typed_options())
+    return typed or bool(config.metric != composed("evaluate").metric)
 
 
 def _with_ensemble(members: list[System], options: Evaluate) -> list[System]:

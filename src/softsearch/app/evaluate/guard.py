@@ -1,18 +1,18 @@
 """Guard of an adapted model: what it has lost on another text than the one that it was adapted to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from softsearch.app.config.options import Evaluate
 from softsearch.app.console import progress, say
-from softsearch.app.results import build_metrics
 from softsearch.app.systems.search import build_search
 from softsearch.app.systems.texts import read_test_set
 from softsearch.errors import ConfigError
 from softsearch.evaluation.bootstrap import RESAMPLES, resample
 from softsearch.evaluation.measure import Evaluator
-from softsearch.evaluation.metrics import for_text
+from softsearch.evaluation.metrics import Metric, facts, for_text
 from softsearch.evaluation.test_set import HeldOutText
 from softsearch.runtime.system import System
 
@@ -34,15 +34,22 @@ def read_guarded(options: Evaluate, systems: Sequence[System]) -> HeldOutText | 
     return read_test_set(options, options.guard.old, systems, "guard.old='[x.en,x.de]'")
 
 
-def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText) -> list[str]:
+WITHIN, ABOVE, OPEN = "within the limit", "above the limit", "inconclusive"
+
+
+class Guarded(NamedTuple):
+    """What an adapted model has lost, and whether that is too much."""
+
+    described: str
+    verdict: str
+
+
+def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText, metrics: Mapping[str, Metric]) -> Guarded:
     """Compares the first system with the second one on the guarded text, by the first metric.
 
     The loss has the 95 % interval of a paired bootstrap: the same resamples of the sentences for both.
-
-    Returns:
-        A warning unless the loss is surely within the limit.
     """
-    name, metric = next(iter(for_text(build_metrics(options.metric), text.text_form, text.tgt_lang).items()))
+    name, metric = next(iter(for_text(metrics, text.text_form, text.tgt_lang).items()))
     evaluator = Evaluator(text=text, progress=progress)
     say(f"guard: translating {len(text.sources):,} sentences of {text.name} with both")
     new, old = (
@@ -54,10 +61,11 @@ def guard(options: Evaluate, systems: Sequence[System], text: HeldOutText) -> li
     losses, tail = np.sort(sign * (old.resamples - new.resamples)), RESAMPLES // 40
     most = options.guard.max_loss
     low, high = losses[tail], losses[-tail - 1]
-    verdict = "within the limit" if high <= most else "above the limit" if low > most else "too close to tell"
-    found = (
-        f"guard: {name} on {text.name} was {old.value:.2f} and is {new.value:.2f}, a loss of "
-        f"{sign * (old.value - new.value):.2f} (95 %: {low:.2f} to {high:.2f}), at most {most:g}: {verdict}"
+    verdict = WITHIN if high <= most else ABOVE if low > most else OPEN
+    fact = facts({name: metric})[name]
+    lost = sign * (old.value - new.value)
+    return Guarded(
+        f"guard: {name} on {text.name} was {fact.show(old.value)} and is {fact.show(new.value)}, a loss of "
+        f"{fact.show(lost)} (95 %: {fact.show(low)} to {fact.show(high)}), at most {fact.show(most)}: {verdict}",
+        verdict,
     )
-    say(found)
-    return [] if high <= most else [found]

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import torch
 
+from softsearch.app.config.allowed_classes import build_from_file
 from softsearch.app.config.build import rebuild_model, rebuild_source
-from softsearch.errors import ConfigError
+from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.metrics import Metric, needs_download
 from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.system import System, open_bundle
 from softsearch.training.checkpoints.average import read_weights
@@ -29,6 +31,25 @@ def open_systems(ckpt: Paths, bundle: Paths, average: int | None) -> list[System
     if not systems:
         raise ConfigError("no system is named; expected ckpt=RUN or bundle=FOLDER, or lists")
     return _with_unique_names(systems)
+
+
+def trained_metrics(systems: Sequence[System]) -> tuple[dict[str, Metric], list[str]]:
+    """The metrics that the first checkpoint was trained with, and warnings of those that cannot be built here."""
+    system = next((system for system in systems if system.metrics), None)
+    metrics: dict[str, Metric] = {}
+    if system is None:
+        return metrics, []
+    warnings = []
+    for name, node in system.metrics.items():
+        if node is None:
+            continue
+        try:
+            if needs_download(node):
+                raise ConfigError("its tokenizer is not on this machine; add it to metric, which downloads it")
+            metrics[name] = build_from_file(Path(system.origin), "metric", node, Metric)
+        except SoftsearchError as error:
+            warnings.append(f"{system.name} was trained with metric={name}, which is left out: {error}")
+    return metrics, warnings
 
 
 def open_any(paths: Sequence[str]) -> list[System]:
@@ -80,5 +101,6 @@ def _open_checkpoint(path: str, average: int | None) -> System:
         src_lang=source.src_lang,
         tgt_lang=source.tgt_lang,
         source=source,
+        metrics=contents.config.get("metric") or {},
         described=contents.describe(),
     )

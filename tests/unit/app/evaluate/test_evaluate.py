@@ -1,13 +1,16 @@
-"""What the evaluation command says of ensembles, on small bundles and in this process."""
+"""What the evaluation command says, on small bundles and checkpoints and in this process."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from softsearch.app.config.composition import composed
 from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.errors import SoftsearchError
 from softsearch.search.ensemble import AVERAGES, Average
+from tests.unit.app.opening import Home, make_home
 from tests.unit.runtime.bundles import SRC_LINES, TGT_LINES, make_bundle
 
 
@@ -41,3 +44,59 @@ def test_a_report_says_by_which_mean_its_ensemble_wrote_and_why_a_figure_is_miss
     assert [system["name"] for system in report["systems"] if system["nll"] is None] == missing
     reasons = [warning for warning in report["warnings"] if "has no -log p of a reference token: " in warning]
     assert [warning.split()[0] for warning in reasons] == missing
+
+
+@pytest.mark.parametrize(("adapted", "before", "verdict"), [("one", "two", "within"), ("two", "one", "above")])
+def test_a_guard_above_its_limit_fails_and_its_line_is_printed_once(
+    adapted: str, before: str, verdict: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [folder / name for name in ("all.en", "all.de")]
+    for file, text in zip(lines, (SRC_LINES, TGT_LINES), strict=True):
+        file.write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    pair = f"[{lines[0]},{lines[1]}]"
+    bundles = f"bundle=[{folder / adapted},{folder / before}]"
+    short = ("overlap=false", "search=greedy", "search.max_length_factor=1", "metric=[chrf]")
+    config = composed("evaluate", bundles, f"test={pair}", f"guard={{old: {pair}, max_loss: 0}}", *short)
+    config.run_dir = str(tmp_path)
+    failed = ""
+    try:
+        evaluate(config)
+    except SoftsearchError as error:
+        failed = f"{error} ({error.exit_code})"
+    assert failed == ("guard.max_loss=0 is exceeded (1)" if verdict == "above" else "")
+    assert capsys.readouterr().out.count(f"at most 0.00: {verdict} the limit") == 1
+    warnings = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["warnings"]
+    assert sum(warning.startswith("guard:") for warning in warnings) == (verdict == "above")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return make_home(tmp_path_factory.mktemp("home"))
+
+
+def evaluated(home: Home, *options: str) -> dict[str, Any]:
+    places = (f"run_dir={home.folder / 'out'}", f"cache_dir={home.folder / 'cache'}", "search.max_length_factor=1")
+    evaluate(composed("evaluate", f"ckpt={home.other}", "search=greedy", *places, *options))
+    report: dict[str, Any] = json.loads((home.folder / "out" / "report.json").read_text(encoding="utf-8"))
+    return report
+
+
+OURS = "softsearch.evaluation.metrics"
+
+
+def test_a_run_s_own_metrics_are_measured_where_none_are_typed(home: Home) -> None:
+    own = {
+        "words": {"_target_": f"{OURS}.ChrF", "word_order": 1},
+        "exact_match": {"_target_": f"{OURS}.ExactMatch"},
+        "ter": None,
+        "spbleu": {"_target_": f"{OURS}.BLEU", "tokenize": "flores200"},
+        "mine": {"_target_": "somebodys.Metric"},
+    }
+    home.save(lambda checkpoint: checkpoint["softsearch"]["config"].update(metric=own))
+    report = evaluated(home)
+    assert [*report["metrics"]][:6] == ["words", "exact_match", "bleu", "chrf", "ter", "bleu_lc"]
+    assert "nw:1" in report["systems"][0]["scores"]["words"]["signature"]
+    warned = [warning for warning in report["warnings"] if "was trained with metric=" in warning]
+    assert [("metric=spbleu" in w, "metric=mine" in w) for w in warned] == [(True, False), (False, True)]
+    assert "trust='[somebodys.*]'" in warned[1]
+    assert next(iter(evaluated(home, "metric=[chrf]")["metrics"])) == "chrf"
