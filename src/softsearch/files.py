@@ -1,4 +1,4 @@
-"""Files and folders that are replaced as a whole: what was there stays until the new one is complete."""
+"""Files that are read only if they are regular; files and folders that are replaced as a whole, once complete."""
 
 import errno
 import os
@@ -9,7 +9,24 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
+
+_SYSTEM = ("/proc", "/sys")  # files with the environment and other secrets of this machine
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Opens a file to read it.
+
+    A file that others wrote may be a link, or something else under the expected name: a pipe that nobody writes, a
+    device without end, a file of the system.
+
+    Raises:
+        OSError: it cannot be read, or it is not a regular file.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISDIR(mode) and (not stat.S_ISREG(mode) or any(map(path.resolve().is_relative_to, _SYSTEM))):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path.open("rb")
 
 
 @contextmanager
@@ -24,22 +41,23 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
     """
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
-    with partial.open("xb") as file:
-        mine = os.fstat(file.fileno())
-        try:
+    file = partial.open("xb")
+    mine = os.fstat(file.fileno())
+    try:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if path.exists():
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             if not os.path.samestat(mine, partial.stat()):
                 raise OSError(errno.EBUSY, "another process is writing it")
-            os.replace(partial, path)
-        except BaseException:  # a signal's too
-            with suppress(OSError):
-                if os.path.samestat(mine, partial.stat()):
-                    partial.unlink()
-            raise
+            if path.exists():
+                partial.chmod(stat.S_IMODE(path.stat().st_mode))
+        os.replace(partial, path)  # closed, because Windows renames no file that is open
+    except BaseException:  # a signal's too
+        with suppress(OSError):
+            if os.path.samestat(mine, partial.stat()):
+                partial.unlink()
+        raise
 
 
 @contextmanager
@@ -107,8 +125,11 @@ def _move(new: Path, folder: Path, old: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Flushes a file or a folder to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Flushes a file or a folder to the disk; Windows flushes only files that are open for writing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    except PermissionError:  # a folder of Windows, or a file that only others can write
+        return
     try:
         os.fsync(descriptor)
     finally:

@@ -1,11 +1,12 @@
-"""Files and folders are replaced as a whole; reports, caches, bundles and checkpoints test the moments in between."""
+"""Files: those that are read are regular, and those that are written are replaced as a whole."""
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from softsearch.files import new_file
+from softsearch.files import new_file, open_file
 
 
 def test_a_new_file_keeps_the_mode_and_overwrites_what_a_killed_process_left(tmp_path: Path) -> None:
@@ -29,3 +30,21 @@ def test_of_two_that_write_one_file_the_first_is_refused(tmp_path: Path) -> None
             with pytest.raises(OSError, match="another process is writing it"):
                 first.close()
     assert path.read_text() == "second"
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux")
+def test_what_is_not_a_regular_file_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("text")
+    (tmp_path / "link").symlink_to("a")
+    for name in ("a", "link"):
+        with open_file(tmp_path / name) as file:
+            assert file.read() == b"text"
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "devices").symlink_to("/dev")
+    (tmp_path / "secrets").symlink_to("/proc/self/environ")
+    for name in ("pipe", "devices/zero", "secrets", "devices/../proc/self/maps"):
+        with pytest.raises(OSError, match="it is not a regular file"):
+            open_file(tmp_path / name)
+    for error, name in ((FileNotFoundError, "none"), (IsADirectoryError, "devices")):
+        with pytest.raises(error):
+            open_file(tmp_path / name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from softsearch.data.given_tokenizers import GivenTokenizers, TokenizerMaker
 from softsearch.data.sentencepiece_file import Piece, read_pieces, with_joiner, with_pieces
 from softsearch.errors import ConfigError
+from softsearch.files import open_file
 from softsearch.text.corpus import read_lines
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, Tokenizers, TokenizerTrainer, train_tokenizer
 from softsearch.text.vocabulary import SPECIALS
@@ -52,7 +53,7 @@ def _read_model(path: Path) -> bytes:
     """The model with the special ids of this lab; it segments text as before."""
     name = f"tokenizer.model={path}"
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             model = file.read(_MAX_BYTES)
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}); expected a .model or .spm file") from error

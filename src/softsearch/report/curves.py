@@ -1,6 +1,7 @@
 """Learning curves of runs, from their ``metrics.csv``."""
 
 import csv
+import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from softsearch.files import new_file
+from softsearch.files import new_file, open_file
 from softsearch.report.drawing import COLOURS, LINE, SOFT, colour, drawable, style
 
 CURVES = "curves.png"
+_MAX_STEP = 2**53  # larger ones cannot be drawn
 _NO_SCORES = ("val/loss", "val/perplexity")
 PANELS = {  # title: the metrics of a single run, those of each of several runs
     "loss": ("train/loss val/loss", "val/loss"),
@@ -30,18 +32,23 @@ def read_points(path: Path) -> Points:
     """Reads a ``metrics.csv``; a last line that was cut off and empty or unreadable cells are left out.
 
     Raises:
-        OSError, LookupError, ValueError, csv.Error: the file is missing, or it is something else.
+        OSError, LookupError, ValueError: the file is missing, or it is something else.
     """
     points: Points = {}
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if line.endswith("\n")):
-            step = int(row.pop("step"))
-            for name, value in row.items():
-                with suppress(TypeError, ValueError):  # of cells beyond the header, too
-                    number = float(value)
-                    steps, values = points.setdefault(name, ([], []))
-                    steps.append(step)
-                    values.append(number)
+    with io.TextIOWrapper(open_file(path), "utf-8", newline="") as file:
+        try:
+            for row in csv.DictReader(line for line in file if line.endswith("\n")):
+                step = int(row.pop("step") or "missing")
+                if abs(step) >= _MAX_STEP:
+                    raise ValueError("a step is out of range")
+                for name, value in row.items():
+                    with suppress(TypeError, ValueError):  # of cells beyond the header, too
+                        number = float(value)
+                        steps, values = points.setdefault(name, ([], []))
+                        steps.append(step)
+                        values.append(number)
+        except csv.Error as error:
+            raise ValueError(f"it is not a table ({error})") from error
     return points
 
 

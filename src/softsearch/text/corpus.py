@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.files import open_file
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # whichever comes first
@@ -134,7 +135,7 @@ def open_text(path: Path) -> Iterator[IO[bytes]]:
     """
     try:
         with ExitStack() as stack:
-            file = stack.enter_context(path.open("rb"))
+            file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # as <(zcat a.gz)
             first = file.peek(16)
             opener = next((opener for magic, opener in _OPENERS.items() if re.match(magic, first)), None)
             yield stack.enter_context(opener(file)) if opener else file

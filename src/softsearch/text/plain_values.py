@@ -6,6 +6,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from softsearch.files import open_file
+
 MOST_NESTED = 64
 _MOST_BYTES = 1 << 28
 
@@ -37,7 +39,7 @@ def read_json(source: Path | bytes) -> Any:
         ValueError: it is not JSON in UTF-8, has more than 256 MiB, or is nested deeper than 64 levels.
     """
     if isinstance(source, Path):
-        with source.open("rb") as file:
+        with open_file(source) as file:
             source = file.read(_MOST_BYTES + 1)
     if len(source) > _MOST_BYTES:
         raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")

@@ -5,8 +5,8 @@ opens, downloads or writes anything when built (a metric that would is left out 
 :func:`softsearch.app.systems.open.trained_metrics`), and the classes that the person at this machine trusts: by
 ``trust`` of a command, by ``SOFTSEARCH_TRUST``, or by an installed package that lists them under the entry-point group
 ``softsearch.classes``. All names are checked before any of them is imported, and no interpolation is resolved.
-A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml), and
-none below /proc, /sys and /dev; the address of a server is never taken from it.
+A file may name files to read only as the checkpoint of a run's folder (RUN/checkpoints beside RUN/config.yaml); none of
+/proc and /sys are opened (softsearch.files). The address of a server is never taken from it.
 What people type or write in YAML goes through :func:`softsearch.app.config.validation.build` and may name anything.
 """
 
@@ -37,7 +37,6 @@ _PATTERN = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(\.\*)?")
 _FILES = ("train", "val", "test", "root")  # options of data sources that name files
 _ADDRESSES = ("mirror",)
 _HUB = "hub"  # name of a data set that would be fetched
-_SYSTEM = ("/proc", "/sys", "/dev")
 
 
 class UntrustedClassError(CheckpointError):
@@ -196,5 +195,4 @@ def _without_paths(node: Any, of_run: bool, *, names_file: bool = False) -> Any:
         }
     if not names_file or not isinstance(node, str):
         return node
-    local = "://" not in node and not any(map(Path(node).resolve().is_relative_to, _SYSTEM))
-    return node if of_run and local else Unread(node)
+    return node if of_run and "://" not in node else Unread(node)

@@ -110,12 +110,15 @@ def with_model_of_init(words: Sequence[str]) -> list[str]:
         return [*words]
     contents = contents_of_init(Path(path))
     node = {key: value for key, value in contents.config["model"].items() if key != "init"}  # the file has weights
-    if "${" in json.dumps(node):
-        raise CheckpointError(f"{contents.path}: model of its config has an interpolation, which no file may have")
+    name = str(contents.config["name"])
+    if "${" in json.dumps([node, name]):
+        raise CheckpointError(
+            f"{contents.path}: model or name of its config has an interpolation, which no file may have"
+        )
     with trusting(read_trust(typed.get("trust", ()))):
         admit(contents.path, "model", node, ("src_vocab_size", "tgt_vocab_size"))
     ConfigStore.instance().store(_INIT, OmegaConf.create(node), "model", provider="softsearch")
-    return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={quoted(str(contents.config['name']))}"])]
+    return [*words, f"model={_INIT}", *([] if "name" in typed else [f"name={quoted(name)}"])]
 
 
 def contents_of_init(path: Path) -> "CheckpointContents":

@@ -1,6 +1,5 @@
 """``evaluate``: checkpoints, bundles and ensembles of them on a test set, with a report."""
 
-import csv
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -217,6 +216,6 @@ def _curves(report: Report) -> dict[str, Points]:
     """The learning curves of the checkpoints that are in the folders of their runs, by system."""
     curves = {}
     for system in report.systems:
-        with suppress(OSError, LookupError, ValueError, csv.Error):  # a bundle, or another file of the name
+        with suppress(OSError, LookupError, ValueError):  # a bundle, or another file of the name
             curves[system.name] = read_points(Path(system.origin).parents[1] / "metrics.csv")
     return curves

@@ -12,7 +12,7 @@ from softsearch.app.config.build import rebuild_model
 from softsearch.data.corpora.base import UnbuiltSource
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import CheckpointError, ConfigError
-from softsearch.files import new_folder
+from softsearch.files import new_folder, open_file
 from softsearch.models.embeddings import Embeddings, Tie
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
@@ -110,7 +110,7 @@ def read_bytes(path: Path, expected: str) -> bytes:
         CheckpointError: it cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(_MOST_BYTES)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror}); expected {expected}") from error

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.files import open_file
 from softsearch.ranges import Positive, Range
 from softsearch.text.corpus import PACKED
 from softsearch.text.features import Features, read_features
@@ -191,8 +192,7 @@ def refuse_unread(key: str, path: str | Path) -> None:
     if isinstance(path, Unread):
         raise CorpusError(
             f"the checkpoint names {path} as its data.{key}, which was not read: only a checkpoint in its run's folder "
-            "(RUN/checkpoints beside RUN/config.yaml) may choose files, and none below /proc, /sys or /dev; set "
-            "data=..., or test='[x.en,x.de]'"
+            "(RUN/checkpoints beside RUN/config.yaml) may choose files; set data=..., or test='[x.en,x.de]'"
         )
 
 
@@ -210,7 +210,7 @@ def text_sha256(path: Path) -> str:
         CorpusError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise CorpusError(f"{path} cannot be read ({error.strerror}); check the file and its permissions") from error

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from softsearch.errors import CorpusError
-from softsearch.files import new_contents, unfinished
+from softsearch.errors import ConfigError, CorpusError
+from softsearch.files import new_contents, open_file, unfinished
 from softsearch.text.plain_values import read_json
 
 fcntl: Any
@@ -109,7 +109,7 @@ def _describe_files(folder: Path) -> dict[str, str]:
 
 
 def _describe(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= _WHOLE:
             digest = hashlib.file_digest(file, "sha256")
@@ -127,10 +127,15 @@ def lock(path: Path, *, busy: Callable[[], object], missing: Callable[[OSError],
 
     The kernel holds it, so it ends with the process, however that ends; the file stays. ``busy`` is called before the
     wait for another process, and ``missing`` if the file system has no locks.
+
+    Raises:
+        ConfigError: there is something else of this name, which may keep us waiting.
     """
     if fcntl is None:
         yield False
         return
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path} is not a file, expected the lock of a folder; remove it")
     locked = True
     with path.open("ab") as file:  # network file systems want it open for writing
         try:

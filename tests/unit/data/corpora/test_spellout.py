@@ -161,6 +161,7 @@ def test_cache_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_disk_full_leaves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("resource")
     program = f"""
 import resource, signal
 from pathlib import Path

@@ -2,7 +2,6 @@
 
 import json
 import re
-import resource
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -149,6 +148,7 @@ def test_an_error_leaves_the_older_site(single: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("built")
 def test_a_full_disk_is_one_line_of_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # no file can grow
     try:
