@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -86,20 +86,25 @@ def draw_panel(title: str, runs: Mapping[str, Points]) -> Figure | None:
 
 
 def draw_rates(
-    rates: NDArray[np.floating], losses: Sequence[float], mean: NDArray[np.floating], marked: float, path: Path
+    rates: NDArray[np.floating], losses: NDArray[np.floating], smooth: NDArray[np.floating], marked: float, path: Path
 ) -> None:
-    """Writes a PNG of the losses of steps with rising learning rates, and of their running mean."""
+    """Writes a PNG of the losses of steps with rising learning rates, and of a smooth curve that ends before the last.
+
+    Losses after its end, which may be infinite, are drawn at the upper edge if they are above it.
+    """
+    shown = np.concatenate([losses[: len(smooth)], smooth])
+    low, high = float(shown.min()), float(shown.max())
+    margin = 0.05 * (high - low) or 1.0
     with style():
         figure = Figure(figsize=(7, 4), layout="constrained")
         axes = figure.add_subplot()
-        axes.plot(rates, losses, color=COLOURS[0], linewidth=0.6, alpha=0.6, label="loss")
-        axes.plot(rates, mean, color=COLOURS[0], linewidth=1.8, label="running mean")
+        axes.plot(rates, np.minimum(losses, high + margin), color=COLOURS[0], linewidth=0.6, alpha=0.6, label="loss")
+        axes.plot(rates[: len(smooth)], smooth, color=COLOURS[0], linewidth=1.8, label="smoothed")
         axes.axvline(marked, color=COLOURS[1], label=f"falls fastest at {marked:.1e}")
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.set_xlabel("learning rate", color=SOFT, fontsize=9)
-        low, high = float(np.nanmin(mean)), float(np.nanmax(mean[: len(mean) // 2]))
-        axes.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
+        axes.set_ylim(low - margin, high + margin)
         axes.legend(frameon=False, fontsize=9)
         axes.grid(color=LINE, linewidth=0.6)
         axes.spines[["top", "right", "left"]].set_visible(False)

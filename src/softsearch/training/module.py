@@ -56,6 +56,7 @@ class TranslationModule(lightning.LightningModule):
         self.model, self.loss = model, loss
         self.optimizer, self.scheduler, self.method, self.compiles = optimizer, scheduler, method, compiles
         self.val_nll = MeanMetric()
+        self.step_rate = 0.0  # of the optimizer's first group in its last step
         self.step_started = 0.0  # seconds, when the last forward pass began
         self.last_loss = torch.zeros(())  # of the last training step; NaN where memory ran out
         self.guard = StepGuard()
@@ -154,6 +155,10 @@ class TranslationModule(lightning.LightningModule):
         for optimizer in checkpoint.get("optimizer_states", ()):
             for group in optimizer.get("param_groups", ()):
                 group["params"].sort()
+
+    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
+        """Notes the rate of the step, which a callback may have set, before the schedule goes on."""
+        self.step_rate = float(optimizer.param_groups[0]["lr"])
 
     def configure_gradient_clipping(
         self, optimizer: Optimizer, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None

@@ -19,7 +19,7 @@ from softsearch.ranges import Positive
 from softsearch.training.lightning_internals import is_accumulating
 
 log = logging.getLogger(__name__)
-_MEMORY = 0.9  # of the running mean of losses
+_MEMORY = 0.9  # of the running mean of losses that ends the run
 _DIVERGED = 2.0  # times the lowest loss
 _FEWEST = 20  # steps
 
@@ -50,7 +50,7 @@ class RateRange(Callback):
         if is_accumulating(trainer):
             return
         self.losses.append(float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean")))
-        mean = smoothed(self.losses)
+        mean = running_mean(self.losses)
         if len(mean) >= _FEWEST and not mean[-1] < _DIVERGED * mean.min():  # or NaN
             trainer.should_stop = True
 
@@ -61,16 +61,16 @@ class RateRange(Callback):
         from softsearch.report.curves import draw_rates
 
         count = min(len(self.rates), len(self.losses))
-        rates, mean = np.array(self.rates[:count]), smoothed(self.losses[:count])
-        rate = suggestion(rates, mean)
-        draw_rates(rates, self.losses[:count], mean, rate, self.path)
-        lowest = float(rates[np.nanargmin(mean)])
+        rates, losses = np.array(self.rates[:count]), np.array(self.losses[:count])
+        rate, lines = suggestion(rates, losses)
+        draw_rates(rates, losses, lines[0], rate, self.path)
+        lowest = float(rates[lines[0].argmin()])
         log.info("the loss falls fastest at a rate of %.1e, and is lowest at %.1e: %s", rate, lowest, self.path)
         log.info("try optimizer.lr=%.0e as the highest rate of the schedule", rate)
 
 
-def smoothed(losses: Sequence[float]) -> NDArray[np.float64]:
-    """The running mean of losses, without bias towards 0 at the beginning."""
+def running_mean(losses: Sequence[float]) -> NDArray[np.float64]:
+    """The running mean of losses, without bias towards 0 at the beginning; it lags behind them."""
     mean, found = 0.0, []
     for step, loss in enumerate(losses, 1):
         mean = _MEMORY * mean + (1 - _MEMORY) * loss
@@ -78,17 +78,38 @@ def smoothed(losses: Sequence[float]) -> NDArray[np.float64]:
     return np.array(found)
 
 
-def suggestion(rates: NDArray[np.float64], mean: NDArray[np.float64]) -> float:
-    """The rate where the mean loss falls fastest, by the logarithm of the rate, before it is lowest.
+def before_explosion(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The losses up to the last one that is not far above the lowest before it."""
+    lowest = np.fmin.accumulate(losses)
+    return losses[: np.flatnonzero(losses <= _DIVERGED * lowest).max(initial=-1) + 1]
+
+
+def fitted_lines(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Heights and slopes at each step of the line through the losses around it, ``[2, steps]``: it does not lag."""
+    half = max(2, len(losses) // 20)
+    found = []
+    for step in range(len(losses)):
+        first = max(0, step - half)
+        window = losses[first : step + half + 1]
+        slope, height = np.polyfit(np.arange(len(window)) + first - step, window, 1)
+        found.append((height, slope))
+    return np.array(found).T
+
+
+def suggestion(rates: NDArray[np.float64], losses: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """The rate where the loss falls fastest before it is lowest, and the :func:`fitted_lines` before it explodes.
+
+    Rates rise exponentially, so that a step is a step of their logarithm.
 
     Raises:
         ConfigError: there are too few steps, or the loss never fell.
     """
-    usable = np.flatnonzero(np.isfinite(mean))
-    end = int(usable[mean[usable].argmin()]) + 1 if usable.size else 0
-    if len(mean) < _FEWEST or end < 3:
+    usable = before_explosion(losses)
+    lines = fitted_lines(usable) if len(usable) > 2 else np.zeros((2, 1))
+    end = int(lines[0].argmin()) + 1
+    if len(losses) < _FEWEST or end < 3:
         raise ConfigError(
-            f"no learning rate can be suggested: the loss was lowest at step {end} of {len(mean)}; set "
+            f"no learning rate can be suggested: the loss was lowest at step {end} of {len(losses)}; set "
             "trainer.max_steps=200 or more, or a lower callbacks.lr_range.lowest"
         )
-    return float(rates[np.gradient(mean[:end], np.log(rates[:end])).argmin()])
+    return float(rates[lines[1, :end].argmin()]), lines

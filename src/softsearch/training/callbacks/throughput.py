@@ -96,9 +96,8 @@ class Throughput(Callback):
     def _log(self, trainer: lightning.Trainer, pl_module: Any) -> None:
         tokens, padded, seconds = (self.counts[name] - self.logged[name] for name in ("tokens", "padded", "seconds"))
         self.logged = dict(self.counts)
-        rate = trainer.optimizers[0].param_groups[0]["lr"]
         loss = float(trainer.strategy.reduce(pl_module.last_loss, reduce_op="mean"))  # of the batches of all processes
-        shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": rate}
+        shown = {"train/loss": loss, "tokens/s": tokens / seconds * trainer.world_size, "lr": pl_module.step_rate}
         pl_module.log_dict(shown, prog_bar=True, rank_zero_only=True)
         used = {
             "train/padding_efficiency": tokens / padded,

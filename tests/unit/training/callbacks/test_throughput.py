@@ -30,10 +30,14 @@ def test_a_resumed_run_counts_on(tmp_path: Path) -> None:
 
 
 class Watch(Callback):
-    """Notes after each batch the number of those that have been logged."""
+    """Notes after each batch the number of those that have been logged, and before the next one the logged rate."""
 
     def __init__(self, speed: Throughput) -> None:
-        self.speed, self.logged = speed, list[float]()
+        self.speed, self.logged, self.rates = speed, list[float](), dict[int, float]()
+
+    def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
+        if "lr" in trainer.callback_metrics:
+            self.rates[trainer.global_step] = float(trainer.callback_metrics["lr"])
 
     def on_train_batch_end(self, *_: Any) -> None:
         self.logged.append(self.speed.logged["steps"])
@@ -45,6 +49,8 @@ def test_accumulated_batches_are_logged_together(tmp_path: Path) -> None:
     fit(tmp_path, tmp_path / "run", speed, rates, watch, batches=60, accumulate=2, log_every_n_steps=1)
     assert watch.logged[:9] == [0, 2, 2, 4, 4, 6, 7, 7, 9]  # an epoch has seven
     assert len(rates.losses) == len(rates.rates) == 30
+    steps = sorted(watch.rates)
+    assert [watch.rates[step] for step in steps] == pytest.approx([rates.rates[step - 1] for step in steps])
 
 
 class SlowValidation(Callback):
