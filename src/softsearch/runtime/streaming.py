@@ -21,7 +21,7 @@ from softsearch.runtime.progress import show_progress
 from softsearch.runtime.resume import Resumed, resume_outputs
 from softsearch.runtime.translation import Translation
 from softsearch.runtime.translator import BLOCK_LINES, Translator
-from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, refuse_utf16
+from softsearch.text.corpus import MAX_LINE_BYTES, decode_line, other_kind, refuse_unusual_lines
 from softsearch.text.features import Features, read_features
 from softsearch.text.joint_sources import join_sources
 
@@ -161,7 +161,9 @@ def _blocks(source: IO[bytes], path: Path | None, *, keep_ends: bool = False) ->
     try:
         for number, raw in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES + len(BOM_UTF8 + b"\r\n")), b""), 1):
             if number == 1:
-                refuse_utf16(raw, name)
+                if found := other_kind(raw):
+                    raise InputError(f"{name} is {found}")
+                refuse_unusual_lines(raw, name)
             line = decode_line(raw.removesuffix(b"\n"), name, number)
             block.append(line + _LINE_END.findall(raw)[0].decode() if keep_ends else line)
             size += len(raw)

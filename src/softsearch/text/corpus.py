@@ -23,6 +23,8 @@ from softsearch.files import open_file
 
 MAX_LINE_BYTES = 1 << 20
 _CHUNK_PAIRS, _CHUNK_BYTES = 4096, 4 << 20  # whichever comes first
+_HEAD = 8192  # bytes; what is buffered of any file
+_LONE_CR = re.compile(rb"\r+(?![\r\n]|\Z)")
 PACKED = (".gz", ".xz", ".bz2", ".zst")  # usual endings of names; the first bytes decide
 
 
@@ -98,10 +100,10 @@ def _read(path: Path) -> Iterator[bytes]:
     """Yields lines without the newline."""
     with open_text(path) as stream:
         lines = _raw_lines(stream)
+        refuse_unusual_lines(stream.peek(_HEAD), str(path))
         first = next(lines, None)
         if first is None:
             raise CorpusError(f"{path} is empty; expected one sentence per line")
-        refuse_utf16(first, str(path))
         yield first
         yield from lines
 
@@ -124,21 +126,41 @@ _OPENERS: Mapping[bytes, Callable[[Any], Any]] = {  # by the first bytes
     rb"\x28\xb5\x2f\xfd": _open_zstandard,
 }
 
+_OTHER_KINDS = {  # by the first bytes: what a file is, and how to get the text
+    rb"version https://git-lfs": "a Git LFS pointer, not the file itself; run git lfs pull where it was cloned, or "
+    "download the file",
+    rb"PK(\x03\x04|\x05\x06)": "a zip archive; unpack it (unzip FILE) and name a file in it, or save an Office "
+    "document as text or CSV",
+    rb"(?s).{257}ustar": "a tar archive; unpack it (tar -xf FILE) and name a file in it",
+    rb"7z\xbc\xaf\x27\x1c|Rar!\x1a\x07": "an archive (7z or RAR); unpack it and name a file in it",
+    rb"%PDF-": "a PDF; save its text as a file of lines",
+    rb"PAR1": "a Parquet file; use data=table and a name that ends with .parquet",
+}
+
+
+def other_kind(head: bytes) -> str:
+    """Returns what a file is by its first 512 bytes, and what to do, if it holds no text or table itself; else ""."""
+    return next((what for magic, what in _OTHER_KINDS.items() if re.match(magic, head)), "")
+
 
 @contextmanager
-def open_text(path: Path) -> Iterator[IO[bytes]]:
+def open_text(path: Path) -> Iterator[io.BufferedReader]:
     """Opens a file, plain, gzip, xz, bzip2 or Zstandard, whatever its name.
 
     Raises:
         ConfigError: it is Zstandard, and pyarrow is not installed.
-        CorpusError: it cannot be read, or reading it meets an error of the system or of the decompressor.
+        CorpusError: it cannot be read, is an archive or a pointer to a file, or reading it meets an error of the system
+            or of the decompressor.
     """
     try:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("rb") if path.is_fifo() else open_file(path))  # as <(zcat a.gz)
             first = file.peek(16)
             opener = next((opener for magic, opener in _OPENERS.items() if re.match(magic, first)), None)
-            yield stack.enter_context(opener(file)) if opener else file
+            text = stack.enter_context(opener(file)) if opener else file
+            if found := other_kind(text.peek(_HEAD)):
+                raise CorpusError(f"{path} is {found}")
+            yield text
     except FileNotFoundError as error:
         raise CorpusError(f"{path} does not exist; expected a text file, check the path") from error
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
@@ -177,16 +199,23 @@ def decode_line(raw: bytes, name: str, number: int) -> str:
         raise LineError(message) from error
 
 
-def refuse_utf16(first: bytes, name: str) -> None:
-    """Checks the first line of a file: UTF-16 has its mark, or every second byte, and only these, is 0.
+def refuse_unusual_lines(head: bytes, name: str) -> None:
+    """Checks the start of a file, at least its first line: UTF-8, of which more lines end with LF than with CR alone.
+
+    UTF-16 has its mark, or every second byte of the first line, and only these, is 0.
 
     Raises:
-        CorpusError: the file is UTF-16.
+        CorpusError: the file is UTF-16, or its lines end with CR alone.
     """
+    first = head.partition(b"\n")[0]
     halves = first[::2], first[1::2]
     unmarked = len(first) >= 4 and any(not any(half) and 0 not in other for half, other in (halves, halves[::-1]))
     if unmarked or first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         raise CorpusError(f"{name} is UTF-16, expected UTF-8; convert it, as with: iconv -f UTF-16 -t UTF-8")
+    if _LONE_CR.subn(b"", head)[1] > head.count(b"\n"):
+        raise CorpusError(
+            f"{name} has lines that end with CR alone (old Mac OS), expected LF; convert it, as with: tr '\\r' '\\n'"
+        )
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -91,6 +91,9 @@ def test_blocks_are_bounded_and_make_no_difference(
         (b"one\n\xc0\xaf\n", "standard input:2:1 is not UTF-8"),
         ("one\nten\n".encode("utf-16"), "standard input is UTF-16, expected UTF-8; convert it"),
         ("one\nten\n".encode("utf-16-le"), "standard input is UTF-16"),
+        (b"one\rten\r", "standard input has lines that end with CR alone"),
+        (b"one\rten\rtwo\n", "standard input has lines that end with CR alone"),
+        (b"PK\x03\x04\n", r"standard input is a zip archive; unpack it \(unzip FILE\)"),
     ],
 )
 def test_invalid_utf8_names_line_and_byte_and_is_never_translated(

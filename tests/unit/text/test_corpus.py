@@ -2,11 +2,14 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import pickle
 import subprocess
 import sys
+import tarfile
 import textwrap
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +83,22 @@ def test_any_text_survives(tmp_path_factory: pytest.TempPathFactory, lines: list
     assert list(read_lines(path)) == lines
 
 
+def tarred(content: bytes) -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        entry = tarfile.TarInfo("train.en")
+        entry.size = len(content)
+        tar.addfile(entry, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def zipped(content: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as zip_file:
+        zip_file.writestr("train.en", content)
+    return archive.getvalue()
+
+
 DAMAGED = [
     pytest.param(b"", r"corpus is empty", id="zero-bytes"),
     pytest.param(gzip.compress(b""), r"corpus is empty", id="empty-gz"),
@@ -88,6 +107,15 @@ DAMAGED = [
     pytest.param("a\n".encode("utf-16"), r"corpus is UTF-16, expected UTF-8; convert it", id="utf-16"),
     pytest.param("ab\n".encode("utf-16-le"), r"corpus is UTF-16", id="utf-16-unmarked"),
     pytest.param("ab\n".encode("utf-16-be"), r"corpus is UTF-16", id="utf-16-be-unmarked"),
+    pytest.param(b"one\rtwo", r"corpus has lines that end with CR alone .* tr '\\r' '\\n'", id="cr"),
+    pytest.param(b"id\ten\n1\ta\r2\tb\r3\tc\r", r"corpus has lines that end with CR alone", id="cr-after-a-line"),
+    pytest.param(gzip.compress(b"one\r\rtwo\r"), r"corpus has lines that end with CR alone", id="cr-in-gz"),
+    pytest.param(tarred(b"a\n"), r"corpus is a tar archive; unpack it \(tar -xf FILE\)", id="tar"),
+    pytest.param(gzip.compress(tarred(b"a\n")), r"corpus is a tar archive", id="tar.gz"),
+    pytest.param(zipped(b"a\n"), r"corpus is a zip archive; unpack it", id="zip"),
+    pytest.param(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", r"Git LFS pointer, .* git lfs pull", id="lfs"
+    ),
     pytest.param(b"\xed\xa0\x80\n", r"corpus:1:1 is not UTF-8", id="encoded-surrogate"),
     pytest.param(b"a\xe2\x82\n", r"corpus:1:2 is not UTF-8", id="cut-character"),
     pytest.param(gzip.compress(b"hello\n" * 999)[:-9], r"corpus is truncated or damaged", id="truncated-gz"),

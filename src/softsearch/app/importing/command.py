@@ -9,7 +9,7 @@ from pathlib import Path
 from softsearch.app.config.composition import quoted
 from softsearch.app.console import say
 from softsearch.app.importing import marian, marian_mt
-from softsearch.app.importing.config_json import CONFIG, Config
+from softsearch.app.importing.config_json import CONFIG, Config, refuse_other_kind
 from softsearch.app.importing.imported import Imported
 from softsearch.app.process import raise_on_signals
 from softsearch.errors import ConfigError
@@ -53,10 +53,12 @@ def read(source: Path) -> Imported:
 
     Raises:
         ConfigError: it is of no family that can be read.
-        CheckpointError: it is damaged, or its weights are not those of its config.
+        CheckpointError: it is damaged or an archive, or its weights are not those of its config.
     """
     if not source.exists():
         raise ConfigError(f"{source} does not exist; expected {_FAMILIES}")
+    if source.is_file():
+        refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")
     for reader in (_read_hugging_face, marian.read):
         if (imported := reader(source)) is not None:
             return imported

@@ -1,10 +1,12 @@
 """Options and vocabularies in JSON files of Hugging Face folders."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.text.corpus import other_kind
 from softsearch.text.plain_values import read_json
 
 CONFIG = "config.json"
@@ -75,12 +77,25 @@ class Config:
         return float(value)
 
 
+def refuse_other_kind(path: Path, *, zip_is_fine: bool = False) -> None:
+    """Refuses a file that is not what its name says, such as the pointer that a clone without Git LFS has.
+
+    Raises:
+        CheckpointError: it is one.
+    """
+    with suppress(OSError), path.open("rb") as file:  # whoever reads the file says that it cannot be read
+        head = file.read(512)
+        if (found := other_kind(head)) and not (zip_is_fine and head.startswith(b"PK")):
+            raise CheckpointError(f"{path} is {found}")
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """The object in a JSON file.
 
     Raises:
         CheckpointError: the file cannot be read, or holds something else.
     """
+    refuse_other_kind(path)
     try:
         value = read_json(path)
     except (OSError, ValueError) as error:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from softsearch.app.config.allowed_classes import name_of
 from softsearch.app.config.build import rebuild_model
+from softsearch.app.importing.config_json import refuse_other_kind
 from softsearch.data.corpora.base import UnbuiltSource
 from softsearch.data.sentencepiece_file import kind_of
 from softsearch.errors import CheckpointError, ConfigError
@@ -109,6 +110,7 @@ def read_bytes(path: Path, expected: str) -> bytes:
     Raises:
         CheckpointError: it cannot be read.
     """
+    refuse_other_kind(path)
     try:
         with open_file(path) as file:
             return file.read(_MOST_BYTES)

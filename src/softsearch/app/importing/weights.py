@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from softsearch.app.importing.config_json import refuse_other_kind
 from softsearch.errors import CheckpointError, in_short
 from softsearch.training.checkpoints.checkpoint_contents import is_weight
 from softsearch.training.checkpoints.checkpoint_io import load_plain
@@ -81,6 +82,7 @@ def read_weights(folder: Path) -> Weights:
     path = folder / SAFETENSORS if (folder / SAFETENSORS).is_file() else folder / PICKLE
     if not path.is_file():
         raise CheckpointError(f"{folder} has neither {SAFETENSORS} nor {PICKLE}; expected one, in one part")
+    refuse_other_kind(path, zip_is_fine=path.name == PICKLE)
     return Weights(path, dict(_safetensors(path) if path.name == SAFETENSORS else _pickled(path)))
 
 
@@ -113,6 +115,7 @@ def read_npz(path: Path) -> dict[str, Array]:
     Raises:
         CheckpointError: the file is missing, damaged, compressed, or holds Python objects.
     """
+    refuse_other_kind(path, zip_is_fine=True)
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()

@@ -75,6 +75,13 @@ class Harm:
         return Path.touch, (Path("harmed"),)
 
 
+def archived(folder: Path) -> None:
+    archive = shutil.make_archive("packed", "zip", folder)
+    shutil.rmtree(folder)
+    Path(archive).replace(folder)
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
 HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
 WEIGHT = "model.encoder.layers.0.fc1.weight"
 CASES: dict[str, tuple[Change, str]] = {
@@ -120,6 +127,10 @@ CASES: dict[str, tuple[Change, str]] = {
         "the vocabulary has no <unk>; take another file",
     ),
     "name": (in_json("vocab.json", lambda c: c.update({"\npad": c.pop("a")})), "has the word .*npad', expected words"),
+    "pointer to weights": (content(SAFETENSORS, POINTER), "model.safetensors is a Git LFS pointer, .* git lfs pull"),
+    "pointer to a config": (content("config.json", POINTER), "config.json is a Git LFS pointer"),
+    "pointer to a vocabulary": (content("source.spm", POINTER), "source.spm is a Git LFS pointer"),
+    "archive": (archived, "model is a zip archive; unpack it"),
     "spm": (content("source.spm", b"\xff" * 100), "source.spm is no SentencePiece model"),
     "no spm": (lambda folder: (folder / "target.spm").unlink(), "target.spm cannot be read"),
     "nothing": (lambda folder: (folder / "config.json").unlink(), "has generation_config.json, .*; expected a Hugging"),
