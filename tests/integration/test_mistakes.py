@@ -18,7 +18,7 @@ MISTAKES = [  # exit code, command, a part of its last line
     (1, "evaluate ckpt=m.ckpt average=5", "found none; keep more of the next run with callbacks.last.keep"),
     (1, "evaluate ckpt=m.ckpt test=[a.en,short.de]", "a.en has 2 lines, short.de has 1"),
     (2, "evaluate ckpt=m.ckpt test=[a.en,a.de] against=nowhere", "name the folder of a report"),
-    (2, "export ckpt=m.ckpt out=x precision=int8 val=[a.en,no.de]", "val names no.de, which is no file; change val"),
+    (2, "export ckpt=m.ckpt out=x precision=int8 val=[a.en,no.de]", "val: no such file: no.de"),
     (2, "export ckpt=m.ckpt out=x format=ctranslate2", "only the Transformer; use format=bundle"),
     (1, "export ckpt=m.ckpt out=a.en", "a.en exists and is not a bundle"),
     (1, "translate m.ckpt --input a.en", f"m.ckpt is a checkpoint, {EXPORT}m.ckpt"),

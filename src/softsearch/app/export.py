@@ -100,7 +100,7 @@ def write_bundle(
 
         if (val := options.val) is not None:
             if missing := [str(path) for path in val if not path.is_file()]:
-                raise ConfigError(f"val names {', '.join(missing)}, which is no file; change val")
+                raise ConfigError(f"val: no such file: {', '.join(missing)}")
             text = read_files(val, source, _VAL)
         else:
             text = read_split(source, "val", options.cache_dir, f"set {_VAL}, or export with precision=float32")

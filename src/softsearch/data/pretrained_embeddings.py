@@ -18,8 +18,9 @@ _LARGEST = float(np.finfo(np.float32).max)
 def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path) -> str:
     """Copies the vectors of ``path`` into the rows of ``matrix`` with their pieces; other rows stay.
 
-    Lines are ``token v1 ... vd``; a first line ``count d`` is optional. A piece takes the vector of the token of its
-    name, or else of its name without a leading U+2581. Values of unknown tokens are only counted.
+    Lines are ``token v1 ... vd``, where a token may have spaces (GloVe); a first line ``count d`` is optional. A piece
+    takes the vector of the token of its name, or else of its name without a leading U+2581. Values of unknown tokens
+    are only counted.
 
     Args:
         matrix: ``[vocab, dim]``, changed in place.
@@ -41,7 +42,7 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
     is_exact: dict[int, bool] = {}  # row with a vector -> whether the vector has exactly its name
     number, header = 0, None
     for number, line in enumerate(read_lines(path), start=1):
-        token, _, values = line.rstrip(" ").partition(" ")
+        token, values = _split(line.rstrip(" "), dim)
         if number == 1 and token.isdecimal() and values.isdecimal() and dim > 1:
             header = int(token)
             _check_width(int(values), dim, f"{path}:1")
@@ -68,6 +69,23 @@ def fill_vectors(matrix: NDArray[np.float32], pieces: Sequence[str], path: Path)
     if not is_exact:
         raise CorpusError(f"{summary}; expected words of the training text, look at language and letter case")
     return summary
+
+
+def _split(line: str, dim: int) -> tuple[str, str]:
+    """The token of a line and its values: the last ``dim`` words where those before are not all numbers too."""
+    token, _, values = line.partition(" ")
+    further = values.split(" ")[:-dim]
+    if further and not all(map(_is_number, further)):
+        return " ".join([token, *further]), " ".join(values.split(" ")[-dim:])
+    return token, values
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_width(width: int, dim: int, where: str) -> None:

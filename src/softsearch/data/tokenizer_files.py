@@ -1,5 +1,7 @@
 """Tokenizers from files: models of SentencePiece or Hugging Face, and lists of words or characters."""
 
+import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,9 @@ from softsearch.text.vocabulary import SPECIALS
 
 _MAX_BYTES = 256 << 20  # of a model; the largest that are published have 10 MB
 _SPACE = "\u2581"
+_NOT_IN_WORDS = re.compile(rf"[ \t{_SPACE}]")
+_COUNTED = re.compile(r"(\S+|.)[ \t]+[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?:[ \t]+#\S+)?[ \t]*")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +77,12 @@ def _read_list(path: Path, kind: Kind) -> bytes:
             f"{name} is a list without scores, which does not say how {kind} splits text; set tokenizer=word or "
             "tokenizer=char, or tokenizer.model=FILE"
         )
-    units: Sequence[str] = [
-        line for line in dict.fromkeys(read_lines(path)) if line and line not in SPECIALS
-    ]  # of other tools, too
+    lines = [line for line in read_lines(path) if line]
+    with_counts = [_COUNTED.fullmatch(line) for line in lines]
+    if all(with_counts):  # as of onmt_build_vocab, fairseq's dict.txt, a .vocab of SentencePiece
+        lines = [found[1] for found in with_counts if found]
+        _log.info("%s has numbers behind its words: the words are read", name)
+    units = [line for line in dict.fromkeys(lines) if line not in SPECIALS]  # of other tools, too
     return list_model(units, kind, name)
 
 
@@ -91,10 +99,13 @@ def list_model(units: Sequence[str], kind: Kind, name: str) -> bytes:
     """
     if kind == "char":
         units = list(dict.fromkeys([_SPACE, *(_SPACE if unit == " " else unit for unit in units)]))
-    wrong = next((unit for unit in units if (len(unit) > 1 if kind == "char" else " " in unit or _SPACE in unit)), None)
+    wrong = next((unit for unit in units if (len(unit) > 1 if kind == "char" else _NOT_IN_WORDS.search(unit))), None)
     if wrong is not None or not units:
         found = "empty" if wrong is None else f"a list with {wrong!r:.60}"
-        raise ConfigError(f"{name} is {found}, expected one {kind} a line; mend the list or set another tokenizer.kind")
+        raise ConfigError(
+            f"{name} is {found}, expected one {kind} a line, or on every line one {kind}, a tab or a space, and a "
+            "number; correct the list or set another tokenizer.kind"
+        )
     base = train_tokenizer(["a"], kind=kind, vocab_size=len(SPECIALS) + (1 if kind == "word" else 2)).model
     spaced = [_SPACE + unit if kind == "word" else unit for unit in units]
     return with_pieces(base, [Piece(unit, -float(rank)) for rank, unit in enumerate(spaced)], name)

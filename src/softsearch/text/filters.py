@@ -2,6 +2,7 @@
 
 import logging
 import re
+import unicodedata
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,14 +14,13 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from softsearch.errors import CorpusError
 from softsearch.ranges import Positive, Range, Share
 from softsearch.text.corpus import LineError, RawPairs, decode_line, is_blank, read_raw
+from softsearch.text.sentence_end import sentence_end
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]")
 _MAX_CHARS = 10_000  # of a line of training text
 _REPEATED = re.compile(r"(\S.{2,99})(?: *\1){2,}")  # three times one after another, as in OpusFilter's RepetitionFilter
 _BRACKETS = str.maketrans("（）［］｛｝", "()[]{}")
-_NON_ZERO = re.compile("[^1-9]+")
-_END = re.compile(r"""([.…。｡।։۔]|[?？؟;\u037e]|[!！]|[:：])[\s"'“”«»‘’)\]）」』]*$""")  # ; is Greek's question mark
-_KINDS_OF_ENDS = {char: kind for kind in (".…。｡।։۔", "?？؟;\u037e", "!！", ":：") for char in kind}
+_DIGIT = re.compile(r"\d")  # of any script
 _log = logging.getLogger(__name__)
 
 
@@ -79,14 +79,20 @@ class Filters:
             "brackets": self.brackets and _brackets(src) != _brackets(tgt),
             "repeats": self.repeats and (_REPEATED.search(src) or _REPEATED.search(tgt)),
             "script": self.min_script is not None and _least_share(letters, (src, tgt)) < self.min_script,
-            "punctuation": self.end_punctuation and _end(src) != _end(tgt),
+            "punctuation": self.end_punctuation and sentence_end(src) != sentence_end(tgt),
         }
         return next((name for name, applies in reasons.items() if applies), "")
 
 
 def _digits_agree(src: str, tgt: str) -> float:
     """Returns the share of digits that agree, in order; 1 where neither side has any."""
-    return SequenceMatcher(None, _NON_ZERO.sub("", src), _NON_ZERO.sub("", tgt), autojunk=False).ratio()
+    return SequenceMatcher(None, non_zero_digits(src), non_zero_digits(tgt), autojunk=False).ratio()
+
+
+def non_zero_digits(text: str) -> str:
+    """Returns the digits of a text, of any script, as 1 to 9."""
+    digits = "".join(_DIGIT.findall(text))
+    return (digits if digits.isascii() else "".join(str(unicodedata.decimal(char)) for char in digits)).replace("0", "")
 
 
 def _brackets(text: str) -> list[int]:
@@ -97,10 +103,6 @@ def _least_share(letters: Iterable[Letters], texts: Iterable[str]) -> float:
     """Returns the share of letters that are of the language's script, of the side where it is less; 1 without any."""
     sides = ((len(own.findall(text)), sum(map(str.isalpha, text))) for own, text in zip(letters, texts, strict=True))
     return min(own / every if every else 1.0 for own, every in sides)
-
-
-def _end(text: str) -> str:
-    return _KINDS_OF_ENDS[end[1]] if (end := _END.search(text)) else ""
 
 
 NO_FILTERS = Filters()

@@ -10,13 +10,13 @@ from dataclasses import astuple, dataclass
 
 from softsearch.errors import ConfigError
 from softsearch.ranges import Share
+from softsearch.text.sentence_end import without_end
 from softsearch.text.vocabulary import LANGUAGE_TAG, is_tag
 
 Pair = tuple[str, str]
 _Change = Callable[[str], str]
 _TAG = re.compile(rf"{LANGUAGE_TAG.pattern} ")
 _LETTER, _LETTERS = re.compile(r"[^\W\d_]"), re.compile(r"[^\W\d_]{3,}")
-_END = re.compile(r"\s*[.!?\u2026\u3002\uff01\uff1f\u061f\u0964]+\Z")
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")  # of a keyboard
 
 
@@ -99,7 +99,7 @@ class Noise:
     def _pair(self, pair: Pair, change: _Change | None, rng: random.Random) -> Pair:
         src, tgt = pair
         if rng.random() < self.end_punctuation:
-            src, tgt = (_END.sub("", side) or side for side in (src, tgt))
+            src, tgt = (without_end(side) or side for side in (src, tgt))
         if self.typos:
             src = _by_word(src, lambda word: _LETTERS.sub(lambda run: self._maybe_typo(run[0], rng), word))
         return (src, tgt) if change is None else (_by_word(src, change), _by_word(tgt, change))

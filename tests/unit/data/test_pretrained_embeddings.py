@@ -53,12 +53,19 @@ def test_compressed_files_and_spaces_other_than_ascii(tmp_path: Path) -> None:
     assert "found among 3 (" in summary
 
 
+def test_words_with_spaces_as_in_glove(tmp_path: Path) -> None:
+    matrix, summary = fill(tmp_path, ". . . 7 7 7\ncat 1 2 3\nat name@domain.com 4 4 4\nNew York -1 1e-3 3\n")
+    assert matrix[PIECES.index("cat")].tolist() == [1, 2, 3]
+    assert "found among 4 (" in summary
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("2 300\ncat 1 2 3\n", r"vectors.txt:1 has 300 values, expected a token and model.embeddings.dim=3 values"),
         ("cat 1 2 3\ndog 1 2\n", r"vectors.txt:2 has 2 values"),
-        ("cat 1 2 3\nNew York 1 2 3\n", r"vectors.txt:2 has 4 values"),
+        ("cat 1 2 3 4\n", r"vectors.txt:1 has 4 values"),
+        ("cat 1 2 3\ndog 1 2 3 4\n", r"vectors.txt:2 has 4 values"),
         ("cat 1 2 3\n\n", r"vectors.txt:2 has 0 values"),
         ("cat 1 2 3\ndog 1\t2 3\n", r"vectors.txt:2 has 2 values"),
         ("cat 1 x 3\n", r"vectors.txt:1: value 2 is 'x', expected a finite number"),

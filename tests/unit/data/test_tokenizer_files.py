@@ -98,6 +98,20 @@ def test_a_list_of_words_in_its_order(tmp_path: Path) -> None:
     assert src.decode(src.encode("low@@ er x zwei")) == "low@@ er \u2047 zwei"
 
 
+COUNTED = [
+    "zwei\t7\nlow@@\t3\n#1\t1\n",
+    "zwei 7\nlow@@ 3\n#1 1 #fairseq:overwrite\n",
+    "zwei\t-0.5\nlow@@\t-1e-3\n#1\t-2\n",
+]
+
+
+@pytest.mark.parametrize("content", COUNTED)
+def test_a_list_with_counts(tmp_path: Path, content: str) -> None:
+    (tmp_path / "words").write_text(f"<unk>\t0\n{content}")
+    src, _ = from_files(TokenizerTrainer(kind="word", vocabulary=tmp_path / "words")).train([], [])
+    assert src.names()[4:] == ["\u2581zwei", "\u2581low@@", "\u2581#1"]
+
+
 @pytest.mark.parametrize("with_list", [False, True])
 @pytest.mark.parametrize("joint", [False, True])
 def test_split_text_is_joined_as_it_is_decoded(tmp_path: Path, with_list: bool, joint: bool) -> None:
@@ -145,6 +159,14 @@ WRONG: list[tuple[dict[str, Any], bytes | None, type[Exception], str]] = [
     ({"model": ["x"]}, b"", ConfigError, "expected a file, or two"),
     ({"vocabulary": "x"}, b"a\n", ConfigError, "a list without scores.*set tokenizer=word"),
     ({"vocabulary": "x", "kind": "word"}, b"a b\n", ConfigError, "a list with 'a b', expected one word a line"),
+    (
+        {"vocabulary": "x", "kind": "word"},
+        b"a\tb\n",
+        ConfigError,
+        r"a list with 'a\\tb', .*a tab or a space, and a number",
+    ),
+    ({"vocabulary": "x", "kind": "word"}, b"a\t1\nb\n", ConfigError, r"a list with 'a\\t1', expected one word a line"),
+    ({"vocabulary": "x", "kind": "word"}, b"7 a\n5 b\n", ConfigError, "a list with '7 a', expected one word a line"),
     ({"vocabulary": "x", "kind": "char"}, b"ab\n", ConfigError, "a list with 'ab', expected one char a line"),
     ({"vocabulary": "x", "kind": "word"}, b"\n", ConfigError, "is empty, expected one word"),
     ({"vocabulary": "x", "kind": "word"}, b"\xff\n", CorpusError, "x:1:1 is not UTF-8"),

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from softsearch.data.scripts import letters_of
 from softsearch.errors import ConfigError
 from softsearch.text.corpus import read_raw
 from softsearch.text.filters import Cleaner, CorpusReport, Filters
+from softsearch.text.sentence_end import end_mark
 
 
 def test_without_options_nothing_is_dropped() -> None:
@@ -42,6 +44,11 @@ def test_identity_is_exact(src: str, tgt: str) -> None:
         ("in 1987", "im Jahr 1978", 0.5, ""),
         ("room 12", "Raum", 0.5, "numbers"),
         ("room 12", "Raum", 0, ""),
+        ("in 1987", "१९८७ में", 1, ""),
+        ("in 1987", "၁၉၈၇", 1, ""),
+        ("in 1987", "في ١٩٨٧", 1, ""),
+        ("in 1987", "١٩٧٨", 1, "numbers"),
+        ("100,5", "１００．５", 1, ""),
     ],
 )
 def test_numbers_are_compared_by_their_digits(src: str, tgt: str, least: float, reason: str) -> None:
@@ -113,10 +120,33 @@ def test_languages_without_a_script(lang: str) -> None:
         ("He went.", "Ging er?", "punctuation"),
         ("He went.", "Er ging", "punctuation"),
         ("3.5", "3,5", ""),
+        ("He went.", "သူသွားသည်။", ""),  # Burmese
+        ("He went.", "គាត់បានទៅ។", ""),  # Khmer
+        ("Who?", "ማን ነው፧", ""),  # Ethiopic
+        ("He went.", "ሄደ።", ""),
+        ("He went.", "ཁོ་ཕྱིན།", ""),  # Tibetan
+        ("He went.", "वह गया।", ""),  # danda
+        ("He went.", "Նա գնաց։", ""),  # Armenian
+        ("Who is it?", "Ո՞վ է։", ""),
+        ("Go!", "Գնա՜։", ""),
+        ("He went.", "وہ گیا۔", ""),
+        ("Who?", "من؟\u200f", ""),
+        ("He said:", "គាត់\u200bនិយាយ៖", ""),
+        ("He went.", "ማን ነው፧", "punctuation"),
+        ("He went.", "သူသွားသည်", "punctuation"),
+        ("Who?", "वह गया।", "punctuation"),
     ],
 )
 def test_sentences_end_alike(src: str, tgt: str, reason: str) -> None:
     assert Filters(end_punctuation=True).reason(src, tgt) == Filters(end_punctuation=True).reason(tgt, src) == reason
+
+
+def test_all_ends_of_sentences_in_unicode_have_a_kind() -> None:
+    ends = regex.compile(r"[\p{Sentence_Terminal}&&\p{P}]", regex.V1)
+    found = {char for char in map(chr, range(0x110000)) if ends.match(char)}
+    assert len(found) > 130
+    assert [char for char in found if end_mark(char) not in (".", "?", "!")] == []
+    assert not any(map(end_mark, "a1,)-\u3001\u060c\u055d\u17d4"[:-1]))
 
 
 def test_new_reasons_are_counts_of_the_report(tmp_path: Path) -> None:

@@ -196,6 +196,18 @@ def refuse_unread(key: str, path: str | Path) -> None:
         )
 
 
+def require_file(split: str, path: str | Path) -> None:
+    """Checks that a file of a split is there.
+
+    Raises:
+        CorpusError: it is not.
+    """
+    refuse_unread(split, path)
+    if not Path(path).is_file():
+        found = "a folder, expected a file" if Path(path).is_dir() else "no such file"
+        raise CorpusError(f"data.{split}: {found}: {path}")
+
+
 def language_of(path: str | Path) -> str:
     """The language at the end of a file's name, ``en`` of ``news.en``, ``news.en.gz`` and ``news.en.txt``, or ""."""
     suffixes = [suffix[1:] for suffix in Path(path).suffixes if suffix not in (*PACKED, ".txt")]

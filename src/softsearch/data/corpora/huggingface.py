@@ -1,6 +1,7 @@
 """Translation data sets of Hugging Face's datasets, from a folder or from the hub at a pinned revision."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -91,7 +92,7 @@ class HuggingFace(ParallelSource):
             raise CorpusError(f"data.root={root} is no folder with files; change data.root, or set data.hub=NAME")
         return [(path.relative_to(root).as_posix(), digest_of(path)) for path in files]
 
-    def _rows(self, split: str, where: str) -> Iterator[Pair]:
+    def _rows(self, split: str, where: str, _left_out: Counter[str]) -> Iterator[Pair]:
         if self.hub is not None:
             refuse_unread("hub", self.hub)
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread
+from softsearch.data.corpora.base import FilePair, TextForm, WeightedSource, language_of, refuse_unread, require_file
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.corpus import PACKED
 from softsearch.text.filters import NO_FILTERS, Filters
@@ -111,11 +111,8 @@ def existing(split: str, pair: Sequence[str | Path]) -> FilePair:
         CorpusError: one does not exist.
     """
     for path in pair:
-        refuse_unread(split, path)
+        require_file(split, path)
     src, tgt = map(Path, pair)
-    for path in (src, tgt):
-        if not path.is_file():
-            raise CorpusError(f"data.{split} names {path}, which is no file; change data.{split}")
     return src, tgt
 
 

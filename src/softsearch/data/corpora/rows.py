@@ -3,23 +3,30 @@
 import csv
 import difflib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
-from xml.etree.ElementTree import Element, ParseError
 
+from softsearch.data.corpora.tmx import MAX_LANGUAGES, language_code, read_units
 from softsearch.errors import ConfigError, CorpusError
-from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, open_text, read_lines
+from softsearch.text.corpus import MAX_LINE_BYTES, PACKED, other_kind, read_lines
 
 Column = str | int
 Pair = tuple[str, str]
-_XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_CODES = ("bpt", "ept", "it", "ph", "ut")
-_MAX_UNIT_BYTES = 64 << 20
+_Reader = Callable[[Path, tuple[Column, Column], Counter[str]], Iterator[tuple[str, Pair]]]
+_PARQUET_ROWS = 1024  # read at a time
+_MAX_LISTED, _MAX_COMPARED = 5, 10_000  # names of columns in a message, and those that it looks for near ones among
 
 
-def read_rows(path: Path, name: str, columns: tuple[Column, Column]) -> Iterator[Pair]:
+def read_rows(
+    path: Path, name: str, columns: tuple[Column, Column], left_out: Counter[str] | None = None
+) -> Iterator[Pair]:
     """Yields the source and the target cell of every row; the suffix of ``name`` is the kind of table.
+
+    What is left out is counted in ``left_out``, by reason.
 
     Raises:
         ConfigError: the kind is none of ours, a column does not exist, or a library is missing.
@@ -29,12 +36,12 @@ def read_rows(path: Path, name: str, columns: tuple[Column, Column]) -> Iterator
     kind = suffixes[-1].lower() if suffixes else ""
     if kind not in _READERS:
         raise ConfigError(
-            f"{name} is no table by its name, expected one of {', '.join(_READERS)} (all but .parquet also as "
+            f"{name} is not a table by its name, expected one of {', '.join(_READERS)} (all but .parquet also as "
             f"{', '.join(PACKED)}); rename it, or use data=parallel for two files of lines"
         )
     if kind not in (".tsv", ".csv") and any(isinstance(column, int) for column in columns):
         raise ConfigError(f"data.src and data.tgt are {columns}, but {name} has columns by name; give their names")
-    yield from _checked(_READERS[kind](path, columns))
+    yield from _checked(_READERS[kind](path, columns, Counter() if left_out is None else left_out))
 
 
 def read_mappings(rows: Iterable[Mapping[str, Any]], name: str, columns: tuple[Column, Column]) -> Iterator[Pair]:
@@ -53,17 +60,18 @@ def _checked(rows: Iterable[tuple[str, Pair]]) -> Iterator[Pair]:
         try:
             longest = max(len(cell.encode()) for cell in cells)
         except UnicodeEncodeError as error:
-            raise CorpusError(f"{where} has a lone surrogate ({error.reason}), which is no text; mend it") from error
+            raise CorpusError(f"{where} has a lone surrogate ({error.reason}), which is not text; fix it") from error
         if longest > MAX_LINE_BYTES:
             raise CorpusError(f"{where} has a cell of over {MAX_LINE_BYTES} bytes; expected one sentence, split it")
         yield cells
 
 
-def _separated(delimiter: str) -> Callable[[Path, tuple[Column, Column]], Iterator[tuple[str, Pair]]]:
+def _separated(delimiter: str) -> "_Reader":
     """A reader of TSV, where a quotation mark is a character, or of CSV, where it encloses cells."""
 
-    def read(path: Path, columns: tuple[Column, Column]) -> Iterator[tuple[str, Pair]]:
+    def read(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
         quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))  # of the whole process, 131,072 at first
         reader = csv.reader(
             (f"{line}\n" for line in read_lines(path)), delimiter=delimiter, quoting=quoting, strict=True
         )
@@ -71,6 +79,9 @@ def _separated(delimiter: str) -> Callable[[Path, tuple[Column, Column]], Iterat
         width = 0
         try:
             for cells in reader:
+                if not any(map(str.strip, cells)):
+                    left_out["blank lines"] += 1
+                    continue
                 if not width:
                     width = len(cells)
                     indices = [_index(path, cells, column) for column in columns]
@@ -78,12 +89,12 @@ def _separated(delimiter: str) -> Callable[[Path, tuple[Column, Column]], Iterat
                         continue
                 if len(cells) != width:
                     raise CorpusError(
-                        f"{path}:{reader.line_num} has {len(cells)} cells, expected {width} as in the first row; mend "
+                        f"{path}:{reader.line_num} has {len(cells)} cells, expected {width} as in the first row; fix "
                         "the row"
                     )
                 yield f"{path}:{reader.line_num}", (cells[indices[0]], cells[indices[1]])
         except csv.Error as error:
-            raise CorpusError(f"{path}:{reader.line_num} is no row of a table ({error}); mend the row") from error
+            raise CorpusError(f"{path}:{reader.line_num} is not a row of a table ({error}); fix the row") from error
 
     return read
 
@@ -97,119 +108,124 @@ def _index(path: Path, cells: list[str], column: Column) -> int:
 
 
 def _existing(where: str, names: Collection[str], column: str) -> str:
+    """Returns ``column``; the error that it is none of the names lists the nearest of them."""
     if column not in names:
-        near = difflib.get_close_matches(column, names, n=1, cutoff=0.4)
+        listed = difflib.get_close_matches(column, [*names][:_MAX_COMPARED], n=_MAX_LISTED)
+        is_near = bool(listed)
+        listed = [*dict.fromkeys([*listed, *islice(names, _MAX_LISTED)])][:_MAX_LISTED]
+        rest = f" and {len(names) - len(listed):,} more" if len(names) > len(listed) else ""
         raise ConfigError(
-            f"{where} has no column {column!r}, found {', '.join(map(repr, names))}"
-            + (f"; did you mean {near[0]!r}?" if near else "; set data.src and data.tgt to two of these")
+            f"{where} has no column {column!r:.60}, found {', '.join(f'{name!r:.60}' for name in listed)}{rest}"
+            + (f"; did you mean {listed[0]!r:.60}?" if is_near else "; set data.src and data.tgt to two of these")
         )
     return column
 
 
+def _parts(column: str, names: Collection[str]) -> tuple[str, str]:
+    """The name that a nested column's begins with, the longest, because names may have dots too; and the rest."""
+    head, rest = column, ""
+    while head not in names and "." in head:
+        head, _, last = head.rpartition(".")
+        rest = f"{last}.{rest}" if rest else last
+    return (head, rest) if head in names else (column.partition(".")[0], column.partition(".")[2])
+
+
 def _cell(where: str, row: Any, column: Column) -> str:
     """The text of a column, of a nested one by a name with dots; null is no text."""
-    for part in str(column).split("."):
+    rest = str(column)
+    while rest:
         if not isinstance(row, Mapping):
-            raise CorpusError(f"{where} is {row!r:.60}, expected names and values, among them {column!r}; mend the row")
-        row = row[_existing(where, [*row], part)]
+            raise CorpusError(f"{where} is {row!r:.60}, expected names and values, among them {column!r}; fix the row")
+        name, rest = _parts(rest, row.keys())
+        row = row[_existing(where, row.keys(), name)]
     if not isinstance(row, str | None):
         raise CorpusError(f"{where} has {row!r:.60} as {column!r}, expected text; choose columns of text")
     return row or ""
 
 
-def _json_lines(path: Path, columns: tuple[Column, Column]) -> Iterator[tuple[str, Pair]]:
+def _json_lines(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
+        if not line.strip():
+            left_out["blank lines"] += 1
+            continue
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CorpusError(f"{where} is not JSON ({error}); expected an object on each line, mend it") from error
+            raise CorpusError(f"{where} is not JSON ({error}); expected an object on each line, fix it") from error
         yield where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))
 
 
-def _parquet(path: Path, columns: tuple[Column, Column]) -> Iterator[tuple[str, Pair]]:
+def _parquet(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
+    del left_out
     try:
         import pyarrow as pa
-        from pyarrow import parquet
+        from pyarrow import compute, parquet
     except ImportError as error:
         raise ConfigError(f"{path} needs pyarrow; run: pip install 'softsearch[table]'") from error
     number = 0
     try:
-        with parquet.ParquetFile(path) as file:
-            tops = [str(column).partition(".")[0] for column in columns]
-            for top in tops:
-                _existing(str(path), file.schema_arrow.names, top)
-            for batch in file.iter_batches(batch_size=1024, columns=tops):
-                for number, row in enumerate(batch.to_pylist(), start=number + 1):  # noqa: B020  # counts on
-                    where = f"{path}, row {number}"
-                    yield where, (_cell(where, row, columns[0]), _cell(where, row, columns[1]))
+        with path.open("rb") as file:
+            head = file.read(512)
+        if not head.startswith(b"PAR1") and (found := other_kind(head)):
+            raise CorpusError(f"{path} is {found}")
+        names = [str(column) for column in columns]
+        parts = [_names_in(path, list(parquet.read_schema(path)), name) for name in names]
+        with parquet.ParquetFile(path, read_dictionary=names) as file:  # a text that is repeated is in memory once
+            for batch in file.iter_batches(_PARQUET_ROWS, columns=names):
+                sides = [reduce(compute.struct_field, rest, batch.column(top)) for top, *rest in parts]
+                for number, (src, tgt) in enumerate(zip(*sides, strict=True), start=number + 1):  # noqa: B020  # counts on
+                    yield f"{path}, row {number}", (src.as_py() or "", tgt.as_py() or "")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"{path}, row {number} is not UTF-8 ({error.reason}); write the table again with text as UTF-8"
+        ) from error
     except (pa.ArrowException, OSError) as error:
-        raise CorpusError(f"{path} is no whole Parquet file ({str(error).strip():.200}); write it again") from error
+        raise CorpusError(f"{path} is not a whole Parquet file ({str(error).strip():.200}); write it again") from error
 
 
-def _tmx(path: Path, columns: tuple[Column, Column]) -> Iterator[tuple[str, Pair]]:
+def _names_in(path: Path, fields: list[Any], column: str) -> list[str]:
+    """The names of a column, of a nested one from the outside to the inside; it is there once, and text."""
+    names: list[str] = []
+    kind, rest = None, column
+    while rest:
+        name, rest = _parts(rest, own := [field.name for field in fields])
+        names.append(_existing(str(path), own, name))
+        if own.count(name) > 1:
+            raise CorpusError(f"{path} has {own.count(name)} columns {name!r:.60}; write it again with one")
+        kind = fields[own.index(name)].type
+        fields = list(kind) if str(kind).startswith("struct") else []
+    kind = getattr(kind, "value_type", kind) if str(kind).startswith("dictionary") else kind
+    if str(kind) not in ("string", "large_string", "string_view", "null"):
+        raise CorpusError(f"{path} has {kind!s:.60} as {column!r:.60}, expected text; choose columns of text")
+    return names
+
+
+def _tmx(path: Path, columns: tuple[Column, Column], left_out: Counter[str]) -> Iterator[tuple[str, Pair]]:
     """A translation unit is a row, and its languages are columns; ``en`` is also that of ``en-US``."""
-    from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import iterparse
-
     found: dict[str, str] = {}
-    rows, body = 0, None
-    try:
-        with open_text(path) as stream:
-            bounded = _Bounded(stream, path)
-            for event, element in iterparse(bounded, events=("start", "end")):  # refuses entities; loads no DTD
-                if event == "start":
-                    body = element if element.tag == "body" else body
-                if event == "start" or element.tag != "tu":
-                    continue
-                bounded.left = _MAX_UNIT_BYTES
-                row: dict[str, str] = {}
-                for variant in element.iter("tuv"):
-                    language = (variant.get(_XML_LANGUAGE) or variant.get("lang") or "").lower()
-                    segment = variant.find("seg")
-                    row.setdefault(language, "" if segment is None else _text_of(segment))
-                if body is not None:
-                    body.clear()
-                found |= row
-                cells = [_of_language(row, str(column)) for column in columns]
-                if None not in cells:
-                    rows += 1
-                    yield f"{path}, unit {rows}", (cells[0] or "", cells[1] or "")
-    except (ParseError, DefusedXmlException, RecursionError) as error:  # the last of deep segments
-        raise CorpusError(f"{path} is no TMX ({error}); expected XML without entities, export it again") from error
-    for column in columns if not rows else ():
+    is_empty = True
+    for unit in read_units(path):
+        if len(found) < MAX_LANGUAGES:
+            found |= dict.fromkeys(unit.texts, "")
+        src, tgt = (_of_language(unit.texts, str(column)) for column in columns)
+        if src is not None and tgt is not None:
+            is_empty = False
+            yield f"{path}, unit {unit.number}", (src, tgt)
+        else:
+            missing = [str(column) for column, text in zip(columns, (src, tgt), strict=True) if text is None]
+            left_out[f"units without {' and '.join(missing)}"] += 1
+    for column in columns if is_empty else ():
         if _of_language(found, str(column)) is None:
             _existing(str(path), found, str(column))
 
 
-class _Bounded:
-    """A stream of which only so much is read before a unit ends, so that memory stays bounded."""
-
-    def __init__(self, stream: Any, path: Path) -> None:
-        self._stream, self._path, self.left = stream, path, _MAX_UNIT_BYTES
-
-    def read(self, size: int = -1) -> bytes:
-        """Reads on."""
-        data: bytes = self._stream.read(size)
-        self.left -= len(data)
-        if self.left < 0:
-            raise CorpusError(f"{self._path} has {_MAX_UNIT_BYTES} bytes without the end of a unit; is it a TMX?")
-        return data
+def _of_language(texts: Mapping[str, str], language: str) -> str | None:
+    code = language_code(language)
+    return next((text for own, text in texts.items() if own == code or own.startswith(f"{code}-")), None)
 
 
-def _text_of(segment: Element) -> str:
-    """The text of a segment; codes of other formats in it (bpt, ept, it, ph, ut) are none."""
-    inner = ("" if part.tag in _CODES else _text_of(part) for part in segment)
-    tails = (part.tail or "" for part in segment)
-    return (segment.text or "") + "".join(f"{text}{tail}" for text, tail in zip(inner, tails, strict=True))
-
-
-def _of_language(row: Mapping[str, str], language: str) -> str | None:
-    language = language.lower()
-    return next((text for code, text in row.items() if code == language or code.startswith(f"{language}-")), None)
-
-
-_READERS: dict[str, Callable[[Path, tuple[Column, Column]], Iterator[tuple[str, Pair]]]] = {
+_READERS: dict[str, _Reader] = {
     ".tsv": _separated("\t"),
     ".csv": _separated(","),
     ".jsonl": _json_lines,

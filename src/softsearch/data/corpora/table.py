@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,14 +11,14 @@ from urllib.parse import urlparse
 
 import pooch
 
-from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread
+from softsearch.data.corpora.base import FilePair, ParallelSource, TextForm, refuse_unread, require_file
 from softsearch.data.corpora.multilingual import digest_of
 from softsearch.data.corpora.rows import Column, Pair, read_rows
 from softsearch.data.preparation.cache_folder import made_folder
 from softsearch.errors import ConfigError, CorpusError
 from softsearch.text.filters import NO_FILTERS, Filters
 
-_FORMAT = 1
+_FORMAT = 2
 _SECONDS = 30  # timeout of a download
 _SHA256 = re.compile("[0-9a-f]{64}")
 _LINE_BREAK = re.compile("\r\n?|\n")
@@ -97,19 +98,19 @@ class Table(ParallelSource):
                         f"cannot fetch data.{split}={path}: {error}; check the address and data.sha256.{split}"
                     ) from error
         else:
-            refuse_unread(split, path)
-        if not table.is_file():
-            raise CorpusError(f"data.{split} names {path}, which is no file; change data.{split}")
+            require_file(split, path)
         if digest not in (None, found := digest_of(table)):
             raise CorpusError(f"data.{split}={path} has the SHA-256 {found}, expected {digest}; get that file again")
         return table
 
 
-def files_of_rows(rows: Callable[[], Iterable[Pair]], name: str, identity: object, cache_dir: Path) -> FilePair:
+def files_of_rows(
+    rows: Callable[[Counter[str]], Iterable[Pair]], name: str, identity: object, cache_dir: Path
+) -> FilePair:
     """Returns the files of the lines of ``rows`` in ``cache_dir``, written there if need be.
 
     Args:
-        rows: begins to read pairs of cells.
+        rows: begins to read pairs of cells; it counts what it leaves out, by reason.
         name: of the table, for messages.
         identity: plain values that decide what the rows are.
         cache_dir: folder for the files.
@@ -120,16 +121,18 @@ def files_of_rows(rows: Callable[[], Iterable[Pair]], name: str, identity: objec
 
     def write(folder: Path) -> None:
         broken = count = 0
+        left_out = Counter[str]()
         with (folder / "src").open("wb") as src, (folder / "tgt").open("wb") as tgt:
-            for cells in rows():
+            for cells in rows(left_out):
                 lines = [_LINE_BREAK.sub(" ", cell) for cell in cells]
                 broken += tuple(lines) != cells
                 count += 1
                 src.write(f"{lines[0]}\n".encode())
                 tgt.write(f"{lines[1]}\n".encode())
+        others = "".join(f"; {number:,} {reason} left out" for reason, number in left_out.items())
         if not count:
-            raise CorpusError(f"{name} has no rows; expected one for each pair of sentences")
-        _log.info("%s: %d rows; %d with line breaks inside, now spaces", name, count, broken)
+            raise CorpusError(f"{name} has no rows{others}; expected one for each pair of sentences")
+        _log.info("%s: %d rows; %d with line breaks inside, now spaces%s", name, count, broken, others)
 
     folder = made_folder(cache_dir, "table", repr(identity), write)
     return folder / "src", folder / "tgt"

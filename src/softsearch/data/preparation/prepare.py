@@ -5,10 +5,12 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from softsearch.data.corpora.base import FilePair, ParallelSource, text_sha256
@@ -23,10 +25,12 @@ from softsearch.text.features import check_finite, read_features
 from softsearch.text.filters import Cleaner, CorpusReport, Letters
 from softsearch.text.noise import NO_NOISE, Noise
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
+from softsearch.text.vocabulary import UNK
 
 FORMAT = 3
 # Least number of pairs to train tokenizers on; large vocabularies need more.
 SAMPLE, SAMPLE_PER_ENTRY = 200_000, 4
+_LINES_TO_CHECK = 1000  # for unknown words
 Files = Mapping[str, list[FilePair]]  # by split; only the training side has several
 Progress = Callable[[str, int, int | None], None]  # the task, pairs done, and all pairs where that is given
 log = logging.getLogger(__name__)
@@ -133,7 +137,10 @@ class _Preparation:
         src, tgt = trainer.train(*samples, self.source.tags)
         (self.folder / "src.model").write_bytes(src.model)
         (self.folder / "tgt.model").write_bytes(tgt.model)
-        report["tokens"] = self._encode(cleaned, _read_tokenizers(self.folder, self.source))
+        tokenizers = _read_tokenizers(self.folder, self.source)
+        warn_of_unknown_words("source", tokenizers[0], training.sample(0, most))
+        warn_of_unknown_words("target", tokenizers[1], training.sample(1, most))
+        report["tokens"] = self._encode(cleaned, tokenizers)
         shutil.rmtree(corpus_folder)
         (self.folder / REPORT).write_text(json.dumps(report, indent=1, default=str), encoding="utf-8")
 
@@ -183,6 +190,20 @@ class _Preparation:
                 done += len(numbers)
                 self.progress("encoding", done, total)
         return {split: [writer.tokens for writer in sides] for split, sides in writers.items()}
+
+
+def warn_of_unknown_words(side: str, tokenizer: SentencePieceTokenizer, sample: Iterable[str]) -> None:
+    """Warns where most words of some lines are not in the vocabulary, as with one of another language or form."""
+    counts = Counter(word for line in islice(sample, _LINES_TO_CHECK) for word in line.split())
+    unknown = Counter({word: count for word, count in counts.items() if UNK in tokenizer.encode(word)})
+    if unknown.total() * 2 > counts.total():
+        log.warning(
+            "the vocabulary lacks %.0f %% of the words of the %s text (%s, ...); check that it is of this language and "
+            "in the form of this text",
+            100 * unknown.total() / counts.total(),
+            side,
+            ", ".join(f"{word!r:.40}" for word, _ in unknown.most_common(3)),
+        )
 
 
 class _LogProgress:

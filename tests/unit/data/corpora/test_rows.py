@@ -1,7 +1,9 @@
 """Rows of tables: every kind gives the same pairs, and damaged ones end in one line that says where."""
 
 import gzip
+import json
 import lzma
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +12,7 @@ from pyarrow import parquet
 
 from softsearch.data.corpora.rows import Column, read_rows
 from softsearch.errors import ConfigError, CorpusError
+from softsearch.text.corpus import MAX_LINE_BYTES
 
 PAIRS = [("a man", 'ein "Mann'), ("two, three", "zwei")]
 TMX = """<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd"><tmx version="1.4"><header/><body>
@@ -48,10 +51,156 @@ def test_columns_by_number_have_no_header(tmp_path: Path) -> None:
     assert rows(tmp_path / "x.tsv", 3, 1) == [("c", "a"), ("f", "d")]
 
 
+def declared(encoding: str, text: str) -> bytes:
+    unit = f'<tu><tuv xml:lang="en"><seg>a</seg></tuv><tuv xml:lang="de"><seg>{text}</seg></tuv></tu>'
+    return f'<?xml version="1.0" encoding="{encoding}"?>\n<tmx version="1.4"><body>{unit}</body></tmx>'.encode("ascii")
+
+
+ENCODED = {
+    "Shift_JIS": "本①",
+    "EUC-JP": "日本",
+    "GB2312": "中国镕",
+    "Big5": "中國",
+    "UTF-16": "日本",
+    "windows-1251": "да",
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_tmx_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    text = ENCODED[encoding]
+    codec = {"Shift_JIS": "cp932", "GB2312": "gbk"}.get(encoding, encoding)  # as Windows writes them
+    content = declared(encoding, "TEXT").decode().replace("TEXT", text * 70_000)  # several chunks
+    (tmp_path / "x.tmx").write_bytes(content.encode(codec))
+    assert rows(tmp_path / "x.tmx") == [("a", text * 70_000)]
+
+
+def test_utf16_without_a_mark_and_text_that_only_declares_it(tmp_path: Path) -> None:
+    content = declared("UTF-16", "TEXT").decode().replace("TEXT", "äß")
+    for codec in ("utf-16-le", "utf-16-be", "utf-8"):
+        (tmp_path / "x.tmx").write_bytes(content.encode(codec))
+        assert rows(tmp_path / "x.tmx") == [("a", "äß")]
+
+
+LANGUAGES = [("EN_US", "de_de"), ("en-us", "DE"), ("en", "de"), ("En_Us", "De-DE")]
+
+
+@pytest.mark.parametrize(("src", "tgt"), LANGUAGES)
+def test_codes_of_languages_in_any_spelling_and_namespaces(tmp_path: Path, src: str, tgt: str) -> None:
+    unit = '<tu><tuv xml:lang="EN-us"><seg>a</seg></tuv><tuv xml:lang="de_DE"><seg>b</seg></tuv></tu>'
+    for start, end in (('<tmx xmlns="http://www.lisa.org/tmx14">', "</tmx>"), ("<tmx>", "</tmx>")):
+        (tmp_path / "x.tmx").write_text(f"{start}<body>{unit}</body>{end}")
+        assert rows(tmp_path / "x.tmx", src, tgt) == [("a", "b")]
+    prefixed = unit.replace("</", "</t:").replace("<t", "<t:t").replace("<seg", "<t:seg")
+    (tmp_path / "x.tmx").write_text(f'<t:tmx xmlns:t="urn:t"><t:body>{prefixed}</t:body></t:tmx>')
+    assert rows(tmp_path / "x.tmx", src, tgt) == [("a", "b")]
+
+
+PLACEHOLDERS = [
+    ("Click<ph/>here", "Click here"),
+    ("Click <ph>&lt;br&gt;</ph>here", "Click here"),
+    ("Stop.<ph x='1'>{0}</ph>Go", "Stop. Go"),
+    ("file<ph/>, ok<ph/>.", "file, ok."),
+    ("(<ph/>a<ph/>)", "(a)"),
+    ("<ph/>a<ph/>", "a"),
+    ("un<bpt i='1'>b</bpt>able<ept i='1'/>", "unable"),
+    ("日本<ph/>語", "日本語"),
+    ("한국<ph/>어", "한국 어"),
+    ("a<ph>x<sub>y</sub></ph>b", "a b"),
+]
+
+
+@pytest.mark.parametrize(("segment", "text"), PLACEHOLDERS)
+def test_a_placeholder_between_words_is_a_space(tmp_path: Path, segment: str, text: str) -> None:
+    (tmp_path / "x.tmx").write_bytes(declared("utf-8", "TEXT").replace(b"TEXT", segment.encode()))
+    assert rows(tmp_path / "x.tmx") == [("a", text)]
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    units = [{"en": "a", "de": "b"}, {"en": "a"}, {"fr": "c"}, {"en": "c", "de": "d"}, {"de": "b"}, {"en": ""}]
+    body = "".join(
+        f"<tu>{''.join(f'<tuv xml:lang={code!r}><seg>{text}</seg></tuv>' for code, text in unit.items())}</tu>"
+        for unit in units
+    )
+    left_out = Counter[str]()
+    (tmp_path / "x.tmx").write_text(f"<tmx><header><note/></header><body>{body}</body></tmx>")
+    assert list(read_rows(tmp_path / "x.tmx", "x.tmx", ("en", "de"), left_out)) == [("a", "b"), ("c", "d")]
+    assert left_out == {"units without de": 2, "units without en and de": 1, "units without en": 1}
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv", "x.jsonl"])
+def test_blank_lines_are_left_out_and_counted(tmp_path: Path, name: str) -> None:
+    lines = TEXTS[name].splitlines()
+    (tmp_path / name).write_text("\n".join([*lines[:2], "", *lines[2:], "  ", ""]) + "\n")
+    left_out = Counter[str]()
+    assert list(read_rows(tmp_path / name, name, ("en", "de"), left_out)) == PAIRS
+    assert left_out == {"blank lines": 3}
+
+
+def test_columns_of_flattened_tables(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text("id\ttranslation.en\ttranslation.de\n1\ta\tb\n")
+    (tmp_path / "x.jsonl").write_text('{"translation.en": "a", "translation.de": "b"}\n')
+    parquet.write_table(pa.table({"translation.en": ["a"], "translation.de": ["b"]}), tmp_path / "x.parquet")
+    for name in ("x.tsv", "x.jsonl", "x.parquet"):
+        assert rows(tmp_path / name, "translation.en", "translation.de") == [("a", "b")]
+    (tmp_path / "y.jsonl").write_text('{"data": {"text.en": "a", "text": {"de": "b"}}}\n')
+    assert rows(tmp_path / "y.jsonl", "data.text.en", "data.text.de") == [("a", "b")]
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.csv"])
+def test_a_cell_may_be_as_long_as_a_line(tmp_path: Path, name: str) -> None:
+    delimiter = "\t" if name == "x.tsv" else ","
+    (tmp_path / name).write_text(f"en{delimiter}de\n{'a' * (MAX_LINE_BYTES - 2)}{delimiter}b\n")
+    assert len(rows(tmp_path / name)[0][0]) == MAX_LINE_BYTES - 2
+
+
+def test_a_missing_column_names_the_nearest_of_many(tmp_path: Path) -> None:
+    names = [f"column{number}" for number in range(200_000)]
+    (tmp_path / "x.jsonl").write_text(json.dumps(dict.fromkeys([*names[:9000], "eng"], "a")))
+    (tmp_path / "x.tsv").write_text("\t".join(names[:50_000]) + "\n")
+    tuvs = "".join(f'<tuv xml:lang="l{name}"><seg/></tuv>' for name in names)
+    (tmp_path / "x.tmx").write_text(f"<tmx><body><tu>{tuvs}</tu></body></tmx>")
+    parquet.write_table(pa.table({name: ["a"] for name in names[:5000]}), tmp_path / "x.parquet")
+    for name in ("x.jsonl", "x.tsv", "x.tmx", "x.parquet"):
+        with pytest.raises(ConfigError, match=r"no column 'en', found .* more") as caught:
+            rows(tmp_path / name)
+        assert len(str(caught.value)) < 400
+    with pytest.raises(ConfigError, match="did you mean 'eng'"):
+        rows(tmp_path / "x.jsonl")
+
+
+def written(folder: Path, **columns: pa.Array) -> Path:
+    parquet.write_table(pa.table(columns), folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+def test_parquet_that_is_not_text(tmp_path: Path) -> None:
+    invalid = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe"))
+    with pytest.raises(CorpusError, match=r"x.parquet, row 1 is not UTF-8"):
+        rows(written(tmp_path, en=invalid, de=pa.array(["a"])))
+    with pytest.raises(CorpusError, match=r"has duration\[ns\] as 'en', expected text"):
+        rows(written(tmp_path, en=pa.array([1], pa.duration("ns")), de=pa.array(["a"])))
+    twice = pa.StructArray.from_arrays([pa.array(["a"]), pa.array(["b"])], ["en", "en"])
+    with pytest.raises(CorpusError, match="has 2 columns 'en'"):
+        rows(written(tmp_path, t=twice), "t.en", "t.en")
+    # A column beside those of text may be anything.
+    others = pa.StructArray.from_arrays([pa.array(["a"]), pa.array([1], pa.duration("ns"))], ["en", "time"])
+    assert rows(written(tmp_path, t=others, de=pa.array(["b"])), "t.en", "de") == [("a", "b")]
+
+
+def test_a_text_that_a_parquet_file_has_once_is_in_memory_once(tmp_path: Path) -> None:
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * 1024, pa.int32()), pa.array(["a" * MAX_LINE_BYTES]))
+    path = written(tmp_path, en=long, de=pa.array(["b"] * 1024))
+    assert path.stat().st_size < 100_000 + MAX_LINE_BYTES
+    before = pa.total_allocated_bytes()
+    for number, _ in enumerate(read_rows(path, path.name, ("en", "de"))):
+        assert pa.total_allocated_bytes() - before < 20 << 20, number
+
+
 WRONG = [
-    ("x.tsv", b"id\teng\tde\n", ConfigError, "no column 'en', found 'id', 'eng', 'de'; did you mean 'eng'"),
+    ("x.tsv", b"id\teng\tde\n", ConfigError, "no column 'en', found 'eng', 'id', 'de'; did you mean 'eng'"),
     ("x.csv", b"en,de\na\n", CorpusError, "x.csv:2 has 1 cells, expected 2"),
-    ("x.csv", b'en,de\n"a,b\n', CorpusError, "x.csv:2 is no row"),
+    ("x.csv", b'en,de\n"a,b\n', CorpusError, "x.csv:2 is not a row"),
     ("x.csv", b"en,de\n\xff,b\n", CorpusError, "x.csv:2:1 is not UTF-8"),
     ("x.csv.gz", b"\x1f\x8bgarbage", CorpusError, "truncated or damaged"),
     ("x.jsonl", b'{"en":"a","de":"b"}\n{"en"\n', CorpusError, "x.jsonl:2 is not JSON"),
@@ -59,12 +208,30 @@ WRONG = [
     ("x.jsonl", b'["a"]\n', CorpusError, "x.jsonl:1 is "),
     ("x.jsonl", b'{"en":1,"de":"b"}\n', CorpusError, "x.jsonl:1 has 1 as 'en', expected text"),
     ("x.jsonl", b'{"en":"\\ud800","de":"b"}\n', CorpusError, "x.jsonl:1 has a lone surrogate"),
-    ("x.parquet", b"garbage", CorpusError, "is no whole Parquet file"),
-    ("x.tmx", b"<tmx><body>", CorpusError, "is no TMX"),
-    ("x.tmx", b'<!DOCTYPE t [<!ENTITY a "x">]><tmx>&a;</tmx>', CorpusError, "is no TMX .Entit"),
-    ("x.tmx", TMX.replace("DE", "nl").replace('"de"', '"nl"').encode(), ConfigError, "no column 'de', found 'en-us'"),
+    ("x.parquet", b"garbage", CorpusError, "is not a whole Parquet file"),
+    ("x.tmx", b"<tmx><body>", CorpusError, "is not TMX"),
+    ("x.tmx", b'<!DOCTYPE t [<!ENTITY a "x">]><tmx>&a;</tmx>', CorpusError, "is not TMX .Entit"),
+    (
+        "x.tmx",
+        TMX.replace("DE", "nl").replace('"de"', '"nl"').encode(),
+        ConfigError,
+        "no column 'de', found 'en-us', 'nl', 'fr', 'en'; set",
+    ),
     ("x.tmx.gz", gzip.compress(b"<tmx><body><tu>" + b" " * (65 << 20)), CorpusError, "without the end of a unit"),
-    ("x.xlsx", b"", ConfigError, "is no table by its name"),
+    ("x.tmx.gz", gzip.compress(b"<tmx><!--" + b"a" * (70 << 20)), CorpusError, "a tag or a comment of over 2,097,152"),
+    ("x.tmx.gz", gzip.compress(b"<tmx><?a " + b"a" * (70 << 20)), CorpusError, "a tag or a comment of over 2,097,152"),
+    ("x.tmx.gz", gzip.compress(b"<tmx><" + b"a" * (70 << 20)), CorpusError, "a tag or a comment of over 2,097,152"),
+    ("x.tmx", b"<a>" * 2000, CorpusError, "over 1000 elements inside one another"),
+    ("x.tmx", declared("utf-7", "+AGE-"), CorpusError, "has the encoding 'utf-7' in its first line, which is not one"),
+    ("x.tmx", declared("zip", ""), CorpusError, "has the encoding 'zip'"),
+    ("x.tmx", declared("rot13", ""), CorpusError, "has the encoding 'rot13'"),
+    ("x.tmx", declared("idna", ""), CorpusError, "has the encoding 'idna'"),
+    ("x.tmx", declared("none-such", ""), CorpusError, "has the encoding 'none-such'"),
+    ("x.tmx", declared("euc-jp", "") + b"\xff", CorpusError, "is not euc_jp throughout .byte 0xff"),
+    ("x.tmx", b'<!DOCTYPE tmx SYSTEM "a.dtd"><tmx>&nbsp;</tmx>', CorpusError, "is not TMX .Entity 'nbsp'"),
+    ("x.tsv", b"en\tde\ra\tb\rc\td\r", CorpusError, "x.tsv has lines that end with CR alone"),
+    ("x.parquet", b"version https://git-lfs.github.com/spec/v1\n", CorpusError, "x.parquet is a Git LFS pointer"),
+    ("x.xlsx", b"", ConfigError, "is not a table by its name"),
 ]
 
 

@@ -120,5 +120,5 @@ def test_files_that_do_not_go_together_are_errors(tmp_path: Path) -> None:
         replace(source, val="x")
     with pytest.raises(ConfigError, match=r"data\.reverse_source is for text"):
         replace(source, reverse_source=True)
-    with pytest.raises(CorpusError, match=r"data\.test names .*gone\.npy, which is no file"):
+    with pytest.raises(CorpusError, match=r"data\.test: no such file: .*gone\.npy"):
         replace(source, test=[tmp_path / "gone.npy", tmp_path / "x.en"]).files(tmp_path)

@@ -1,5 +1,6 @@
 """From files to token ids: once for each content, whole or not at all."""
 
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,6 +20,7 @@ from softsearch.data.preparation.encode import read_array
 from softsearch.data.preparation.prepare import prepare
 from softsearch.data.preparation.prepared import PreparedData
 from softsearch.data.sampler import Batching, count_tokens
+from softsearch.data.tokenizer_files import from_files
 from softsearch.errors import CorpusError
 from softsearch.text import corpus as corpus_module
 from softsearch.text.filters import Filters
@@ -341,3 +343,22 @@ def test_multi30k_has_little_padding(multi30k_dir: Path, tmp_path: Path) -> None
     real, padded = np.transpose([count_tokens(batches, lengths) for lengths in (src, tgt)])
     assert real.sum() / padded.sum() > 0.92
     assert (real / padded > (0.9, 0.98)).all()
+
+
+@pytest.mark.parametrize(("words", "share"), [("ein\nzwei\n", ""), ("a b".replace(" ", "\n"), "100 %")])
+def test_a_vocabulary_of_other_words_is_warned_about(
+    tmp_path: Path, cache: Path, caplog: pytest.LogCaptureFixture, words: str, share: str
+) -> None:
+    (tmp_path / "words").write_text(words)
+    for language in ("en", "de"):
+        (tmp_path / f"x.{language}").write_text("ein zwei\n" * 9)
+    files = (tmp_path / "x.en", tmp_path / "x.de")
+    with caplog.at_level(logging.WARNING):
+        prepare(
+            Parallel(train=files, val=files),
+            from_files(TokenizerTrainer(kind="word", vocabulary=tmp_path / "words")),
+            cache,
+        )
+    warned = [line for line in caplog.messages if line.startswith("the vocabulary lacks")]
+    assert len(warned) == (2 if share else 0)
+    assert all(f"lacks {share} of the words of the" in line for line in warned)
