@@ -8,14 +8,15 @@
 import { readFile } from 'node:fs/promises';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { useCharsmaps } from './charsmap.mjs';
 
 const folder = process.argv[2];
 const read = async (name) => JSON.parse(await readFile(`${folder}/${name}`, 'utf8'));
 const manifest = await read('manifest.json');
-const tokenizer = async (side) =>
-  new Tokenizer(await read('tokenizer.json' in manifest.files ? 'tokenizer.json' : `${side}.tokenizer.json`), {
-    clean_up_tokenization_spaces: false,
-  });
+const tokenizer = async (side) => {
+  const json = await read('tokenizer.json' in manifest.files ? 'tokenizer.json' : `${side}.tokenizer.json`);
+  return useCharsmaps(new Tokenizer(json, { clean_up_tokenization_spaces: false }));
+};
 const [src, tgt] = [await tokenizer('src'), await tokenizer('tgt')];
 const session = await InferenceSession.create(`${folder}/model.onnx`);
 

@@ -1,18 +1,21 @@
 """The tokenizer of the page gives SentencePiece's ids, pieces and texts: 10,000 lines of text and of anything else."""
 
+import io
 import json
 import random
 import shutil
 import subprocess
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sentencepiece
 
 from softsearch.data.corpora.spellout import Spellout
-from softsearch.data.sentencepiece_file import with_joiner
+from softsearch.data.sentencepiece_file import read_pieces, with_joiner, with_pieces
 from softsearch.export.tokenizer_json import tokenizer_files
-from softsearch.text.corpus import read_lines
+from softsearch.text.corpus import is_blank, read_lines
 from softsearch.text.moses import detokenize, tokenize
 from softsearch.text.tokenizer import JOINER, Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import with_eos
@@ -25,6 +28,26 @@ ODD = (
     "\ufeff", "\u200d", "\u202e", "\u4e2d\u6587", "\u0e33", "\ufb01", "\U0001f469\u200d\U0001f680", "\U0010fffd", "'s",
     "n't", " low@@ er ", " .", " ,", "...", "\\", '"', "$&", "$1",
 )  # fmt: skip
+STACKED = (  # what normalisation meets: marks on marks, letters in parts, and what becomes several characters or none
+    "\ufb01\u0301", "a\u0301\u0323", "e\u0302\u0301", "\uff76\uff9e", "\u304b\u3099", "\u1112\u1161\u11ab",
+    "\u0e19\u0e49\u0e33", "\ufdfa", "\u00a8", "\u1e9e", "I\u0307", "\u00ad", "\u200b", "\u0085", "\r\n", "\U0001d49c",
+    "OLD <SEP>", "<sep>", "man",
+)  # fmt: skip
+FOREIGN: dict[str, dict[str, Any]] = {  # models of other tools
+    "opus": {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc"},
+    "words": {"model_type": "word", "normalization_rule_name": "nmt_nfkc_cf"},
+    "characters": {"model_type": "char", "normalization_rule_name": "nfkc"},
+    "symbols": {
+        "model_type": "bpe",
+        "normalization_rule_name": "nfkc_cf",
+        "user_defined_symbols": ["<SEP>", "<sep>", "man"],
+    },
+    "no prefix": {"model_type": "unigram", "add_dummy_prefix": False},
+    "all spaces": {"model_type": "bpe", "remove_extra_whitespaces": False},
+    "suffix": {"model_type": "unigram", "treat_whitespace_as_suffix": True},
+    "bare suffix": {"model_type": "bpe", "treat_whitespace_as_suffix": True, "add_dummy_prefix": False},
+    "own rules": {"model_type": "unigram", "normalization_rule_tsv": "62\t64\n62 61\t20 41 20\n2019\t\n"},
+}
 SPLIT = ["low@@ er new@@ est"] * 300
 MOSES = f"""
 import {{ readFileSync }} from 'node:fs';
@@ -65,6 +88,39 @@ def in_javascript(tokenizer: SentencePieceTokenizer, lines: list[str]) -> list[t
     """The ids, pieces and text of each line."""
     content = tokenizer_files((tokenizer, tokenizer))["tokenizer.json"]
     return run_script(SCRIPT, {"tokenizer": json.loads(content), "lines": lines})
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_models_of_other_tools_are_normalised_by_their_own_rules(
+    name: str, corpus: list[str], lines: list[str], tmp_path: Path
+) -> None:
+    options, model = dict(FOREIGN[name]), io.BytesIO()
+    if rules := options.get("normalization_rule_tsv"):
+        options["normalization_rule_tsv"] = str(tmp_path / "rules.tsv")
+        (tmp_path / "rules.tsv").write_text(rules, encoding="utf-8")
+    text = [line for line in [*corpus[:1000], *ODD, *STACKED, "ba\u2019b"] if "\n" not in line]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text),
+        model_writer=model,
+        vocab_size=400,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **options,
+    )
+    pieces = list(read_pieces(model.getvalue(), name).values())
+    ours, rng = SentencePieceTokenizer(with_pieces(model.getvalue(), pieces, name)), random.Random(1)
+    mixed = ["".join(rng.choices([*STACKED, *ODD, "ba", "b", "\u2019"], k=rng.randrange(1, 9))) for _ in range(1000)]
+    shown = [line for line in [*lines[::10], *mixed] if not is_blank(line)]
+    different = []
+    for line, found in zip(shown, in_javascript(ours, shown), strict=True):
+        ids = with_eos(ours.encode(line))
+        if options["model_type"] == "unigram" and sorted(found[0]) == sorted(ids):
+            ids = found[0]
+        expected = (ids, ours.pieces(ids), ours.decode(ids))
+        if found != expected:
+            different.append((line, found, expected))
+    assert len(shown) > 1800
+    assert not different, f"{len(different)}: {different[:5]}"
 
 
 def run_script(script: str, given: object) -> list[Any]:

@@ -1,11 +1,12 @@
 """``tokenizer.json`` files of Hugging Face, for hosts without SentencePiece (https://huggingface.co/docs/tokenizers)."""
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sentencepiece import sentencepiece_model_pb2
+from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from softsearch.text.tokenizer import SentencePieceTokenizer, Tokenizers
@@ -16,6 +17,7 @@ _TEXT_END = r"(?![\s\S])"  # in Ruby's regular expressions, which tokenizers tak
 _TEXT_START = r"(?<![\s\S])"
 _LAST_PRIVATE = 0x10FFFD
 _CHECKED, _MAX_PIECES = 500, 40
+_NEVER_READ = 1000.0  # how much less than any other score that of a piece is which is only written
 _ODD = (
     "", " ", "   ", " a  b ", "\u2581", "a\u2581b \u2581 c\u2581", "\u2581 a", "\t", "a\tb", "\u00a0a\u00a0\u3000b",
     "a\u2028b", "\0", "a\0\x1fb", "\u2585", "\r", "a\nb", "\npad\nunk\nbos\neos", "<pad> <unk> <s> </s> [UNK]",
@@ -37,7 +39,9 @@ def tokenizer_files(tokenizers: Tokenizers) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for side, tokenizer in sides.items():
         name, converted = f"{side}tokenizer.json", _convert(tokenizer)
-        problem = "its ids run from the end of the text" if tokenizer.reverse else _difference(tokenizer, converted)
+        problem = (
+            "its ids run from the end of the text" if tokenizer.reverse else _difference(tokenizer, converted, name)
+        )
         if problem:
             _log.warning("%s is left out, hosts need SentencePiece: %s", name, problem)
         else:
@@ -51,8 +55,10 @@ def _convert(tokenizer: SentencePieceTokenizer) -> Tokenizer:
     tags = {} if tokenizer.has_words else _placeholders(proto)
     vocab = [tags.get(name, name) for name in names]
     converted = Tokenizer(_model(tokenizer, proto, vocab))
-    converted.normalizer = _words_normalizer() if tokenizer.has_words else _normalizer(tags)
+    spec, suffix = proto.normalizer_spec, proto.trainer_spec.treat_whitespace_as_suffix
+    converted.normalizer = _normalizer(spec, tags, suffix=suffix)
     if tokenizer.has_words:
+        converted.normalizer = _words_normalizer(spec)
         converted.pre_tokenizer = pre_tokenizers.Split(Regex(f"{_SPACE}[^{_SPACE}]+"), "isolated")
     # No added tokens: they would be found in texts.
     converted.post_processor = processors.TemplateProcessing(
@@ -87,7 +93,9 @@ def _model(tokenizer: SentencePieceTokenizer, proto: Any, vocab: list[str]) -> m
             ids, unk_token=unknown, max_input_chars_per_word=longest, continuing_subword_prefix="##"
         )
     if proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM:
-        return models.Unigram([(name, p.score) for name, p in zip(vocab, proto.pieces, strict=True)], UNK)
+        lowest = min(p.score for p in proto.pieces) - _NEVER_READ
+        scores = (lowest if p.type == p.UNUSED else p.score for p in proto.pieces)
+        return models.Unigram(list(zip(vocab, scores, strict=True)), UNK)
     merges = list(_merges(proto)) if proto.trainer_spec.model_type == proto.trainer_spec.BPE else []
     return models.BPE(ids, merges, unk_token=unknown, fuse_unk=True)
 
@@ -102,23 +110,50 @@ def _merges(proto: Any) -> Iterator[tuple[str, str]]:
                 yield name[:end], name[end:]
 
 
-def _normalizer(tags: dict[str, str]) -> normalizers.Normalizer:
-    """SentencePiece's spaces; a line feed, which special pieces begin with, and the placeholders become unknown."""
+def _normalizer(spec: Any, tags: dict[str, str], *, suffix: bool) -> normalizers.Normalizer:
+    """SentencePiece's own rules and its spaces; a line feed, which special pieces begin with, becomes unknown.
+
+    So do placeholders in a text. A tag without a space keeps its form where the rules would change it.
+    """
+    placeholders = "".join(tags.values())
+    inner = [tag for tag in tags if not tag.startswith(_SPACE)]
     return normalizers.Sequence(
         [
-            normalizers.Replace(Regex(f"[\n{''.join(tags.values())}]"), _UNKNOWN),
-            normalizers.Prepend(_SPACE),
-            normalizers.Replace(Regex(f"{_TEXT_START}{_SPACE} +"), _SPACE),
-            normalizers.Replace(Regex(f"[ {_SPACE}]+{_TEXT_END}"), ""),
-            normalizers.Replace(Regex(" +"), _SPACE),
+            *([normalizers.Replace(Regex(f"[{placeholders}]"), _UNKNOWN)] if tags else []),
+            *(normalizers.Replace(tag, tags[tag]) for tag in inner),
+            *_rules(spec),
+            normalizers.Replace("\n", _UNKNOWN),
+            *_spaces(spec, suffix=suffix),
             *(normalizers.Replace(tag, char) for tag, char in tags.items()),
         ]
     )
 
 
-def _words_normalizer() -> normalizers.Normalizer:
+def _rules(spec: Any) -> list[normalizers.Normalizer]:
+    """The replacements that a model has; :mod:`tokenizers` takes SentencePiece's bytes."""
+    charsmap = bytes(spec.precompiled_charsmap)
+    return [normalizers.Precompiled(charsmap)] if charsmap else []
+
+
+def _spaces(spec: Any, *, suffix: bool) -> Iterator[normalizers.Normalizer]:
+    """Surplus spaces are left out, one is put before the first word, or behind the last, and U+2581 is for spaces."""
+    if spec.remove_extra_whitespaces:
+        yield normalizers.Replace(Regex(f"{_TEXT_START} +"), "")
+    if spec.add_dummy_prefix and not suffix:
+        yield normalizers.Prepend(_SPACE)
+    if spec.remove_extra_whitespaces:
+        end = _SPACE if spec.add_dummy_prefix and suffix else ""
+        yield normalizers.Replace(Regex(f"[ {_SPACE}]+{_TEXT_END}"), end)
+    yield normalizers.Replace(Regex(" +" if spec.remove_extra_whitespaces else " "), _SPACE)
+    if spec.add_dummy_prefix and suffix:
+        last = f"[^{_SPACE}]" if spec.remove_extra_whitespaces else r"[\s\S]"
+        yield normalizers.Replace(Regex(f"(?<={last}){_TEXT_END}"), _SPACE)
+
+
+def _words_normalizer(spec: Any) -> normalizers.Normalizer:
     return normalizers.Sequence(
         [
+            *_rules(spec),
             normalizers.Prepend(_SPACE),
             normalizers.Replace(Regex(f"[ {_SPACE}]+"), _SPACE),
             normalizers.Replace(Regex(f"{_SPACE}{_TEXT_END}"), ""),
@@ -126,16 +161,43 @@ def _words_normalizer() -> normalizers.Normalizer:
     )
 
 
-def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer) -> str:
-    """What differs for odd texts or for texts of random pieces; "" if nothing does."""
+def _difference(tokenizer: SentencePieceTokenizer, converted: Tokenizer, name: str) -> str:
+    """What differs for odd texts or for texts of random pieces; "" if nothing does.
+
+    The page and examples/node apply SentencePiece's rules as it does, so that the texts are compared with its rules.
+    :mod:`tokenizers` takes the shortest rule, and for a letter with its marks at once; that is only said.
+    """
     rng = np.random.default_rng(0)
     random = [rng.integers(0, tokenizer.vocab_size, rng.integers(1, _MAX_PIECES)).tolist() for _ in range(_CHECKED)]
     for ids in random:
         if converted.decode(ids) != tokenizer.decode(ids):
             return f"ids {ids} are {converted.decode(ids)!r}, expected {tokenizer.decode(ids)!r}"
+    described = json.loads(converted.to_str())
+    steps = described["normalizer"]["normalizers"]
+    described["normalizer"]["normalizers"] = [step for step in steps if step["type"] != "Precompiled"]
+    rest, by_rules, other = Tokenizer.from_str(json.dumps(described)), _rules_alone(tokenizer), ""
     for text in [*_ODD, *map(tokenizer.decode, random)]:
-        found, ids = converted.encode(text).ids, with_eos(tokenizer.encode(text))
-        # Where pieces in another order make the same text, rounding decides what unigram takes.
-        if found != ids and not (sorted(found) == sorted(ids) and converted.decode(found) == tokenizer.decode(ids)):
+        ids = with_eos(tokenizer.encode(text))
+        found = rest.encode(by_rules(text)).ids
+        if not _alike(found, ids, tokenizer):
             return f"{text!r} has the ids {found}, expected {ids}"
+        if not other and not _alike(converted.encode(text).ids, ids, tokenizer):
+            other = text
+    if other:
+        _log.info(
+            "%s: tokenizers of Python and Rust splits %r unlike SentencePiece, and the page does not", name, other
+        )
     return ""
+
+
+def _rules_alone(tokenizer: SentencePieceTokenizer) -> Callable[[str], str]:
+    """The replacements of a model's own rules, without its handling of spaces."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.model)  # type: ignore[attr-defined] # made at run time
+    spec = proto.normalizer_spec
+    spec.add_dummy_prefix = spec.remove_extra_whitespaces = spec.escape_whitespaces = False
+    return SentencePieceProcessor(model_proto=proto.SerializeToString()).normalize
+
+
+def _alike(found: list[int], ids: list[int], tokenizer: SentencePieceTokenizer) -> bool:
+    """Whether ids are the same, or the same pieces of a text in another order: rounding decides what unigram takes."""
+    return found == ids or (sorted(found) == sorted(ids) and tokenizer.decode(found) == tokenizer.decode(ids))

@@ -1,13 +1,14 @@
 // Text to token ids and back, as SentencePiece does it.
 
 import { Tokenizer } from '@huggingface/tokenizers';
+import { useCharsmaps } from './charsmap.js';
 
 const SPECIALS = ['<pad>', '<unk>', '<s>', '</s>'];
 
 export class TextTokenizer {
   /** @param {object} json tokenizer.json */
   constructor(json) {
-    this.tokenizer = new Tokenizer(json, { clean_up_tokenization_spaces: false });
+    this.tokenizer = useCharsmaps(new Tokenizer(json, { clean_up_tokenization_spaces: false }));
     // Tags are written in the vocabulary as single characters, which the decoder turns back.
     this.replacements = json.decoder.decoders
       .filter(({ type, pattern }) => type === 'Replace' && pattern.String)

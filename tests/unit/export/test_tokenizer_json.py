@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from softsearch.data.sentencepiece_file import UNUSED, Piece, read_pieces, with_pieces
 from softsearch.export.tokenizer_json import tokenizer_files
 from softsearch.text.tokenizer import Kind, SentencePieceTokenizer, train_tokenizer
 from softsearch.text.vocabulary import BOS, EOS, PAD, UNK
@@ -81,19 +82,59 @@ def test_two_vocabularies_have_a_file_each_and_a_reversed_side_none(caplog: pyte
     ]
 
 
-def test_a_file_that_would_give_other_ids_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def foreign(lines: list[str], **options: object) -> SentencePieceTokenizer:
     model = io.BytesIO()
-    names = {
-        f"{name}_{part}": value
-        for value, name in enumerate(("pad", "unk", "bos", "eos"))
-        for part, value in (("id", value), ("piece", f"\n{name}"))
-    }
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["fi full \ufb01"] * 3), model_writer=model, model_type="char", vocab_size=20,
-        hard_vocab_limit=False, normalization_rule_name="nmt_nfkc", minloglevel=2, **names,
-    )  # fmt: skip
-    tokenizer = SentencePieceTokenizer(model.getvalue())
+        sentence_iterator=iter(lines), model_writer=model, hard_vocab_limit=False, minloglevel=2, **options
+    )
+    pieces = list(read_pieces(model.getvalue(), "foreign").values())
+    return SentencePieceTokenizer(with_pieces(model.getvalue(), pieces, "foreign"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc"},
+        {"model_type": "bpe", "normalization_rule_name": "nmt_nfkc_cf"},
+        {"model_type": "char", "normalization_rule_name": "nfkc"},
+        {"model_type": "word", "normalization_rule_name": "nfkc_cf"},
+        {"model_type": "unigram", "add_dummy_prefix": False, "remove_extra_whitespaces": False},
+        {"model_type": "bpe", "user_defined_symbols": ["<SEP>", "<sep>"]},
+        {"model_type": "unigram", "treat_whitespace_as_suffix": True},
+    ],
+)
+def test_a_model_of_another_tool_keeps_its_normalisation(
+    options: dict[str, object], caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = ["Two OLD men, one dog <sep>", "a wo\ufb01 \uff26ull \u00bd", "caf\u00e9 na\u00efve\u00a0text"]
+    ours = foreign(lines * 5, vocab_size=60, **options)
+    theirs = Tokenizer.from_str(tokenizer_files((ours, ours))["tokenizer.json"].decode())
+    assert not caplog.messages
+    for text in [
+        *lines,
+        "  TWO  men ",
+        "cafe\u0301 \uff2d\uff25\uff2e\u3000\uff0c",
+        "<SEP>x<sep>",
+        "\u2460\ttwo\u200bmen\ufeff",
+    ]:
+        assert theirs.encode(text).ids == [*ours.encode(text), EOS]
+        assert theirs.decode(ours.encode(text)) == ours.decode(ours.encode(text))
+
+
+def test_pieces_that_are_only_written_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
+    pieces = list(read_pieces(foreign(["two men"] * 5, model_type="unigram", vocab_size=20).model, "x").values())
+    lowest = min(piece.score for piece in pieces)
+    written = [Piece("\u2581two\u2581men", lowest - 1, UNUSED), Piece("men", lowest - 2, UNUSED)]
+    ours = SentencePieceTokenizer(with_pieces(trained("unigram", ()).model, [*pieces, *written], "x"))
+    theirs = Tokenizer.from_str(tokenizer_files((ours, ours))["tokenizer.json"].decode())
+    assert not caplog.messages
+    assert theirs.encode("two men").ids == [*ours.encode("two men"), EOS]
+    assert theirs.decode([ours.vocab_size - 2]) == "two men"
+
+
+def test_a_file_that_would_give_other_ids_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    tokenizer = foreign(["fi full \ufb01"] * 3, model_type="unigram", vocab_size=300, byte_fallback=True)
     assert tokenizer_files((tokenizer, tokenizer)) == {}
     assert caplog.records[0].levelno == logging.WARNING
-    assert "tokenizer.json is left out" in caplog.messages[0]
-    assert "has the ids" in caplog.messages[0]
+    assert "tokenizer.json is left out, hosts need SentencePiece: " in caplog.messages[0]
+    assert "expected" in caplog.messages[0]
