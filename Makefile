@@ -81,7 +81,7 @@ lint: $(STAMP) ## format, style, types, layering and spelling
 	@git ls-files -z --cached --others --exclude-standard | xargs -0 $(VENV)/bin/codespell
 	@! git grep -nEif tests/architecture/banned_phrases.txt -- 'src/*.py' configs || \
 	  { echo "these phrases are not plain English; see tests/architecture/banned_phrases.txt"; exit 1; }
-	@$(PY) -m tests.architecture.size
+	@$(PY) -m tests.architecture.simplicity
 
 bench: $(STAMP) benchmarks/.joeynmt-venv/.setup-done benchmarks/.marianmt-venv/.setup-done ## training speed beside peers
 	@$(PY) benchmarks/train_speed.py $(ARGS)

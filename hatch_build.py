@@ -31,7 +31,7 @@ class PageBuildHook(BuildHookInterface[Any]):
 
 def is_stale(root: Path) -> bool:
     """Whether the page's sources are newer than the built page, or nothing is built; an sdist has both, equally old."""
-    built = root / "src" / "softsearch" / "runtime" / "web" / "assets" / "index.html"
+    built = root / "src" / "softsearch" / "extras" / "serve" / "web" / "assets" / "index.html"
     web = root / "src" / "web"
     sources = [path for path in web.rglob("*") if "node_modules" not in path.relative_to(web).parts]
     return not built.is_file() or max(path.stat().st_mtime for path in sources) > built.stat().st_mtime

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.app.config.build import rebuild_model
-from softsearch.app.importing.command import read
 from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.extras.importing.command import read
 from softsearch.search.beam import BeamSearch
 from softsearch.search.forced_decoding import score_pairs
 from softsearch.search.interface import StepFunction

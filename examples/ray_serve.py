@@ -20,7 +20,7 @@ from ray import serve
 
 from softsearch import Translator
 from softsearch.errors import SoftsearchError
-from softsearch.runtime.server.schema import Options, TextOrTexts, TranslateResponse, result
+from softsearch.extras.serve.schema import Options, TextOrTexts, TranslateResponse, result
 
 api = FastAPI(title="softsearch")
 Results = list[dict[str, Any]] | SoftsearchError  # of a request

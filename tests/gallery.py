@@ -18,11 +18,11 @@ from softsearch.app.config.command import register_resolvers
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import History
 from softsearch.app.config.validation import read_options
-from softsearch.app.reproduce.claim import Plan
-from softsearch.app.reproduce.trainings import train_all, trainings
 from softsearch.app.systems.open import open_systems
-from softsearch.course.pictures import draw_alignments
 from softsearch.evaluation.word_alignment import Sentence, align
+from softsearch.extras.claims.claim import Plan
+from softsearch.extras.claims.trainings import train_all, trainings
+from softsearch.extras.course.pictures import draw_alignments
 from softsearch.report.curves import Points, read_points
 from softsearch.report.drawing import COLOURS, LINE, SOFT, style
 from softsearch.runtime.system import System

@@ -10,8 +10,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from softsearch.app.demo import LINES, RUN, SINGLE
+from softsearch.extras.serve.web.site import write_site
 from softsearch.report.curves import CURVES
-from softsearch.runtime.web.site import write_site
 from tests.browser import element, serve, start, texts, value, view
 
 FOLDER, HISTORY = Path("docs"), Path("history")

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DIST, GOLDEN = ROOT / "dist", ROOT / "tests" / "golden"
 NEEDED = (
     *("softsearch/py.typed", "softsearch/configs/train.yaml", "softsearch/template/pyproject.toml"),
-    *("softsearch/runtime/web/assets/index.html", "softsearch/runtime/web/assets/LICENSES.txt"),
+    *("softsearch/extras/serve/web/assets/index.html", "softsearch/extras/serve/web/assets/LICENSES.txt"),
 )
 
 

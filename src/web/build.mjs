@@ -1,4 +1,4 @@
-// Writes the page to src/softsearch/runtime/web/assets, which `softsearch web` copies, and to docs/ in it what only the
+// Writes the page to src/softsearch/extras/serve/web/assets, which `softsearch web` copies, and to docs/ in it what only the
 // server sends, the description of its requests: npm run build.
 
 import { cp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const target = join(here, '../softsearch/runtime/web/assets');
+const target = join(here, '../softsearch/extras/serve/web/assets');
 const fresh = `${target}.new`;
 const packages = join(here, 'node_modules');
 

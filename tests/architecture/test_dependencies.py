@@ -16,13 +16,13 @@ BASE = ("errors", "search", "text", "runtime", "__init__", "__main__")  # instal
 OPTIONAL = {
     "dev": {f"testing/{name}" for name in ("__init__", "contract", "export")},  # pytest
     "cpu": ("runtime/session", "runtime/providers"),
-    "sweep": ("app/tune", *(f"app/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
+    "sweep": ("extras/sweep/tune", *(f"extras/sweep/{name}" for name in ("results", "study", "sweep", "trial"))),
     "ctranslate2": ("export/ctranslate2",),
     "hf": ("data/corpora/huggingface",),
     "table": ("data/corpora/rows", "text/corpus"),
     "paragraphs": ("runtime/paragraphs",),
     "serve": tuple(
-        f"runtime/server/{name}"
+        f"extras/serve/{name}"
         for name in ("access", "answers", "app", "dispatcher", "monitoring", "routes", "running", "schema")
     ),
 }

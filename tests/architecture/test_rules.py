@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import rules
-from tests.architecture.size import ADR, code_lines, excess, limits
+from tests.architecture.simplicity import ADR, Graph, Tree, above, code_lines, limits
 
 Rule = Callable[[str], list[str]]
 
@@ -153,9 +153,28 @@ def test_lines_of_code_are_counted_without_blanks_comments_and_docstrings() -> N
 
 
 @pytest.mark.slow
-def test_the_size_has_limits_that_can_be_exceeded(repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = limits((repo_root / ADR).read_text(encoding="utf-8"))
-    assert set(found) == {"src", "tests"}
-    for folder, limit in found.items():
-        assert not excess(str(repo_root / folder), limit), capsys.readouterr().out
-    assert excess(str(repo_root / "tests" / "architecture"), 100)
+def test_what_must_be_read_has_limits(repo_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert above(repo_root) == [], capsys.readouterr().out
+    measured = dict(Tree(repo_root).measures())
+    assert set(measured) == set(limits((repo_root / ADR).read_text(encoding="utf-8")))
+
+
+def test_imports_and_circles_are_found(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "softsearch"
+    (package / "extras" / "serve").mkdir(parents=True)
+    files = {
+        "__init__": "",
+        "a": "from softsearch import b\n\ndef f():\n    from softsearch.c import X\n",
+        "b": "import softsearch.a\n",
+        "c": "X = 1\n",
+        "extras/serve/__init__": "from softsearch.c import X\nfrom softsearch.extras.serve import own\n",
+        "extras/serve/own": "Y = 1\n",
+    }
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    graph = Graph.read(tmp_path / "src")
+    assert graph.eager["softsearch.a"] == {"softsearch.b"}
+    assert graph.every["softsearch.a"] == {"softsearch.b", "softsearch.c"}
+    assert graph.loaded_by("softsearch.b") == {"softsearch.a", "softsearch.b"}
+    assert graph.circles() == [{"softsearch.a", "softsearch.b"}]
+    assert Tree(tmp_path).names_used_by_extras() == {("softsearch.c", "X")}

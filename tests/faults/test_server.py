@@ -1,6 +1,6 @@
 """The server under overload, deadlines, clients that leave, signals, and workers that die, over real sockets.
 
-Bad requests are in tests/unit/runtime/server/test_answers.py, slow clients in test_connections.py there.
+Bad requests are in tests/extras/serve/test_answers.py, slow clients in test_connections.py there.
 """
 
 import asyncio

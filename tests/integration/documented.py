@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from softsearch.data.corpora.spellout import Spellout
+from tests.extras.importing.marian_equations import write_model
 from tests.huggingface import marian_folder
 from tests.integration.commands import ROOT, SERVER, SMALL
-from tests.unit.app.importing.marian_equations import write_model
 
 PAGES = ("README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")))
 ELSEWHERE = {"docs/recipes.md", "docs/many-hosts.md"}  # tests that look at what the commands write

@@ -9,11 +9,11 @@ from softsearch.app.config.options import Export, Tune
 from softsearch.app.config.validation import read_options
 from softsearch.app.export import export
 from softsearch.app.systems.weights_file import read_tuned
-from softsearch.app.tune import tune
 from softsearch.errors import BundleError, CorpusError, InputError
+from softsearch.extras.serve.models import Model
+from softsearch.extras.sweep.tune import tune
 from softsearch.runtime.bundle import Bundle
 from softsearch.runtime.cli import main
-from softsearch.runtime.server.models import Model
 from softsearch.runtime.translator import Translator
 from tests.integration.small_runs import PICTURES, configure, evaluate_alike, export_in, train_in
 

@@ -13,8 +13,8 @@ from softsearch.app.config.options import Tune
 from softsearch.app.config.validation import plain, read_options
 from softsearch.app.systems.open import open_any, open_systems
 from softsearch.app.train.train import train
-from softsearch.app.tune import tune
 from softsearch.errors import ConfigError
+from softsearch.extras.sweep.tune import tune
 from softsearch.runtime.system import combine
 from softsearch.runtime.translator import Translator
 from softsearch.search.batching import translate_ids
@@ -112,7 +112,7 @@ def test_what_tune_finds_for_an_ensemble_is_what_evaluate_gets(home: Path) -> No
 
 
 def test_what_tune_finds_for_a_reranker_is_what_evaluate_gets(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softsearch.app.tune._RERANKINGS", 20)
+    monkeypatch.setattr("softsearch.extras.sweep.tune._RERANKINGS", 20)
     scorers = ",".join([ckpt(home, "r2l"), bundle(home, "lm"), ckpt(home, "r2l_chars")])
     beam = ("search=rerank", "search.search.beam=4", "search.search.n_best=4", "+search.search.max_length_factor=1")
     models = (f"search.models=[{scorers}]", f"search.proposers=[{ckpt(home, 'r2l')}]")

@@ -8,8 +8,8 @@ import pytest
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import History
 from softsearch.app.config.validation import read_options
-from softsearch.app.history import history
 from softsearch.errors import ConfigError
+from softsearch.extras.claims.history import history
 from softsearch.runtime.bundle import MANIFEST
 from softsearch.runtime.manifest import Manifest
 from tests.integration.commands import SMALL, run

@@ -10,7 +10,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-from softsearch.runtime.web.site import write_site
+from softsearch.extras.serve.web.site import write_site
 from tests.browser import complaints, element, open_page, serve, texts, value, view
 from tests.integration.test_web_page import GOLDEN, OTHER, TEXT, expected, replace, violations
 

@@ -13,7 +13,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from softsearch.course import models, scores, words
+from softsearch.extras.course import models, scores, words
 from tests.integration.commands import ROOT, made_once
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

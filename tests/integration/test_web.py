@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from selenium.webdriver import Chrome
 
+from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.translator import Translator
-from softsearch.runtime.web.site import write_site
 from tests.browser import complaints, serve, start
 from tests.integration.commands import ROOT
 from tests.unit.runtime.bundles import edit_manifest

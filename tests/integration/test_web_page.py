@@ -10,8 +10,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from softsearch.extras.serve.web.site import write_site
 from softsearch.runtime.translator import Translator
-from softsearch.runtime.web.site import write_site
 from tests.browser import complaints, element, open_page, serve, texts, value, view
 from tests.integration.commands import ROOT
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from softsearch.runtime.server.command import add_serve_options
-from softsearch.runtime.server.routes import router
-from softsearch.runtime.server.running import _GRACE, _LAST_WORDS
-from softsearch.runtime.server.workers import _CLOSE_SECONDS
+from softsearch.extras.serve.command import add_serve_options
+from softsearch.extras.serve.routes import router
+from softsearch.extras.serve.running import _GRACE, _LAST_WORDS
+from softsearch.extras.serve.workers import _CLOSE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "docs" / "deploy"

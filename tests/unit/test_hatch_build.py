@@ -8,7 +8,7 @@ import pytest
 
 from hatch_build import PageBuildHook, build_page, is_stale
 
-BUILT = "src/softsearch/runtime/web/assets/index.html"
+BUILT = "src/softsearch/extras/serve/web/assets/index.html"
 
 
 class App:

@@ -20,20 +20,20 @@ COMMANDS = {  # with configs of the same names, and the functions that do the wo
     "average": "softsearch.app.average.average",
     "export": "softsearch.app.export.export",
     "dictionary": "softsearch.app.dictionary.dictionary",
-    "tune": "softsearch.app.tune.tune",
-    "sweep": "softsearch.app.sweep.sweep.sweep",
-    "compare": "softsearch.app.compare.compare",
-    "reproduce": "softsearch.app.reproduce.command.reproduce",
-    "history": "softsearch.app.history.history",
+    "tune": "softsearch.extras.sweep.tune.tune",
+    "sweep": "softsearch.extras.sweep.sweep.sweep",
+    "compare": "softsearch.extras.sweep.compare.compare",
+    "reproduce": "softsearch.extras.claims.command.reproduce",
+    "history": "softsearch.extras.claims.history.history",
 }
 
 OTHERS = {  # whose functions take the words, if there can be any
-    "cache": ("cache", "cache"),
-    "demo": ("demo", "demo"),
-    "doctor": ("doctor", "doctor"),
-    "import": ("importing.command", "import_model"),
-    "new": ("new", "new"),
-    "plugins": ("plugins", "plugins"),
+    "cache": "softsearch.app.cache.cache",
+    "demo": "softsearch.app.demo.demo",
+    "doctor": "softsearch.app.doctor.doctor",
+    "import": "softsearch.extras.importing.command.import_model",
+    "new": "softsearch.app.new.new",
+    "plugins": "softsearch.app.plugins.plugins",
 }
 
 
@@ -47,12 +47,12 @@ def start(command: str, options: Sequence[str] | None = None) -> None:
     end_on_signals()
     try:
         if command in OTHERS:
-            words, (module, name) = list(options or ()), OTHERS[command]
+            words, (module, _, name) = list(options or ()), OTHERS[command].rpartition(".")
             takes_none = command in ("demo", "doctor", "plugins")
             if takes_none:
                 ArgumentParser(f"softsearch {command}", description=f"{LAB[command]}.").parse_args(words)
             tune_cpu()
-            code = getattr(import_module(f"softsearch.app.{module}"), name)(*[words] * (not takes_none))
+            code = getattr(import_module(module), name)(*[words] * (not takes_none))
             sys.stdout.flush()
             sys.exit(code)
         from softsearch.app.config.command import run

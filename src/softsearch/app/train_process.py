@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from softsearch.app import die_with_parent
 from softsearch.app.config.composition import quoted
 from softsearch.app.results import METRICS
-from softsearch.app.sweep import die_with_parent
 
 log = logging.getLogger(__name__)
 TRAIN: Sequence[str] = ("-m", "softsearch", "train")

@@ -63,7 +63,7 @@ def _read_model(path: Path) -> bytes:
     except OSError as error:
         raise ConfigError(f"{name} cannot be read ({error.strerror}); expected a .model or .spm file") from error
     if model.lstrip().startswith(b"{"):
-        from softsearch.data.hugging_face_tokenizer import from_tokenizer_json
+        from softsearch.extras.importing.hugging_face_tokenizer import from_tokenizer_json
 
         model = from_tokenizer_json(model, name)
     return with_pieces(model, list(read_pieces(model, name).values()), name)

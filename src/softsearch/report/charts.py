@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from operator import ge
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,15 @@ def draw_search_curve(curves: Mapping[int, Sequence[SearchPoint]], metric: str) 
             _annotate(axes, drawable(point.name), (point.seconds, point.quality), number, above=above)
     axes.margins(x=0.09, y=0.15)
     return figure
+
+
+def pareto_front(points: Mapping[int, Sequence[float]]) -> set[int]:
+    """The keys of the points that no other one equals or exceeds in all objectives and exceeds in one."""
+    return {
+        key
+        for key, point in points.items()
+        if not any(other != point and all(map(ge, other, point)) for other in points.values())
+    }
 
 
 def draw_pareto(

@@ -26,4 +26,4 @@ def model_card(
         "sizes": sizes,
         "single": single,
     }
-    return render_markdown("model_card.md.jinja", values)
+    return render_markdown("softsearch.report", "model_card.md.jinja", values)

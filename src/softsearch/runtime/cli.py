@@ -15,6 +15,7 @@ from typing import Any
 
 import softsearch
 from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.extras.serve.command import add_serve_options, serve
 from softsearch.runtime.arguments import (
     Parser,
     add_options,
@@ -28,7 +29,6 @@ from softsearch.runtime.bundle import Bundle, has_shortlist, open_shortlist
 from softsearch.runtime.completion import LAB, bash_completion
 from softsearch.runtime.manifest import SINGLE
 from softsearch.runtime.options import expand_names, nearest
-from softsearch.runtime.server.command import add_serve_options, serve
 
 _ABOUT_LAB = (
     "The lab's commands (pip install 'softsearch[lab]') take key=value options, which --help explains:\n"
@@ -170,7 +170,7 @@ def _bench(arguments: argparse.Namespace) -> None:
 
 
 def _web(arguments: argparse.Namespace) -> None:
-    from softsearch.runtime.web.site import write_site
+    from softsearch.extras.serve.web.site import write_site
 
     folder = arguments.out
     sizes = write_site(arguments.bundles, folder, arguments.examples, arguments.about)

@@ -19,7 +19,7 @@ from softsearch.app.evaluate.evaluate import evaluate
 from softsearch.app.export import export
 from softsearch.app.score import score
 from softsearch.app.systems.weights_file import Tuned
-from softsearch.app.tune import tune
+from softsearch.extras.sweep.tune import tune
 from softsearch.testing.models import model_config
 from softsearch.text.tokenizer import train_tokenizer
 from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin

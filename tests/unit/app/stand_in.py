@@ -7,7 +7,7 @@ from typing import Any
 from optuna.distributions import CategoricalDistribution
 from optuna.samplers import RandomSampler
 
-from softsearch.app.sweep.study import Plan
+from softsearch.extras.sweep.study import Plan
 
 SCRIPT = """
 import json, pathlib, sys, time
@@ -53,7 +53,7 @@ def install(monkeypatch: Any, folder: Path) -> None:
     script = folder / "train.py"
     script.write_text(SCRIPT)
     monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(script),))
-    monkeypatch.setattr("softsearch.app.sweep.trial._POLL", 0.02)
+    monkeypatch.setattr("softsearch.extras.sweep.trial._POLL", 0.02)
     monkeypatch.setenv("WANDB_RUN_GROUP", "")  # which the command sets
 
 

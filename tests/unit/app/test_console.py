@@ -10,23 +10,23 @@ import pytest
 from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
-from softsearch.app.compare import compare
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import Compare, Train
 from softsearch.app.config.validation import build, read_options
 from softsearch.app.results import print_test, show_report
-from softsearch.app.sweep.results import report as report_sweep
-from softsearch.app.sweep.study import open_study
-from softsearch.app.sweep.sweep import Worker
 from softsearch.app.train.summary import print_end
 from softsearch.app.train.train import describe_model
 from softsearch.data.corpora.parallel import Parallel
 from softsearch.data.preparation.prepare import prepare
 from softsearch.errors import printable
 from softsearch.evaluation.metrics import Scores
+from softsearch.extras.sweep.compare import compare
+from softsearch.extras.sweep.results import report as report_sweep
+from softsearch.extras.sweep.study import open_study
+from softsearch.extras.sweep.sweep import Worker
 from softsearch.text.tokenizer import TokenizerTrainer
+from tests.extras.sweep.test_compare import trained
 from tests.unit.app.stand_in import install, plan
-from tests.unit.app.test_compare import trained
 from tests.unit.data.pairs import write_pair
 from tests.unit.report.page.pages import whole_report
 

@@ -159,7 +159,7 @@ def test_every_option_of_a_command_is_checked_before_the_lab_is_imported(command
         read_options(config, OPTIONS[command])
 
     attempt()
-    # Facts of the page are checked by read_about (tests/unit/runtime/web/test_about.py).
+    # Facts of the page are checked by read_about (tests/extras/serve/web/test_about.py).
     own = [place for place in leaves(config) if place[0] not in (*GROUPS, "sweep", "about")]
     accepted = outcomes(config, own, attempt)
     assert 10**20 not in [value for values in accepted.values() for value in values]

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import pytest
 from omegaconf import OmegaConf
 
-from softsearch.app.compare import read_runs
 from softsearch.app.config.allowed_classes import (
     UntrustedClassError,
     build_from_file,
@@ -33,6 +32,7 @@ from softsearch.data.corpora.multi30k import UPSTREAM
 from softsearch.data.preparation.cache_folder import damage
 from softsearch.errors import BundleError, CheckpointError, ConfigError, CorpusError
 from softsearch.evaluation.schema import read_report
+from softsearch.extras.sweep.compare import read_runs
 from softsearch.models.interface import Seq2Seq
 from softsearch.runtime.bundle import write_bundle
 from softsearch.testing.models import SRC_VOCAB, TGT_VOCAB, model_config

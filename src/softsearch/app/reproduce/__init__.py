@@ -1,1 +1,0 @@
-"""``reproduce``: what papers claim, trained, measured and judged by one command."""

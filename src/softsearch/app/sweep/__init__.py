@@ -1,1 +1,0 @@
-"""``sweep``: hyperparameter search with Optuna."""

@@ -1,9 +1,0 @@
-"""The course of ``notebooks/``: exercises that compare a reader's function with the lab's.
-
->>> from softsearch.course import check
->>> check("bleu_precision", my_function)
-"""
-
-from softsearch.course.verdict import check
-
-__all__ = ["check"]

@@ -1,0 +1,1 @@
+"""Analyses of finished runs that the claims of papers need."""

@@ -1,0 +1,67 @@
+"""Erased annotations: what a decoder loses that cannot attend to a source word, or whose encoder did not read it."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import torch_model
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.evaluation.word_alignment import word_starts
+from softsearch.extras.claims.analyses.aligners import read_test_links
+from softsearch.models.interface import Seq2Seq
+from softsearch.runtime.system import System
+from softsearch.text.vocabulary import UNK, with_eos
+
+
+def erasures(system: System, text: HeldOutText, cache_dir: Path, *, sentences: int) -> Iterator[dict[str, Any]]:
+    """Rows of the loss of log p, in nats a target word, where one source word is erased.
+
+    Of its ``annotation`` the decoder sees nothing, but the annotations of other words are as they were; as a ``word``
+    it is unknown to the encoder, so that no annotation has it. The words that are ``linked`` to it by the gold
+    alignments and all others are ``target``.
+    """
+    model, found = torch_model(system.step_fn), dict[tuple[str, str], list[float]]()
+    gold = read_test_links(system, text, cache_dir)[:sentences]
+    pairs = zip(*text.encode(system.tokenizers), strict=True)
+    for links, pair in zip(gold, pairs, strict=False):
+        src, tgt = (np.asarray(ids) for ids in pair)
+        src_starts, tgt_starts = (
+            word_starts(tokenizer.pieces(with_eos(ids)), whole_words=tokenizer.has_words)
+            for tokenizer, ids in zip(system.tokenizers, pair, strict=True)
+        )
+        words = [range(*ends) for ends in pairwise(src_starts)]  # without EOS
+        for erased, drops in erased_log_probs(model, pad([src]), pad([tgt], bos=True), words).items():
+            by_word = np.add.reduceat(drops.numpy(), tgt_starts, axis=1)[:, :-1]  # [src words, tgt words]
+            for link, drop in np.ndenumerate(by_word):
+                found.setdefault((erased, "linked" if link in links.possible else "other"), []).append(float(drop))
+    for (erased, target), values in found.items():
+        yield {"erased": erased, "target": target, "drop": float(np.mean(values))}
+
+
+@torch.no_grad()
+def erased_log_probs(model: Seq2Seq, src: Tensor, tgt: Tensor, words: Sequence[range]) -> dict[str, Tensor]:
+    """What each target token loses of log p, ``[words, tgt_len]``, by what is erased: ``annotation`` or ``word``.
+
+    ``src`` is ``[1, src_len]`` with EOS, ``tgt`` ``[1, tgt_len + 1]`` with BOS and EOS; ``words`` are the places of
+    source tokens that are erased together.
+    """
+    erased = torch.zeros(1 + len(words), src.shape[1], dtype=torch.bool)  # first nothing
+    for row, word in enumerate(words, 1):
+        erased[row, word] = True
+    encoded = model.read_source(src.expand(erased.shape))
+    states = {
+        "annotation": model.decoder.init_state(encoded._replace(mask=encoded.mask & ~erased)),
+        "word": model.encode(torch.where(erased, UNK, src)),
+    }
+    read, targets = tgt[:, :-1].expand(len(erased), -1), tgt[:, 1:].expand(len(erased), -1)
+    drops = {}
+    for name, state in states.items():
+        log_probs = model.decoder(read, state).log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+        drops[name] = log_probs[0] - log_probs[1:]
+    return drops

@@ -1,0 +1,149 @@
+"""Command ``reproduce``: trains what claims need, measures it, and writes what came out beside what the papers say."""
+
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import softsearch
+from softsearch.app.config.options import Reproduce
+from softsearch.app.console import print_rows, say
+from softsearch.app.environment import describe_machine
+from softsearch.errors import ConfigError
+from softsearch.evaluation.schema import all_or_nothing
+from softsearch.extras.claims.claim import Claim, Published, claim_names, read_claim
+from softsearch.extras.claims.claim_page import Results, claim_page, claims_index, number
+from softsearch.extras.claims.measures import Measure, build_measure, measured
+from softsearch.extras.claims.table_chart import draw_rows
+from softsearch.extras.claims.trainings import Training, described, train_all, trainings
+from softsearch.extras.claims.verdict import Tables, judge, overall, values
+from softsearch.files import new_contents, new_folder
+from softsearch.text.plain_values import read_json
+
+log = logging.getLogger(__name__)
+RESULTS, FIGURE, PAGE = "results.json", "figure.png", "index.md"
+
+
+def reproduce(options: Reproduce) -> None:
+    """Trains, measures and judges claims, and writes a page of each.
+
+    Raises:
+        SoftsearchError: there is no such claim, one of its options is wrong, or a training failed.
+    """
+    chosen = [options.claim] if isinstance(options.claim, str) else options.claim
+    names = claim_names() if options.claim == "all" else chosen
+    claims = {name: read_claim(name, options.scale) for name in names}
+    needed = {name: trainings(claim, options) for name, claim in claims.items()}
+    measures = {name: _measures(claim) for name, claim in claims.items()}
+    if options.dry_run:
+        every = {each.folder: each for name in names for each in needed[name]}  # claims share some
+        say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in every.values()))
+        return
+    for name, claim in claims.items():
+        log.info("claim %s: %s", name, claim.title)
+        train_all(needed[name])
+        results = _results(name, claim, needed[name], measures[name], options)
+        with all_or_nothing(options.run_dir) as new:
+            write_claim(results, new / name)
+        show(results)
+        say(f"page: {options.run_dir / name / PAGE}")
+        if options.publish is not None:
+            options.publish.mkdir(parents=True, exist_ok=True)
+            with new_folder(options.publish / name) as new:
+                shutil.copytree(options.run_dir / name, new, dirs_exist_ok=True)
+    if options.publish is not None:
+        write_pages(options.publish)
+
+
+def _measures(claim: Claim) -> dict[str, Measure]:
+    return {name: build_measure(name, node) for name, node in claim.measures.items() if node is not None}
+
+
+def _results(
+    name: str, claim: Claim, needed: Sequence[Training], measures: Mapping[str, Measure], options: Reproduce
+) -> Results:
+    runs = {run: {each.seed: each.folder for each in needed if each.run == run} for run in claim.runs}
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for table, measure in measures.items():
+        log.info("measuring %s", table)
+        tables[table] = measured(measure, claim.measures[table], runs, options.runs_dir / "measures")
+    comparisons = [asdict(judge(comparison, tables)) for comparison in claim.holds]
+    return {
+        "name": name,
+        **{key: getattr(claim, key) for key in ("title", "source", "says", "differs")},
+        "scale": options.scale,
+        "outcome": overall([each["outcome"] for each in comparisons]),
+        "comparisons": comparisons,
+        "published": [_beside(each, tables) for each in claim.published],
+        "shown": claim.tables,
+        "figure": asdict(claim.figure),
+        "trainings": [described(each) for each in needed],
+        "tables": tables,
+        "version": softsearch.__version__,
+        "machine": describe_machine(),
+    }
+
+
+def _beside(published: Published, tables: Tables) -> dict[str, Any]:
+    """A published number and ours, the mean over the seeds with the lowest and the highest."""
+    ours = [] if published.ours is None else values(published.ours, tables)
+    spread = {"ours": mean(ours), "low": min(ours), "high": max(ours)} if ours else {"ours": None}
+    return {"what": published.what, "published": published.value, **spread}
+
+
+def write_claim(results: Results, folder: Path) -> None:
+    """Writes results, page and figure."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(results, ensure_ascii=False, indent=1, allow_nan=False)
+    (folder / RESULTS).write_text(f"{text}\n", encoding="utf-8")
+    results = read_json(folder / RESULTS)  # as a reader of the file sees it
+    (folder / PAGE).write_text(claim_page(results), encoding="utf-8")
+    figure = dict(results["figure"])
+    names = figure.pop("measure")
+    names = [names] if isinstance(names, str) else names
+    rows = [row | {"measure": name} for name in names for row in results["tables"][name]]
+    draw_rows(rows, folder / FIGURE, **figure)
+
+
+def write_pages(folder: Path) -> None:
+    """Writes the pages of a folder anew from their results, and the list of all claims.
+
+    Raises:
+        ConfigError: a file of results cannot be read.
+    """
+    found = published(folder)
+    claims = {name: read_claim(name, "cpu") for name in claim_names()}
+    with new_contents(folder, "pages") as new:
+        facts = {name: (claim.title, claim.source, claim.minutes) for name, claim in claims.items()}
+        (new / PAGE).write_text(claims_index(facts, found), encoding="utf-8")
+    for name, results in found.items():
+        (folder / name / PAGE).write_text(claim_page(results), encoding="utf-8")
+
+
+def published(folder: Path) -> Mapping[str, Results]:
+    """The results in a folder of pages, by the name of the claim.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    try:
+        return {path.parent.name: read_json(path) for path in sorted(folder.glob(f"*/{RESULTS}"))}
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder}: {error}; run the claim again with publish={folder}") from error
+
+
+def show(results: Results) -> None:
+    """Prints our numbers beside the published ones, and the outcome."""
+    if results["published"]:
+        rows = [(each["what"], number(each["published"]), number(each["ours"])) for each in results["published"]]
+        print_rows(("number", "published", f"ours, scale={results['scale']}"), rows, results["title"], numbers=2)
+    verdicts = [
+        (each["says"], number(each["left"]), number(each["right"]), number(each["p"]), each["outcome"])
+        for each in results["comparisons"]
+    ]
+    print_rows(("comparison", "left", "right", "p", "outcome"), verdicts, results["source"])
+    say(f"{results['name']}: {results['outcome']} at scale={results['scale']}")

@@ -1,0 +1,171 @@
+"""``history``: every architecture that translates text, trained under one budget, on one page."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import Any
+
+from sacrebleu import CHRF
+
+from softsearch.app.config.composition import composed, quoted
+from softsearch.app.config.options import Export, History
+from softsearch.app.config.validation import build, nearest, read_options
+from softsearch.app.console import say
+from softsearch.app.export import export
+from softsearch.app.results import read_metrics, translations_of
+from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.extras.claims.claim import Plan
+from softsearch.extras.claims.trainings import Training, train_all, trainings
+from softsearch.extras.serve.web.about import read_about
+from softsearch.extras.serve.web.site import write_site
+from softsearch.runtime.bundle import MANIFEST, Bundle
+from softsearch.text.corpus import read_lines
+from softsearch.text.filters import ParallelCorpus, read_parallel
+from softsearch.text.moses import detokenize
+
+log = logging.getLogger(__name__)
+ABOUT = "about.json"
+Values = Mapping[str, Sequence[float]]  # of each test sentence, by a name
+_EXAMPLES = {
+    "long sentences": "A long sentence",
+    "rare words": "A rare word",
+    "another word order": "Another word order",
+}
+
+
+def history(options: History) -> None:
+    """Trains what has not finished, exports it, and writes the page.
+
+    Raises:
+        SoftsearchError: a model is unknown, one of its options is wrong, or a training failed.
+    """
+    facts = options.about.models
+    names = options.models or tuple(facts)
+    for name in names:
+        if name not in facts:
+            raise ConfigError(f"models: about.models has no {name!r}; {nearest(name, facts)}")
+    needed = trainings(Plan(runs={name: options.budget.run(name) for name in names}, seeds=(1,)), options)
+    if options.dry_run:
+        return say("\n".join(f"{each.command}{' # finished' * each.finished}" for each in needed))
+    page: dict[str, Any] = {"title": options.about.title, "text": options.about.text}
+    options.run_dir.mkdir(parents=True, exist_ok=True)
+    path = options.run_dir / ABOUT
+    path.write_text(json.dumps({**page, "models": {name: facts[name] for name in names}}), encoding="utf-8")
+    read_about(path, names)  # before hours of training
+    data = {each.run: composed("train", *each.overrides, "name=NAME", "run_dir=RUN").data for each in needed}
+    if backwards := [run for run in data if data[run].reverse_source or data[run].target_direction != "l2r"]:
+        wanted = "[data.reverse_source=false,data.target_direction=l2r]"
+        raise ConfigError(
+            f"{', '.join(backwards)}: reads or writes from the end of a text to its start, which the page cannot; add "
+            + " ".join(f"'++budget.options.{run}={wanted}'" for run in backwards)
+        )
+    source = build(data[needed[0].run])
+    files = source.files(options.cache_dir)
+    if "test" not in files:
+        raise ConfigError(f"the data has the splits {', '.join(files)}, expected also test, to compare models on")
+    train_all(needed)
+    test = read_parallel(*files["test"], keep_empty=True)
+    chrf = {each.run: _chrf(each.folder, test.tgt) for each in needed}
+    hard = difficulties(read_parallel(*files["train"]), test)
+    bundles = {each.run: _exported(each, options.cache_dir) for each in needed}
+    titles = {name: str(facts[name].get("title") or name) for name in names}
+    shown = [detokenize(line) if source.text_form == "lc_tok" else line for line in test.src]
+    about = {
+        **page,
+        "examples": [{"text": shown[index], "note": note} for index, note in examples(hard, chrf, titles)],
+        "models": {each.run: _measured_facts(each, facts[each.run], bundles[each.run], hard, chrf) for each in needed},
+    }
+    path.write_text(json.dumps(about, ensure_ascii=False, indent=1), encoding="utf-8")
+    write_site([*bundles.values()], options.out, about=path)
+    return say(f"{options.out}: python -m http.server --directory {options.out} 8000, then http://localhost:8000")
+
+
+def _chrf(folder: Path, references: Sequence[str]) -> list[float]:
+    lines = read_lines(folder / translations_of("test"))
+    return [CHRF().sentence_score(line, [reference]).score for line, reference in zip(lines, references, strict=True)]
+
+
+def difficulties(train: ParallelCorpus, test: ParallelCorpus) -> Values:
+    """How hard each test sentence is, in three ways: source words, frequency of the rarest, and crossing links.
+
+    Each target word is linked to the source word with the greatest Dice coefficient in the training text; the last
+    value is the share of pairs of target words whose links cross.
+    """
+    sides = [[set(line.split()) for line in side] for side in (train.src, train.tgt)]
+    src, tgt = (Counter(word for words in side for word in words) for side in sides)
+    both = Counter(pair for pair in zip(*sides, strict=True) for pair in product(*pair))
+
+    def crossing(source: list[str], target: list[str]) -> float:
+        links = [
+            max(range(len(source)), key=lambda i: both[source[i], w] / (src[source[i]] + tgt[w] + 1)) for w in target
+        ]
+        return mean([left > right for left, right in combinations(links, 2)] or [0])
+
+    pairs = [(line.split() or [""], reference.split()) for line, reference in zip(test.src, test.tgt, strict=True)]
+    values = (
+        [len(source) for source, _ in pairs],
+        [-min(src[word] for word in source) for source, _ in pairs],
+        [crossing(*pair) for pair in pairs],
+    )
+    return dict(zip(_EXAMPLES, values, strict=True))
+
+
+def examples(hard: Values, chrf: Values, titles: Mapping[str, str]) -> list[tuple[int, str]]:
+    """A test sentence for each difficulty: of the hardest tenth, the one on which the models differ most in chrF."""
+    chosen: dict[int, str] = {}
+    for kind, values in hard.items():
+        ranked = sorted((i for i in range(len(values)) if i not in chosen), key=lambda i: -values[i])
+        scores = {i: {name: each[i] for name, each in chrf.items()} for i in ranked[: max(1, len(values) // 10)]}
+        index = max(scores, key=lambda i: pstdev(scores[i].values()))
+        order = sorted(scores[index], key=lambda name: -scores[index][name])
+        best, worst = (f"{titles[name]} (chrF {scores[index][name]:.0f})" for name in (order[0], order[-1]))
+        chosen[index] = f"{_EXAMPLES[kind]}. Best: {best}; worst: {worst}."
+    return [*chosen.items()]
+
+
+def first_errors(hard: Values, chrf: Sequence[float]) -> str:
+    """The difficulty that costs a model most chrF between the easiest and the hardest third; none below 1 point."""
+
+    def thirds(values: Sequence[float]) -> tuple[float, float]:
+        order = sorted(range(len(values)), key=lambda i: values[i])
+        third = max(1, len(order) // 3)
+        return mean(chrf[i] for i in order[:third]), mean(chrf[i] for i in order[-third:])
+
+    found = {kind: thirds(values) for kind, values in hard.items()}
+    kind = max(found, key=lambda kind: found[kind][0] - found[kind][1])
+    easy, difficult = found[kind]
+    if easy - difficult < 1:
+        return f"no kind of sentence more than another: chrF {mean(chrf):.0f} on average."
+    return f"{kind}: chrF {easy:.0f} in the easiest third of the test set, {difficult:.0f} in the hardest."
+
+
+def _exported(each: Training, cache_dir: Path) -> Path:
+    """The single graph of a training, in int8, or in float32 if that is refused."""
+    out = each.folder / "single" / each.run
+    for precision in ("int8", "float32"):
+        if (out / MANIFEST).is_file():
+            break
+        places = {"ckpt": each.folder, "out": out, "cache_dir": cache_dir}
+        paths = (f"{key}={quoted(str(place))}" for key, place in places.items())
+        try:
+            export(read_options(composed("export", *paths, "format=single", f"precision={precision}"), Export))
+        except SoftsearchError as error:
+            if precision == "float32":
+                raise
+            log.warning("%s is exported in float32: %s", each.run, error)
+    return out
+
+
+def _measured_facts(
+    each: Training, about: Mapping[str, Any], bundle: Path, hard: Values, chrf: Values
+) -> Mapping[str, Any]:
+    """The facts of a model with what was measured."""
+    bleu = next(value for name, value in read_metrics(each.folder).items() if name.startswith("test/bleu"))
+    facts = {**about, "bleu": bleu, "errors": first_errors(hard, chrf[each.run])}
+    if not Bundle.open(bundle).manifest.trained("precision.name"):
+        facts["note"] = f"{about.get('note', '')} In float32, because int8 was refused.".strip()
+    return facts

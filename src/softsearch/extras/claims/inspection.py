@@ -1,0 +1,123 @@
+"""Measures of what is inside of finished runs: their models, and what they logged."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+from omegaconf import DictConfig, OmegaConf
+
+from softsearch.app.config.build import build_model
+from softsearch.app.results import read_metrics
+from softsearch.app.systems.open import open_systems
+from softsearch.app.systems.texts import read_split
+from softsearch.app.train_process import logged_values
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.extras.claims.measures import Runs, chosen
+from softsearch.extras.claims.verdict import Row
+from softsearch.runtime.system import System
+
+Inspect = Callable[[System, HeldOutText, Path], Iterable[Row]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfModels:
+    """Rows that a function computes of models.
+
+    Args:
+        rows: called with a run as a system of that name, its test set and the cache folder.
+        runs: names of the runs; null for all.
+        seeds: of these runs; null for all.
+        weights: ``trained``, and ``initial`` for those of a new model with the run's config and seed.
+    """
+
+    rows: Inspect
+    runs: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+    weights: Sequence[Literal["initial", "trained"]] = ("trained",)
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Opens each run."""
+        found = []
+        for run, seed, folder in _each(runs, self.runs):
+            if self.seeds is not None and seed not in self.seeds:
+                continue
+            system, text, config = _opened(run, folder)
+            for weights in self.weights:
+                inspected = system
+                if weights == "initial":
+                    torch.manual_seed(seed)
+                    model = build_model(config.model, system.tokenizers).eval()
+                    inspected = replace(system, step_fn=TorchStepFunction(model))
+                labels: Row = {"run": run, "seed": seed, "weights": weights}
+                found += [labels | row for row in self.rows(inspected, text, Path(config.cache_dir))]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfSeeds:
+    """Rows that a function computes of the models of a run, with one model for each seed.
+
+    Args:
+        rows: called with the systems, their test set and the cache folder.
+        runs: names of the runs; null for all.
+    """
+
+    rows: Callable[[Sequence[System], HeldOutText, Path], Iterable[Row]]
+    runs: Sequence[str] | None = None
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Opens the models of each run."""
+        found: list[Row] = []
+        for run, seeds in chosen(runs, self.runs).items():
+            opened = [_opened(run, folder) for folder in seeds.values()]
+            _, text, config = opened[0]
+            systems = [system for system, _, _ in opened]
+            found += [{"run": run} | row for row in self.rows(systems, text, Path(config.cache_dir))]
+        return found
+
+
+def _opened(run: str, folder: Path) -> tuple[System, HeldOutText, DictConfig]:
+    """A run as a system of that name, its test set and its config."""
+    config = OmegaConf.load(folder / "config.yaml")
+    assert isinstance(config, DictConfig)
+    (opened,) = open_systems(str(folder), None, None)
+    system = replace(opened, name=run)
+    text = read_split(system.source, "test", Path(config.cache_dir), "train on data that has one")
+    return system, text.joined(system.tokenizers[1]), config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logged:
+    """A row a run of what it logged, with the ``perplexity`` of its test set.
+
+    Args:
+        final: columns and the values of ``metrics.json`` that they show, as in ``{bleu: test/bleu}``.
+        largest: likewise, the largest value of a column of ``metrics.csv``.
+        config: likewise, an option of the run, as in ``{pairs: data.train_size}``.
+        runs: names of the runs; null for all.
+    """
+
+    final: Mapping[str, str] | None = None
+    largest: Mapping[str, str] | None = None
+    config: Mapping[str, str] | None = None
+    runs: Sequence[str] | None = None
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Reads each run's files."""
+        rows = []
+        for run, seed, folder in _each(runs, self.runs):
+            final, config = read_metrics(folder), OmegaConf.load(folder / "config.yaml")
+            row: Row = {"run": run, "seed": seed, "perplexity": math.exp(min(final["test/loss"], 700))}
+            row |= {name: final[key] for name, key in (self.final or {}).items()}
+            for name, key in (self.largest or {}).items():
+                row[name] = max(value for _, value in logged_values(folder, key))
+            rows.append(row | {name: OmegaConf.select(config, key) for name, key in (self.config or {}).items()})
+        return rows
+
+
+def _each(runs: Runs, names: Sequence[str] | None) -> list[tuple[str, int, Path]]:
+    return [(run, *item) for run, seeds in chosen(runs, names).items() for item in seeds.items()]

@@ -1,0 +1,242 @@
+"""Measures of finished runs: tables of plain values, kept by the hash of what they were measured on."""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from omegaconf import OmegaConf
+
+from softsearch.app.config.composition import composed
+from softsearch.app.config.validation import build, plain
+from softsearch.app.evaluate.evaluate import evaluate
+from softsearch.data.corpora.base import ParallelSource
+from softsearch.errors import ConfigError
+from softsearch.evaluation.metrics import bleu_for
+from softsearch.evaluation.schema import REPORT, Report, SystemReport, read_report
+from softsearch.evaluation.word_alignment import inverted_pairs
+from softsearch.extras.claims.analyses.by_frequency import count_words, recall_by_frequency
+from softsearch.extras.claims.verdict import Row
+from softsearch.files import new_file
+from softsearch.ranges import AtLeastOne
+from softsearch.text.filters import ParallelCorpus, read_parallel
+from softsearch.text.plain_values import read_json
+
+Runs = Mapping[str, Mapping[int, Path]]  # folders of finished runs by name and seed
+Measure = Callable[[Runs], list[Row]]
+_DIGITS = 6
+_PARTS = 5  # of the sentences, by rarity
+
+
+def digest(value: object) -> str:
+    """A short hash of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def build_measure(name: str, node: Any) -> Measure:
+    """A measure of a claim.
+
+    Raises:
+        ConfigError: an option is wrong, or it is no measure.
+    """
+    measure: Any = build(node)
+    if not callable(measure):
+        raise ConfigError(f"measures.{name} is a {type(measure).__name__}, expected a class whose objects are called")
+    return measure
+
+
+def measured(measure: Measure, node: Any, runs: Runs, folder: Path) -> list[Row]:
+    """The rows of a measure: those in ``folder``, if the same runs have been measured in the same way before.
+
+    Args:
+        measure: is called with the runs.
+        node: its config, which is part of the hash.
+        runs: the folders of the trainings.
+        folder: of rows.
+
+    Raises:
+        SoftsearchError: a run cannot be measured.
+    """
+    described = OmegaConf.to_container(node, resolve=True)
+    names = {name: {seed: path.name for seed, path in seeds.items()} for name, seeds in runs.items()}
+    path = folder / f"{digest([described, names])}.json"
+    if not path.is_file():
+        rows = [{key: _rounded(value) for key, value in row.items()} for row in measure(runs)]
+        folder.mkdir(parents=True, exist_ok=True)
+        with new_file(path) as file:
+            file.write(json.dumps(rows, ensure_ascii=False, indent=1, allow_nan=False).encode())
+    rows = read_json(path)
+    return rows
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def chosen(runs: Runs, names: Sequence[str] | None) -> Runs:
+    """The runs of these names; None: all.
+
+    Raises:
+        ConfigError: there is no such run.
+    """
+    if unknown := set(names or ()) - set(runs):
+        raise ConfigError(f"measures: there is no run {min(unknown)!r}, expected some of {', '.join(runs)}")
+    return {name: seeds for name, seeds in runs.items() if name in (names or runs)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Rows of reports of ``evaluate``.
+
+    Args:
+        table: ``scores`` (a row a system, with every metric and its interval), ``lengths`` (by source length),
+            ``searches`` (by search, of ``curve``), ``differences`` (from the first system, by metric, with ``p``),
+            ``frequencies`` (reference words found, by their number in the training text), ``rarity`` (BLEU of five
+            parts of the sentences, by the mean rank of the source's words among those of the training text, frequent
+            ones first), ``attention`` (means over the sentences of ``heatmaps``) or ``heatmaps`` (of the two
+            translations of 7 to 14 words with the fewest inverted pairs, and the two with the most).
+        options: of the command, as in ``search.beam=10``.
+        runs: names of the runs; null for all.
+        seeds: of these runs; null for all.
+        together: the systems of a report: ``each`` run alone, the ``runs`` of one seed, or the ``seeds`` of one run.
+        size: how many seeds are one group; null for all.
+    """
+
+    table: Literal["scores", "lengths", "searches", "differences", "frequencies", "rarity", "attention", "heatmaps"]
+    options: Sequence[str] = ()
+    runs: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+    together: Literal["each", "runs", "seeds"] = "each"
+    size: AtLeastOne | None = None
+
+    def __call__(self, runs: Runs) -> list[Row]:
+        """Evaluates what has not been evaluated with these options."""
+        return [row for systems in self._groups(runs) for row in self._rows(systems)]
+
+    def _groups(self, runs: Runs) -> list[dict[tuple[str, int], Path]]:
+        """The folders of each report by run and seed."""
+        groups: dict[Any, dict[tuple[str, int], Path]] = {}
+        for name, every in chosen(runs, self.runs).items():
+            seeds = {seed: folder for seed, folder in every.items() if self.seeds is None or seed in self.seeds}
+            for index, (seed, folder) in enumerate(seeds.items()):
+                part = (name, index // (self.size or len(seeds)))
+                group = {"each": (name, seed), "runs": seed, "seeds": part}[self.together]
+                groups.setdefault(group, {})[name, seed] = folder
+        return list(groups.values())
+
+    def _rows(self, systems: Mapping[tuple[str, int], Path]) -> Iterator[Row]:
+        report, keys = _evaluated(list(systems.values()), self.options), list(systems)
+        run, seed = keys[0]
+        of_seeds = (run, "+".join(str(seed) for _, seed in keys))
+        keys = keys if len(report.systems) >= len(keys) else []  # members=false
+        ensembles = [of_seeds if self.together == "seeds" else ("ensemble", seed)]
+        named = [*ensembles[: len(report.systems) - len(keys)], *keys]
+        labels = {
+            system.name: {"run": name, "seed": seed} for system, (name, seed) in zip(report.systems, named, strict=True)
+        }
+        if self.table == "differences":
+            for c in report.comparisons:
+                baseline = labels[c.baseline]["run"]
+                difference = {"metric": c.metric, "difference": c.difference, "p": c.p_value}
+                yield {**labels[c.system], "baseline": baseline, **difference}
+            return
+        for system in report.systems:
+            for row in _TABLES[self.table](system, report):
+                yield labels[system.name] | row
+
+
+def _scores(system: SystemReport, report: Report) -> Iterator[Row]:
+    row: Row = {}
+    for name, score in system.scores.items():
+        row |= {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}
+    empty = sum(not text for text in system.hypotheses) / len(system.hypotheses)
+    facts = ("nll", "length_ratio", "aer", "parameters", "sentences_per_second", "no_unk_sentences")
+    yield row | {name: getattr(system, name) for name in facts} | {"empty": empty}
+
+
+def _lengths(system: SystemReport, report: Report) -> Iterator[Row]:
+    metric = next(iter(report.metrics))
+    for part in system.by_length:
+        interval = {metric: part.score.value, "low": part.score.low, "high": part.score.high}
+        yield {"length": part.name, "sentences": part.sentences, **interval, "length_ratio": part.length_ratio}
+
+
+def _searches(system: SystemReport, report: Report) -> Iterator[Row]:
+    metric = next(iter(report.metrics))
+    for point in system.search_curve:
+        facts = ("mean_log_prob", "mean_score", "length_ratio", "empty", "search_errors", "seconds")
+        row = {"search": point.name, metric: point.quality, "p": point.p_value}
+        yield row | {name: getattr(point, name) for name in facts}
+
+
+def _training_text(system: SystemReport) -> tuple[ParallelSource, list[ParallelCorpus]]:
+    """The data that a system was trained on, and the text of it."""
+    config = OmegaConf.load(Path(system.origin).parents[1] / "config.yaml")
+    source: ParallelSource = build(config.data)
+    return source, [read_parallel(*pair) for pair in source.train_files(Path(config.cache_dir))]
+
+
+def _frequencies(system: SystemReport, report: Report) -> Iterator[Row]:
+    counts = count_words(line for corpus in _training_text(system)[1] for line in corpus.tgt)
+    for part in recall_by_frequency(counts, system.hypotheses, report.references):
+        yield {"frequency": part.name, "words": part.words, "recall": part.recall}
+
+
+def _rarity(system: SystemReport, report: Report) -> Iterator[Row]:
+    source, text = _training_text(system)
+    counts = count_words(line for corpus in text for line in corpus.src)
+    ranks = {word: rank for rank, (word, _) in enumerate(counts.most_common(), 1)}
+    means = [np.mean([ranks.get(word, len(ranks) + 1) for word in line.split()]) for line in report.sources]
+    bleu = bleu_for(source.text_form, report.tgt_lang)
+    for number, part in enumerate(np.array_split(np.argsort(means, kind="stable"), _PARTS), 1):
+        texts = ([side[index] for index in part] for side in (system.hypotheses, report.references))
+        rank = float(np.mean([means[index] for index in part]))
+        yield {"rarity": number, "sentences": len(part), "rank": rank, "bleu": bleu.corpus_score(*texts)}
+
+
+def _attention(system: SystemReport, report: Report) -> Iterator[Row]:
+    weights = [np.array(each.weights)[:-1, :-1] for each in system.heatmaps if len(each.tgt) > 1]  # without </s>
+    inverted = np.array([inverted_pairs(each) for each in weights])
+    peak = float(np.mean([each.max(axis=1).mean() for each in weights]))
+    yield {"inverted": float(inverted.mean()), "reordered": float((inverted > 0).mean()), "peak": peak}
+
+
+def _heatmaps(system: SystemReport, report: Report) -> Iterator[Row]:
+    maps = [each for each in system.heatmaps if 7 <= len(each.tgt) - 1 <= 14] or system.heatmaps
+    ranked = sorted(maps, key=lambda each: inverted_pairs(np.array(each.weights)[:-1, :-1]))
+    for number, each in enumerate([*ranked[:2], *ranked[2:][-2:]], 1):
+        sentence = f"{number}: {inverted_pairs(np.array(each.weights)[:-1, :-1]):.0%} of the pairs inverted"
+        for row, tgt in enumerate(each.tgt):
+            for column, src in enumerate(each.src):
+                cell = {"src": f"{column} {src}", "tgt": f"{row} {tgt}", "weight": each.weights[row][column]}
+                yield {"sentence": sentence, **cell}
+
+
+_TABLES: Mapping[str, Callable[[SystemReport, Report], Iterator[Row]]] = {
+    "scores": _scores,
+    "lengths": _lengths,
+    "searches": _searches,
+    "frequencies": _frequencies,
+    "rarity": _rarity,
+    "attention": _attention,
+    "heatmaps": _heatmaps,
+}
+
+
+def _evaluated(folders: Sequence[Path], options: Sequence[str]) -> Report:
+    """The report of runs, in the folder of the first one, written if need be; what is printed is kept beside it."""
+    folder = folders[0] / f"evaluate-{digest([[path.name for path in folders], list(options)])}"
+    if not (folder / REPORT).is_file():
+        config = composed("evaluate", "overlap=false", *options, f"run_dir={digest(str(folder))}")
+        config.ckpt = [str(path) for path in folders]
+        config.run_dir = str(folder)
+        config.cache_dir = OmegaConf.load(folders[0] / "config.yaml").cache_dir
+        plain(config, unresolved=("search", "metric", "data"))
+        with redirect_stdout(io.StringIO()):
+            evaluate(config)
+    return read_report(folder)

@@ -1,0 +1,145 @@
+"""Trainings of a claim: each in a folder named by the hash of its config, finished once and used by every claim."""
+
+import logging
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from softsearch.app.cache import cache_folder
+from softsearch.app.config.command_line import CommandLine
+from softsearch.app.config.composition import composed, quoted
+from softsearch.app.config.options import Trainings
+from softsearch.app.config.validation import check, flatten, plain
+from softsearch.app.console import progress
+from softsearch.app.results import METRICS, read_metrics
+from softsearch.app.train.train import GIVEN
+from softsearch.app.train_process import OUTPUT, last_lines, logged_values, training
+from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.extras.claims.claim import Plan
+from softsearch.extras.claims.measures import digest
+
+log = logging.getLogger(__name__)
+_POLL = 1.0  # seconds between two looks at a training
+_PLACES = ("run_dir", "cache_dir", "name", "logger", "resume", "overwrite", "trust")  # which do not change the result
+_MULTI30K = "softsearch.data.corpora.multi30k.Multi30k"
+
+
+@dataclass(frozen=True)
+class Training:
+    """A run with one seed."""
+
+    run: str
+    seed: int
+    overrides: tuple[str, ...]
+    folder: Path
+    steps: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has been tested, which is the last that a training does."""
+        return (self.folder / METRICS).is_file()
+
+    @property
+    def command(self) -> str:
+        """What a user would type to train it alone."""
+        folder = quoted(str(self.folder))
+        return shlex.join(["softsearch", "train", *self.overrides, f"hydra.run.dir={folder}", "resume=auto"])
+
+
+def trainings(claim: Plan, options: Trainings) -> list[Training]:
+    """The trainings of a claim, or of another plan, with checked configs.
+
+    Raises:
+        ConfigError: a run has a wrong option.
+    """
+    with_cache = [] if options.cache_dir == cache_folder() else [f"cache_dir='{options.cache_dir}'"]
+    found: list[Training] = []
+    for run in claim.runs:
+        found += _trainings(run, claim, options, with_cache, {(each.run, each.seed): each.folder for each in found})
+    return found
+
+
+def _trainings(
+    run: str, claim: Plan, options: Trainings, further: Sequence[str], earlier: Mapping[tuple[str, int], Path]
+) -> Iterator[Training]:
+    """A run with every seed; an earlier run that ``init`` names has the same one."""
+    overrides = [*claim.common, *claim.sizes, *claim.runs[run], *options.overrides]
+    try:
+        config = composed("train", *overrides, "name=NAME", "run_dir=RUN", "cache_dir=CACHE")
+        init = config.init.ckpt
+        if init in claim.runs and (init, claim.seeds[0]) not in earlier:
+            raise ConfigError(f"init.ckpt is {init}, a later run; expected an earlier one, change their order")
+        for seed in claim.seeds:
+            config.seed = seed
+            start = [f"init.ckpt='{earlier[init, seed]}'"] if init in claim.runs else []
+            if start:
+                config.init.ckpt = earlier[init, seed].name  # of its config: where it lies does not change the result
+            values = plain(config)
+            for name, node in values.items():
+                check(node, name, given=GIVEN.get(name, ()))
+            key = digest({name: node for name, node in values.items() if name not in _PLACES})
+            own = [*overrides, *start, f"seed={seed}", f"name={run}", *_roots(values, options.multi30k), *further]
+            yield Training(run, seed, tuple(own), options.runs_dir / key, max(0, int(config.trainer.max_steps)))
+    except (HydraException, OmegaConfBaseException, ConfigError) as error:
+        raise ConfigError(f"runs.{run}: {CommandLine('train', overrides).explain(error)}") from error
+
+
+def _roots(values: dict[str, Any], multi30k: Path | None) -> list[str]:
+    """The option that names the folder of Multi30k, for each source in the config that has none."""
+    nodes = [(key, node) for key, node in flatten(values) if isinstance(node, dict) and multi30k is not None]
+    roots = [key for key, node in nodes if node.get("_target_") == _MULTI30K and node["root"] is None]
+    return [f"{key}.root='{multi30k}'" for key in roots]
+
+
+def train_all(needed: Sequence[Training]) -> None:
+    """Trains what has not finished; what was killed goes on from its last checkpoint.
+
+    Raises:
+        SoftsearchError: a training failed.
+    """
+    waiting = list({each.folder: each for each in needed if not each.finished}.values())
+    log.info("%d of %d trainings have finished", len(needed) - len(waiting), len(needed))
+    start = monotonic()
+    for number, each in enumerate(waiting, 1):
+        so_far = (monotonic() - start) / 60
+        where = f"{number} of {len(waiting)}: {each.run}, seed {each.seed}, in {each.folder}"
+        log.info("training %s; %.0f minutes so far", where, so_far)
+        _train(each, f"{number} of {len(waiting)}: {each.run}")
+
+
+def _train(each: Training, name: str) -> None:
+    with training(each.folder, each.overrides, resume=True) as process, progress(name, each.steps) as advance:
+        shown = 0
+        while (code := process.poll()) is None:
+            reached = max((step for step, _ in logged_values(each.folder, "step")), default=0)
+            advance(reached - shown)
+            shown = reached
+            sleep(_POLL)
+    if code or not each.finished:
+        raise SoftsearchError(
+            f"the training of {each.run} with seed {each.seed} ended with exit code {code}; its output is "
+            f"{each.folder / OUTPUT}; mend it and run the same command again\n{last_lines(each.folder)}"
+        )
+
+
+def described(each: Training) -> dict[str, Any]:
+    """A training as plain values, for ``results.json``."""
+    places = ("name=", "cache_dir=", "seed=", "init.ckpt='")
+    overrides = [o for o in each.overrides if not o.startswith(places) and ".root=" not in o]
+    metrics, config = read_metrics(each.folder), OmegaConf.load(each.folder / "config.yaml")
+    return {
+        "run": each.run,
+        "seed": each.seed,
+        "overrides": overrides,
+        "folder": each.folder.name,
+        "minutes": round(metrics.get("train/seconds", 0.0) / 60, 2),
+        "parameters": int(metrics["model/parameters"]),
+        "steps": int(config.trainer.max_steps),
+    }

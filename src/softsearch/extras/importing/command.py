@@ -1,0 +1,85 @@
+"""The command ``softsearch import SOURCE --out RUN``."""
+
+import argparse
+import logging
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from softsearch.app.config.composition import quoted
+from softsearch.app.console import say
+from softsearch.app.process import raise_on_signals
+from softsearch.errors import ConfigError
+from softsearch.extras.importing import marian, marian_mt
+from softsearch.extras.importing.config_json import CONFIG, Config, refuse_other_kind
+from softsearch.extras.importing.imported import Imported
+
+_HUGGING_FACE = {"marian": marian_mt.read}  # by model_type
+_FAMILIES = (
+    "a Hugging Face folder of a MarianMT model (config.json, weights, source.spm, target.spm, vocab.json), or a model "
+    "of Marian (model.npz beside its vocabularies)"
+)
+
+
+def import_model(arguments: list[str]) -> None:
+    """Writes the run of a model of another program.
+
+    Raises:
+        SoftsearchError: the model cannot be read, or the run cannot be written.
+    """
+    parser = argparse.ArgumentParser(
+        prog="softsearch import",
+        description="Make a run of a model that another program trained: it evaluates, exports and trains on like any "
+        f"other. SOURCE is {_FAMILIES}. Nothing in it is executed.",
+    )
+    parser.add_argument("source", metavar="SOURCE", type=Path, help="folder or file of the model")
+    parser.add_argument("--out", metavar="RUN", type=Path, required=True, help="new folder of the run")
+    parser.add_argument("--src-lang", metavar="CODE", help="source language, if the source does not say it")
+    parser.add_argument("--tgt-lang", metavar="CODE", help="target language, likewise")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(format="%(message)s")
+    raise_on_signals()
+    imported = read(options.source)
+    given = {key: value for key in ("src_lang", "tgt_lang") if (value := getattr(options, key)) is not None}
+    parameters = replace(imported, **given).write(options.out)
+    for note in imported.notes:
+        say(f"note: {note}")
+    paths = (f"ckpt={quoted(str(options.out))}", f"out={quoted(f'exports/{options.out.name}')}")
+    say(f"{imported.name} with {parameters:,} parameters: {options.out}\nnext: softsearch export {shlex.join(paths)}")
+
+
+def read(source: Path) -> Imported:
+    """The model of a folder or a file.
+
+    Raises:
+        ConfigError: it is of no family that can be read.
+        CheckpointError: it is damaged or an archive, or its weights are not those of its config.
+    """
+    if not source.exists():
+        raise ConfigError(f"{source} does not exist; expected {_FAMILIES}")
+    if source.is_file():
+        refuse_other_kind(source, zip_is_fine=source.suffix == ".npz")
+    for reader in (_read_hugging_face, marian.read):
+        if (imported := reader(source)) is not None:
+            return imported
+    found = ", ".join(sorted(path.name for path in source.iterdir())[:8]) if source.is_dir() else "a file"
+    raise ConfigError(f"{source} has {found or 'no files'}; expected {_FAMILIES}; docs/import.md has the families")
+
+
+def _read_hugging_face(source: Path) -> Imported | None:
+    """The model of a Hugging Face folder, of the family that ``config.json`` names; None for another source.
+
+    Raises:
+        ConfigError: it is of another architecture, or has an option that this lab lacks.
+        CheckpointError: a file is missing or damaged, or the files do not go together.
+    """
+    if not (source / CONFIG).is_file():
+        return None
+    config = Config(source / CONFIG)
+    family = config["model_type"]
+    if not isinstance(family, str) or family not in _HUGGING_FACE:
+        raise ConfigError(
+            f"{config.path}: model_type is {family!r:.60}, expected {' or '.join(_HUGGING_FACE)}; docs/import.md has "
+            "the families that can be imported"
+        )
+    return _HUGGING_FACE[family](source, config)

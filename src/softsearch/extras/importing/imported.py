@@ -1,0 +1,118 @@
+"""An imported model, and the run folder that it becomes."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from softsearch.app.config.allowed_classes import name_of
+from softsearch.app.config.build import rebuild_model
+from softsearch.data.corpora.base import UnbuiltSource
+from softsearch.data.sentencepiece_file import kind_of
+from softsearch.errors import CheckpointError, ConfigError
+from softsearch.extras.importing.config_json import refuse_other_kind
+from softsearch.files import new_folder, open_file
+from softsearch.models.embeddings import Embeddings, Tie
+from softsearch.models.interface import Seq2Seq
+from softsearch.models.transformer import TransformerDecoder, TransformerEncoder
+from softsearch.text.tokenizer import SentencePieceTokenizer, TokenizerTrainer
+from softsearch.training.checkpoints.checkpoint_contents import ORIGIN, SaveOrigin, read_contents
+from softsearch.training.checkpoints.checkpoint_io import AtomicCheckpointIO
+from softsearch.training.checkpoints.folder import BEST
+
+NEVER = -100.0  # bias of words that are never written; e^-100 changes no sum, and smoothed losses stay readable
+_MOST_BYTES = 2**26  # of a vocabulary; the largest that are published have 10 MB
+_REFUSAL = (
+    "an imported model has no text of its own; name files: test='[x.en,x.de]' of evaluate, val='[x.en,x.de]' of export"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """A model of another program in the terms of this lab.
+
+    Args:
+        name: of the family, for the run's config.
+        model: the config's node ``model``.
+        tokenizers: SentencePiece models of source and target, with the special pieces of this lab.
+        weights: of the Seq2Seq by name, in float32.
+        src_lang: language codes, or "".
+        tgt_lang: likewise.
+        notes: what the person who imports should know.
+    """
+
+    name: str
+    model: dict[str, Any]
+    tokenizers: tuple[bytes, bytes]
+    weights: dict[str, Tensor]
+    src_lang: str = ""
+    tgt_lang: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def write(self, run: Path) -> int:
+        """Writes the folder of a run that has been trained, and returns the number of parameters.
+
+        Raises:
+            ConfigError: the folder exists.
+            CheckpointError: the weights do not fit the model, or cannot be written; nothing was written.
+        """
+        if run.exists():
+            raise ConfigError(f"--out {run} exists; choose a new folder, or remove it")
+        src, tgt = map(SentencePieceTokenizer, self.tokenizers)
+        config = {
+            "name": self.name,
+            "model": self.model,
+            "data": {
+                "_target_": name_of(UnbuiltSource),
+                "src_lang": self.src_lang,
+                "tgt_lang": self.tgt_lang,
+                "refusal": _REFUSAL,
+            },
+            "tokenizer": {
+                "_target_": name_of(TokenizerTrainer),
+                "kind": kind_of(tgt.model, self.name),
+                "vocab_size": tgt.vocab_size,
+                "joint": src.model == tgt.model,
+            },
+        }
+        checkpoint = {
+            "state_dict": {f"model.{name}": weight.contiguous() for name, weight in self.weights.items()},
+            "global_step": 0,
+            ORIGIN: SaveOrigin(config, (src, tgt)).origin,
+        }
+        try:
+            with new_folder(run) as new:
+                path = new / "checkpoints" / BEST
+                AtomicCheckpointIO().save_checkpoint(checkpoint, path)
+                OmegaConf.save(OmegaConf.create(config), new / "config.yaml")
+                return sum(weight.numel() for weight in rebuild_model(read_contents(path)).weights())
+        except OSError as error:
+            raise CheckpointError(
+                f"{run} could not be written ({error.strerror or error}); make room or choose another folder"
+            ) from error
+
+
+def transformer(tie: Tie, dim: int, encoder: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
+    """The node ``model`` of a Transformer with these options."""
+    return {
+        "_target_": name_of(Seq2Seq),
+        "embeddings": {"_target_": name_of(Embeddings), "_partial_": True, "dim": dim, "tie": tie},
+        "encoder": {"_target_": name_of(TransformerEncoder), "_partial_": True, **encoder},
+        "decoder": {"_target_": name_of(TransformerDecoder), "_partial_": True, **decoder},
+    }
+
+
+def read_bytes(path: Path, expected: str) -> bytes:
+    """The bytes of a vocabulary.
+
+    Raises:
+        CheckpointError: it cannot be read.
+    """
+    refuse_other_kind(path)
+    try:
+        with open_file(path) as file:
+            return file.read(_MOST_BYTES)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}); expected {expected}") from error

@@ -1,0 +1,157 @@
+"""Hugging Face's MarianMT, the form in which OPUS-MT (Tiedemann & Thottingal 2020, EAMT) publishes its models.
+
+Its equations and its tokenizer are those of ``transformers``: ``modeling_marian.py``, ``tokenization_marian.py``.
+"""
+
+import re
+from pathlib import Path
+
+import torch
+
+from softsearch.data.sentencepiece_file import UNUSED, USER_DEFINED, Piece, kind_of, read_pieces, with_pieces
+from softsearch.errors import CheckpointError
+from softsearch.extras.importing.bart_layout import ALIASES, take_embeddings, take_stack
+from softsearch.extras.importing.config_json import Config, read_object, read_vocabulary
+from softsearch.extras.importing.imported import NEVER, Imported, read_bytes, transformer
+from softsearch.extras.importing.weights import read_weights
+from softsearch.text.vocabulary import BOS, language_tag
+
+_TAG = re.compile(r">>([^\s<>]+)<<")  # of multilingual models, at the start of a source line
+_FIXED = {  # what a MarianMT is, where its config says it
+    "is_encoder_decoder": True,
+    "is_decoder": False,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": True,
+    "forced_bos_token_id": None,
+    "quantization_config": None,
+}
+_SPACE, _EMPTY = "\u2581", "\nempty"
+_SPECIAL = ("<pad>", "<unk>", "</s>")
+
+
+def read(folder: Path, config: Config) -> Imported:
+    """The model of a folder.
+
+    Raises:
+        ConfigError: it has an option that this lab lacks.
+        CheckpointError: a file is missing or damaged, or the files do not go together.
+    """
+    config.check(_FIXED, ALIASES)
+    dim, src_size = config.count("d_model"), config.count("vocab_size")
+    shared = config.flag("share_encoder_decoder_embeddings", default=True)
+    tied = config.flag("tie_word_embeddings", default=True)
+    tgt_size = src_size if shared or config["decoder_vocab_size"] is None else config.count("decoder_vocab_size")
+    texts = read_object(path) if (path := folder / "tokenizer_config.json").is_file() else {}
+    separate = texts.get("separate_vocabs") is True
+    src_words = read_vocabulary(folder / "vocab.json", src_size)
+    tgt_words = read_vocabulary(folder / ("target_vocab.json" if separate else "vocab.json"), tgt_size)
+    src_ids, tgt_ids = special_rows(config, src_words), special_rows(config, tgt_words)
+    src_model, src_rows = source_pieces(folder / "source.spm", src_words)
+    tgt_model, tgt_rows = target_pieces(folder / "target.spm", tgt_words)
+    src_ids, tgt_ids = [*src_ids, *src_rows], [*tgt_ids, *tgt_rows]
+    weights = read_weights(folder)
+    src, tgt, output = take_embeddings(weights, (src_size, tgt_size), dim, shared=shared, tied=tied)
+    bias = torch.zeros(tgt_size)
+    if "final_logits_bias" in weights:
+        bias += weights.take("final_logits_bias", 1, tgt_size)[0]
+    bias[_banned(folder, config, tgt_size)] = NEVER
+    new = {
+        "encoder.embedding.weight": src[src_ids],
+        "decoder.embedding.weight": tgt[tgt_ids],
+        "decoder.output_projection.weight": output[tgt_ids],
+        "decoder.output_projection.bias": bias[tgt_ids],
+    }
+    new["decoder.output_projection.bias"][BOS] = NEVER  # its row is that of another word
+    encoder, decoder = (take_stack(weights, config, side, new) for side in ("encoder", "decoder"))
+    weights.finish()
+    languages = {f"{side}_lang": texts.get(f"{name}_lang") for side, name in (("src", "source"), ("tgt", "target"))}
+    return Imported(
+        name="marian_mt",
+        model=transformer("output" if tied else "none", dim, encoder, decoder),
+        tokenizers=(src_model, tgt_model),
+        weights=new,
+        notes=_notes(src_words),
+        **{key: value for key, value in languages.items() if isinstance(value, str)},
+    )
+
+
+def special_rows(config: Config, words: dict[str, int]) -> list[int]:
+    """The rows of PAD, UNK, BOS and EOS; translations begin with what the config names, mostly its own PAD."""
+    for word, key in (("</s>", "eos_token_id"), ("<pad>", "pad_token_id")):
+        if words.get(word) != config[key]:
+            config.refuse(key, f"{words.get(word)}, the id of {word} in its vocabulary")
+    if "<unk>" not in words:
+        raise CheckpointError(f"{config.path.parent}: the vocabulary has no <unk>; take another file")
+    if (start := config.count("decoder_start_token_id", 0)) >= len(words):
+        config.refuse("decoder_start_token_id", f"an id below {len(words)}")
+    return [words["<pad>"], words["<unk>"], start, words["</s>"]]
+
+
+def source_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
+    """The tokenizer of source lines, and the row of each of its pieces of text.
+
+    ``tokenization_marian.py`` looks up by name what SentencePiece makes of a line: a piece without a name is the
+    unknown word, and a character that SentencePiece does not know may have a name. Tags stand at the beginning.
+    """
+    model = read_bytes(path, "a SentencePiece model")
+    pieces = list(read_pieces(model, str(path)).values())
+    rows = [words.get(piece.text, words["<unk>"]) for piece in pieces]
+    for word in filter(_TAG.fullmatch, words):
+        names = [word, language_tag(word[2:-2])]  # the second as data=multilingual and evaluate write it
+        pieces += [Piece(_SPACE + name, 0.0, USER_DEFINED) for name in names]
+        rows += [words[word]] * len(names)
+    characters = _characters(model, pieces, words, path)
+    return with_pieces(model, [*pieces, *characters], str(path)), [*rows, *(words[piece.text] for piece in characters)]
+
+
+def target_pieces(path: Path, words: dict[str, int]) -> tuple[bytes, list[int]]:
+    """The tokenizer of translations, and the row of each of its pieces of text.
+
+    Every word of the vocabulary can be written, but text is split into those of this SentencePiece model.
+    """
+    model = read_bytes(path, "a SentencePiece model")
+    pieces = [piece for piece in read_pieces(model, str(path)).values() if piece.text in words]
+    pieces += _characters(model, pieces, words, path)
+    own, lowest = {*_SPECIAL, *(piece.text for piece in pieces)}, _lowest(pieces)
+    others = [word for word in words if word not in own]
+    rows = [words[piece.text] for piece in pieces] + [words[word] for word in others]
+    pieces += [Piece(word or _EMPTY, lowest - rank, UNUSED) for rank, word in enumerate(others, 1)]
+    return with_pieces(model, pieces, str(path)), rows
+
+
+def _characters(model: bytes, pieces: list[Piece], words: dict[str, int], path: Path) -> list[Piece]:
+    """The words of one character that are no pieces, as pieces that change no other segmentation."""
+    own, lowest = {piece.text for piece in pieces}, _lowest(pieces)
+    ranked = kind_of(model, str(path)) == "bpe"
+    new = [word for word in words if len(word) == 1 and word not in own]
+    return [Piece(word, lowest - rank * ranked) for rank, word in enumerate(new, 1)]
+
+
+def _lowest(pieces: list[Piece]) -> float:
+    return min((piece.score for piece in pieces), default=0.0)
+
+
+def _banned(folder: Path, config: Config, rows: int) -> list[int]:
+    """The ids that are never written, which ``generate`` excludes, too.
+
+    Raises:
+        ConfigError: they are sequences of several ids, or none of this vocabulary.
+    """
+    path = folder / "generation_config.json"
+    settings = Config(path) if path.is_file() else config
+    key = "bad_words_ids"
+    banned = settings[key] if settings[key] is not None else []
+    if not isinstance(banned, list) or not all(
+        isinstance(ids, list) and len(ids) == 1 and type(ids[0]) is int and 0 <= ids[0] < rows for ids in banned
+    ):
+        settings.refuse(key, "lists of one id of the vocabulary each")
+    return [token for (token,) in banned]
+
+
+def _notes(words: dict[str, int]) -> list[str]:
+    tags = sorted(filter(_TAG.fullmatch, words))
+    return [f"source lines begin with the language to translate into: {' '.join(tags[:8])}{' ...' * (len(tags) > 8)}"][
+        : len(tags)
+    ]

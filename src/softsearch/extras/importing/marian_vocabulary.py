@@ -1,0 +1,123 @@
+"""Vocabularies of Marian: a SentencePiece model, ``.spm``, or the ids of words, ``.yml`` or ``.json``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from sentencepiece import SentencePieceProcessor
+
+from softsearch.data.sentencepiece_file import read_pieces, with_pieces
+from softsearch.data.tokenizer_files import list_model
+from softsearch.errors import ConfigError, in_short
+from softsearch.extras.importing.imported import read_bytes
+from softsearch.extras.importing.marian_mt import source_pieces, target_pieces
+
+_WORDS, _PIECES = (".yml", ".yaml", ".json"), (".spm",)
+_EOS, _UNK = "</s>", "<unk>"
+_Split = Callable[[Path, dict[str, int]], tuple[bytes, list[int]]]
+
+
+class Vocabulary(NamedTuple):
+    """A vocabulary as a tokenizer of this lab.
+
+    Attributes:
+        model: of SentencePiece.
+        rows: for each of its ids the one in Marian, -1 for PAD and BOS.
+    """
+
+    model: bytes
+    rows: list[int]
+
+
+def read_vocabularies(model: Path, sizes: tuple[int, int]) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabularies of source and target beside a ``model.npz``: those of its ``decoder.yml``, or the only one.
+
+    Args:
+        model: the file.
+        sizes: rows of its matrices for source and target.
+
+    Raises:
+        ConfigError: there are none of these sizes, or several without a ``decoder.yml`` that tells which is which.
+    """
+    src, tgt = _find(model)
+    return (
+        _read_side(src, sizes[0], model.with_name("source.spm"), source_pieces),
+        _read_side(tgt, sizes[1], model.with_name("target.spm"), target_pieces),
+    )
+
+
+def _read_side(path: Path, size: int, spm: Path, split: _Split) -> Vocabulary:
+    """One side; the words of OPUS-MT are the pieces of SentencePiece models beside them."""
+    if path.suffix in _PIECES:
+        return _from_pieces(path, size)
+    if path.suffix not in _WORDS:
+        raise ConfigError(f"{path} is no vocabulary that can be imported, expected one of .spm, .yml or .json")
+    words = _read_words(path, size)
+    if spm.is_file():
+        model, rows = split(spm, words)
+    else:
+        text = [word for word in words if word not in (_EOS, _UNK)]
+        model, rows = list_model(text, "word", str(path)), [words[word] for word in text]
+    return Vocabulary(model, [-1, words[_UNK], -1, words[_EOS], *rows])
+
+
+def _find(model: Path) -> tuple[Path, Path]:
+    for config in (model.with_name(f"{model.name}.decoder.yml"), model.with_name("decoder.yml")):
+        if config.is_file():
+            node = _read_mapping(config).get("vocabs")
+            names = [each.value for each in node.value] if isinstance(node, yaml.SequenceNode) else []
+            if len(names) != 2 or not all(isinstance(name, str) and Path(name).name for name in names):
+                raise ConfigError(f"{config} has no two vocabs, expected 'vocabs: [SOURCE, TARGET]'; add them")
+            src, tgt = (model.with_name(Path(name).name) for name in names)  # paths are the training machine's
+            return src, tgt
+    found = [path for path in sorted(model.parent.glob("*vocab*")) if path.suffix in (*_WORDS, *_PIECES)]
+    if len(found) != 1:
+        raise ConfigError(
+            f"{model.parent} has {len(found)} vocabularies and no decoder.yml, expected one vocabulary, or a "
+            f"{model.name}.decoder.yml with 'vocabs: [SOURCE, TARGET]'; add it"
+        )
+    return found[0], found[0]
+
+
+def _from_pieces(path: Path, size: int) -> Vocabulary:
+    model, name = read_bytes(path, "a vocabulary of Marian"), str(path)
+    pieces = read_pieces(model, name)
+    processor = SentencePieceProcessor(model_proto=model)
+    unk, eos, found = processor.unk_id(), processor.eos_id(), processor.get_piece_size()
+    if eos < 0 or found != len(pieces) + 2:
+        raise ConfigError(
+            f"{path} has other special pieces than {_EOS} and {_UNK}, which are all that Marian's own have; take the "
+            ".spm file that the model was trained with"
+        )
+    _check_size(path, found, size)
+    return Vocabulary(with_pieces(model, list(pieces.values()), name), [-1, unk, -1, eos, *pieces])
+
+
+def _read_words(path: Path, size: int) -> dict[str, int]:
+    """The ids of the words that the model has rows for."""
+    nodes = _read_mapping(path).items()
+    words = {index.value: word for word, index in nodes if isinstance(index, yaml.ScalarNode)}
+    ordered = [words.get(str(index), "") for index in range(min(size, len(words)))]
+    if "" in ordered or not {_EOS, _UNK} <= {*ordered}:
+        raise ConfigError(f"{path} is no list of words with ids from 0 on, {_EOS} and {_UNK} among them; take another")
+    _check_size(path, len(ordered), size)
+    return {word: index for index, word in enumerate(ordered)}
+
+
+def _check_size(path: Path, found: int, size: int) -> None:
+    if found != size:
+        raise ConfigError(
+            f"{path} has {found:,} entries, but the model has {size:,}; take the vocabulary that it was trained with"
+        )
+
+
+def _read_mapping(path: Path) -> dict[str, Any]:
+    """What a file of YAML has by name, as nodes: a word like ``no`` or ``1`` is no value of another type."""
+    try:
+        node = yaml.compose(read_bytes(path, "a vocabulary of Marian"), yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no YAML of plain values ({in_short(error)}); take another file") from error
+    if not isinstance(node, yaml.MappingNode):
+        raise ConfigError(f"{path} is no YAML of values by name; take another file")
+    return {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}

@@ -1,0 +1,344 @@
+"""Dispatcher: requests in, results out; between them the lines of all clients are translated in common batches.
+
+A batch starts as soon as a worker is idle, so that a lone line never waits and batches form by themselves under load.
+One wait is worth its time: clients that have just got their answers often send the next lines within milliseconds, and
+a worker that took the first of these alone would make the others wait for it. So a worker that has answered N lines
+waits for N lines, or a full batch, but never longer than ``delay``.
+"""
+
+import asyncio
+import logging
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from softsearch.errors import InputError, SoftsearchError, printable, traceback_of
+from softsearch.extras.serve.command import Settings
+from softsearch.extras.serve.facts import ModelFacts
+from softsearch.extras.serve.line_queue import Line, LineQueue, Request, RequestError
+from softsearch.extras.serve.models import Group, Model
+from softsearch.extras.serve.monitoring import Metrics
+from softsearch.extras.serve.pool import Pool
+from softsearch.extras.serve.workers import Failure, Job, Worker, WorkerDiedError
+from softsearch.runtime.translation import Translation
+from softsearch.search.batching import cores
+from softsearch.search.forced_decoding import PairScore
+
+_RETRY_AFTER = {"Retry-After": "5"}  # seconds, where the queue does not tell
+_MAX_TRIES = 2  # of lines whose worker dies
+_SMOOTHING = 0.1  # weight of the last batch in the mean speed
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Translates for many clients at once; belongs to one event loop.
+
+    Args:
+        bundles: the folder of each model, by the name that clients use.
+        settings: workers, the limits of the queue and of batches.
+        metrics: count what happens.
+    """
+
+    def __init__(self, bundles: Mapping[str, Path], settings: Settings, metrics: Metrics) -> None:
+        self.settings, self._metrics = settings, metrics
+        self.draining = False  # the server stops: it answers the requests that are there, and takes no more
+        self._pool = Pool(bundles, settings.workers or cores(), self._wake, metrics.on_death)
+        self._queue = LineQueue()
+        self._retries: deque[list[Line]] = deque()  # of one request each, whose worker died
+        self._requests: set[Request] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._woken = False  # batches start in the next turn of the event loop
+        self._timer: asyncio.TimerHandle | None = None  # or after the delay
+        self._seconds_per_line = 0.0  # of all workers together, smoothed
+        self._open = False
+
+    @property
+    def models(self) -> dict[str, ModelFacts]:
+        """Facts of each served model, by name; empty before the start."""
+        return {name: model.facts for name, model in self._pool.models.items()}
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are accepted and a worker is ready."""
+        return self._open and not self.draining and bool(self._pool.workers)
+
+    def check_ready(self) -> None:
+        """Refuses requests while the models are loaded and when the server stops.
+
+        Raises:
+            RequestError: with status 503.
+        """
+        if not self.ready:
+            state = "stopping" if self.draining else "loading its models"
+            raise RequestError(503, f"the server is {state}; try again later", _RETRY_AFTER)
+
+    @property
+    def workers(self) -> int:
+        """The number of worker processes that are warm."""
+        return len(self._pool.workers)
+
+    @property
+    def waiting(self) -> int:
+        """The number of lines that wait."""
+        return len(self._queue)
+
+    async def load(self) -> None:
+        """Opens the bundles on disk again and serves them; no request is lost.
+
+        New worker processes replace the old ones once all are warm, so memory holds both for a while.
+
+        Raises:
+            BundleError: a bundle cannot be opened; old workers stay.
+            WorkerDiedError: a new worker process died, say because memory ran out; likewise.
+        """
+        await self._pool.load()
+        self._open = True
+
+    async def stop(self) -> None:
+        """Refuses new requests, waits for open ones, and ends the worker processes.
+
+        It lasts at most as long as a request may take, because a worker may hang.
+        """
+        self._open = False
+        if self._requests:
+            limit = self.settings.deadline + self.settings.batch_timeout
+            await asyncio.wait([request.future for request in self._requests], timeout=limit)
+        self.abandon()
+        await self._pool.close()
+        await asyncio.gather(*self._running)  # of clients that have left; their workers have been killed
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def abandon(self) -> None:
+        """Refuses new requests and fails the open ones."""
+        self._open = False
+        for request in self._requests:
+            request.fail(
+                RequestError(
+                    503, "the server stops before it has an answer; send the request again later", _RETRY_AFTER
+                )
+            )
+
+    async def translate(
+        self, model: str, lines: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: Any
+    ) -> list[Translation]:
+        """Translates lines as :meth:`Translator.translate` does, in batches with the lines of other requests.
+
+        Cancelling it frees the lines that have not begun.
+
+        Args:
+            model: its name.
+            lines: the text.
+            prefixes: one for each line; "" for any.
+            options: ``search``, by its name, and those of the search.
+
+        Raises:
+            ConfigError: an option is wrong.
+            InputError: a line cannot be encoded.
+            RequestError: too many lines wait, the deadline passed, a line cannot be translated, the request killed two
+                workers, a worker raised an unexpected exception, or the dispatcher has not started, or stops.
+        """
+        group = self.model(model).translation_group(options, prefixes=prefixes is not None)
+        return await self._run(group, lines, prefixes)
+
+    async def score(self, model: str, src: Sequence[str], tgt: Sequence[str]) -> list[PairScore]:
+        """Scores translations as :meth:`Translator.score` does, in batches with the pairs of other requests.
+
+        Raises:
+            SoftsearchError: as :meth:`translate`.
+        """
+        return await self._run(self.model(model).score_group(), src, tgt)
+
+    def model(self, name: str) -> Model:
+        """The model of this name; RequestError while the server starts or stops."""
+        if not self._open:
+            raise RequestError(503, "the server starts or stops; try again later", _RETRY_AFTER)
+        return self._pool.models[name]
+
+    async def _run(self, group: Group, texts: Sequence[str], others: Sequence[str] | None) -> list[Any]:
+        if not texts:
+            return []
+        self._check_room(len(texts))
+        loop = asyncio.get_running_loop()
+        request = Request(group, texts, others, loop.create_future(), loop.time())
+        self._queue.push(request.lines)
+        self._requests.add(request)
+        timer = loop.call_later(self.settings.deadline, self._expire, request)
+        self._wake()
+        try:
+            return await request.future
+        finally:
+            timer.cancel()
+            self._requests.discard(request)
+            self._drop(request)
+            # Cycles would keep texts and results until the garbage collector comes: lines refer to their request, and
+            # an exception to this frame, which refers to the future that has the exception.
+            request.lines.clear()
+            del request
+
+    def _check_room(self, lines: int) -> None:
+        most, waiting = self.settings.queue, len(self._queue)
+        if lines > most:
+            raise InputError(f"the request has {lines} lines, expected at most {most}; split it")
+        if waiting + lines > most:
+            retry_after = max(1, math.ceil(waiting * self._seconds_per_line))
+            raise RequestError(
+                503,
+                f"{waiting} lines wait already, and {lines} more are above the limit of {most}; try again later",
+                {"Retry-After": str(retry_after)},
+            )
+
+    def _drop(self, request: Request) -> None:
+        """Takes the lines of a request that has ended out of the queue; a few may still be in a worker."""
+        if request.missing and (waiting := [line for line in request.lines if line in self._queue]):
+            self._queue.remove(waiting)
+            self._metrics.on_lines(waiting[0].group.model.facts.name, "dropped", len(waiting))
+
+    def _expire(self, request: Request) -> None:
+        waiting = sum(not line.begun for line in request.lines)
+        if waiting:
+            request.fail(
+                RequestError(
+                    504,
+                    f"{waiting} of {len(request.lines)} lines had not begun after {self.settings.deadline:g} s, "
+                    "because the server is busy; try again later, or send fewer",
+                )
+            )
+
+    def _wake(self) -> None:
+        """Starts batches in the next turn of the event loop, after all requests that arrive in this one."""
+        if not self._woken:
+            self._woken = True
+            asyncio.get_running_loop().call_soon(self._start_batches)
+
+    def _start_batches(self) -> None:
+        self._woken = False
+        if self._timer is not None:
+            self._timer.cancel()
+        idle = self._pool.idle
+        while idle and (lines := self._next_lines(idle[0], len(idle))):
+            self._start(idle.pop(0), lines)
+
+    def _next_lines(self, worker: Worker, idle: int) -> list[Line]:
+        """The next batch for a worker, one of ``idle`` ones; none if it should wait for more lines."""
+        while self._retries:
+            if lines := [line for line in self._retries.popleft() if not line.request.future.done()]:
+                return lines
+        if not self._queue:
+            return []
+        batch, loop = self._queue.plan(idle), asyncio.get_running_loop()
+        patience = worker.freed + self.settings.delay - loop.time()
+        if len(self._queue) < worker.answered and not batch.full and patience > 0:
+            self._timer = loop.call_later(patience, self._start_batches)
+            return []
+        self._queue.remove(batch.lines)
+        return batch.lines
+
+    def _start(self, worker: Worker, lines: list[Line]) -> None:
+        """Gives a worker a batch."""
+        lines = self._encoded_for_now(lines)
+        if not lines:
+            self._pool.release(worker)
+            return
+        loop, group = asyncio.get_running_loop(), lines[0].group
+        for line in lines:
+            line.begun = True
+        sources, targets = [line.source for line in lines], [line.target for line in lines]
+        job = Job(group.model.facts.name, group.search, sources, targets if group.pairs else None)
+        # Sent here, not in the task: that would run after the clients whose answers have just come, while it is idle.
+        task = loop.create_task(self._finish(worker, lines, worker.call(job), loop.time()))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    def _encoded_for_now(self, lines: list[Line]) -> list[Line]:
+        """The lines, encoded again if a reload has replaced their model; those that the new one refuses fail."""
+        old = lines[0].group
+        if (model := self._pool.models[old.model.facts.name]) is old.model:
+            return lines
+        kept = []
+        for line in lines:
+            try:
+                line.join(old.of(model))
+                kept.append(line)
+            except SoftsearchError as error:
+                line.request.fail(error)
+        return kept
+
+    async def _finish(
+        self, worker: Worker, lines: list[Line], answer: "asyncio.Future[list[Any]]", began: float
+    ) -> None:
+        """Waits for a worker's answers and passes them on."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self.settings.batch_timeout):
+                answers = await answer
+        except WorkerDiedError:
+            self._try_again(lines)
+            return
+        except TimeoutError:
+            _log.error("a worker process has not ended a batch within %g s and is killed", self.settings.batch_timeout)
+            worker.kill()
+            self._try_again(lines, hung=True)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody must wait for ever
+            answers = [Failure(traceback_of(error), expected=False)] * len(lines)
+        seconds = loop.time() - began
+        own = seconds / len(lines) / self._pool.size
+        self._seconds_per_line += (own - self._seconds_per_line) * (_SMOOTHING if self._seconds_per_line else 1.0)
+        worker.freed, worker.answered = loop.time(), len(lines)
+        self._pool.release(worker)
+        self._answer(lines, answers)
+        tokens = len(lines) * max(line.tokens for line in lines)
+        self._metrics.on_batch(
+            lines[0].group.model.facts.name, [began - line.arrived for line in lines], tokens, seconds
+        )
+
+    def _answer(self, lines: list[Line], answers: list[Any]) -> None:
+        failed = 0
+        for line, answer in zip(lines, answers, strict=True):
+            if isinstance(answer, Failure):
+                failed += 1
+                line.request.fail(_error(line, answer))
+            else:
+                line.request.answer(line.index, answer)
+        for outcome, count in (("done", len(lines) - failed), ("failed", failed)):
+            if count:
+                self._metrics.on_lines(lines[0].group.model.facts.name, outcome, count)
+
+    def _try_again(self, lines: list[Line], *, hung: bool = False) -> None:
+        """Runs the lines of a dead worker once more, each request in a batch of its own: one may have caused the crash.
+
+        They get none after their deadline, because nothing would end it, and none after a hang, which may be theirs.
+        """
+        settings, latest = self.settings, asyncio.get_running_loop().time() - self.settings.deadline
+        requests: dict[Request, list[Line]] = {}
+        for line in lines:
+            line.begun, line.tries = False, line.tries + 1
+            requests.setdefault(line.request, []).append(line)
+        for request, own in requests.items():
+            if hung:
+                status, reason = (
+                    504,
+                    f"a batch took more than {settings.batch_timeout:g} s; send fewer or shorter lines",
+                )
+            elif own[0].tries == _MAX_TRIES:
+                status, reason = 500, f"{_MAX_TRIES} worker processes died of this request; send fewer or shorter lines"
+            elif own[0].arrived < latest:
+                status, reason = 504, f"a worker process died after {settings.deadline:g} s; try again later"
+            else:
+                self._retries.append(own)
+                continue
+            request.fail(RequestError(status, reason))
+            self._metrics.on_lines(own[0].group.model.facts.name, "lost", len(own))
+        self._wake()
+
+
+def _error(line: Line, failure: Failure) -> RequestError:
+    """The error for the client whose request has the line; the log gets the traceback."""
+    number = line.index + 1
+    if failure.expected:
+        return RequestError(422, f"line {number}: {failure.reason}")
+    _log.error("line %d of a request failed\n%s", number, printable(failure.reason, keep="\n"))
+    return RequestError(500, f"line {number} failed for a reason that the log of the server holds")

@@ -1,0 +1,157 @@
+"""Requests, and the queue of their lines that wait: its limits, and the choice of lines that share a batch."""
+
+import asyncio
+import math
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from softsearch.errors import SoftsearchError
+from softsearch.extras.serve.models import Group
+
+
+class RequestError(SoftsearchError):
+    """A request that the server refuses or cannot answer.
+
+    Args:
+        status: of the HTTP response.
+        message: what is wrong, found and expected, and what to do.
+        headers: of the response.
+    """
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
+
+
+class Request:
+    """The lines of a call and the results that are known.
+
+    Raises:
+        InputError: a line cannot be encoded.
+    """
+
+    __slots__ = ("future", "lines", "missing", "results")
+
+    def __init__(
+        self,
+        group: Group,
+        texts: Sequence[str],
+        others: Sequence[str] | None,
+        future: "asyncio.Future[list[Any]]",
+        now: float,
+    ) -> None:
+        self.future, self.missing = future, len(texts)
+        self.results: list[Any] = [None] * len(texts)
+        self.lines = [
+            Line(group, self, index, text, None if others is None else others[index], now)
+            for index, text in enumerate(texts)
+        ]
+
+    def fail(self, error: SoftsearchError) -> None:
+        """Ends the request with an error, unless it has ended."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def answer(self, index: int, result: Any) -> None:
+        """Takes the result of a line; the last one ends the request."""
+        self.results[index] = result
+        self.missing -= 1
+        if not self.missing and not self.future.done():
+            self.future.set_result(self.results)
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """A line of a request; ``other`` is its target prefix, or the translation to score."""
+
+    group: Group
+    request: Request
+    index: int  # in the request
+    text: str
+    other: str | None
+    arrived: float  # seconds, on any clock
+    source: Any = field(init=False)  # both encoded
+    target: Any = field(init=False)
+    tokens: int = field(init=False)  # EOS included
+    begun: bool = field(default=False, init=False)  # a worker has it, or has answered it
+    tries: int = field(default=0, init=False)  # of workers that died
+    number: int = field(default=0, init=False)  # in the queue
+
+    def __post_init__(self) -> None:
+        self.join(self.group)
+
+    def join(self, group: Group) -> None:
+        """Puts the line into a group, whose model encodes it."""
+        self.group = group
+        self.source, self.target, self.tokens = group.model.encode(group, self.text, self.other, self.index + 1)
+
+
+class Batch(NamedTuple):
+    """Lines of one group; ``full`` if no other waiting line fits."""
+
+    lines: list[Line]
+    full: bool
+
+
+class LineQueue:
+    """Lines in the order of their arrival, and by group in the order of their length."""
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[Line, None] = OrderedDict()
+        self._by_length: dict[Group, list[tuple[int, int, Line]]] = {}  # tokens, number, line
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __contains__(self, line: Line) -> bool:
+        return line in self._waiting
+
+    def push(self, lines: Iterable[Line]) -> None:
+        """Adds lines at the end."""
+        for line in lines:
+            self._last += 1
+            line.number = self._last
+            self._waiting[line] = None
+            insort(self._by_length.setdefault(line.group, []), (line.tokens, line.number, line))
+
+    def remove(self, lines: Iterable[Line]) -> None:
+        """Takes lines out, which must be waiting."""
+        for line in lines:
+            del self._waiting[line]
+            group = self._by_length[line.group]
+            del group[bisect_left(group, (line.tokens, line.number))]
+            if not group:
+                del self._by_length[line.group]
+
+    def plan(self, workers: int) -> Batch:
+        """The lines that should be translated next; they stay in the queue, which must not be empty.
+
+        The oldest line is among them, so that none waits for ever and groups take turns. Those next to it in length
+        join it while the group's ``batch_tokens`` allow, whichever side adds less padding first. If several workers
+        are idle, they share the group's lines.
+        """
+        oldest = next(iter(self._waiting))
+        lines = self._by_length[oldest.group]
+        most, batch_tokens = math.ceil(len(lines) / workers), oldest.group.batch_tokens
+        low = bisect_left(lines, (oldest.tokens, oldest.number))
+        high = low + 1
+        full = False
+        while high - low < most:
+            size, longest = high - low, lines[high - 1][0]
+            grows = high < len(lines) and (size + 1) * lines[high][0] <= batch_tokens
+            if low and (size + 1) * longest <= batch_tokens:
+                # A longer line pads all others, a shorter one only itself.
+                if grows and (lines[high][0] - longest) * size <= longest - lines[low - 1][0]:
+                    high += 1
+                else:
+                    low -= 1
+            elif grows:
+                high += 1
+            else:
+                full = True
+                break
+        return Batch([line for _, _, line in lines[low:high]], full)

@@ -1,0 +1,229 @@
+"""The server's routes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Body, HTTPException, Request
+from fastapi.openapi.models import Example
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from prometheus_client import CONTENT_TYPE_LATEST
+
+import softsearch
+from softsearch.errors import SoftsearchError, printable
+from softsearch.extras.serve import schema
+from softsearch.extras.serve.access import Admitted, Bearer, Served, Service
+from softsearch.extras.serve.facts import ModelFacts
+from softsearch.extras.serve.web.site import site_json
+from softsearch.runtime.paragraphs import Paragraph, join_paragraphs, refuse_beside_paragraphs
+from softsearch.runtime.translation import Translation
+
+CLIENT_GONE = 499  # nginx's number; nobody reads this answer, it is for the log
+FIRST_LENGTH = 4  # target tokens of a stream's first result; each further one has twice as many
+_FAILURES: dict[int | str, dict[str, Any]] = {  # for the OpenAPI document
+    status: {"model": schema.Error, "description": description}
+    for status, description in {
+        400: "the body is not JSON, or a language pair is unknown",
+        401: "no valid API key, where the server asks for one",
+        403: "a form from a page of another origin",
+        413: "the body is too large",
+        422: "a field, a sentence or an option is wrong",
+        500: "an error of the server, which is in its log",
+        503: "the server is overloaded, or not ready; see Retry-After",
+        504: "the deadline passed",
+    }.items()
+}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "events `partial` and `done` with a result and `final`, or `error` with an error",
+        "content": {"text/event-stream": {}},
+    }
+}
+_EXAMPLES: dict[str, Example] = {
+    "one sentence": {"value": {"text": "one two three"}},
+    "several, with alternatives": {"value": {"text": ["one two three", "ten"], "beam": 5, "n_best": 3}},
+    "LibreTranslate": {"value": {"q": "one two three", "source": "auto", "target": "de"}},
+}
+_TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+_T = TypeVar("_T")
+router = APIRouter()
+
+
+@router.post("/translate", response_model=schema.TranslateResponse | schema.LibreResponse, responses=_FAILURES)
+async def translate(
+    request: Request,
+    service: Served,
+    bearer: Bearer,
+    body: Annotated[schema.AnyTranslateRequest, Body(openapi_examples=_EXAMPLES)],
+) -> JSONResponse:
+    """Translates one sentence or many; takes LibreTranslate's requests too."""
+    key = bearer.credentials if bearer else ""
+    if isinstance(body, schema.LibreRequest):
+        service.admit(request, key if body.api_key is None else body.api_key)
+        return await _translate_libre(request, body, service)
+    service.admit(request, key)
+    texts, prefixes = _list(body.text), None if body.prefix is None else _list(body.prefix)
+    facts = service.model(request, body.model, texts)
+    paragraphs: list[Paragraph] = []
+    if body.paragraphs:
+        refuse_beside_paragraphs(prefix=prefixes, alignments=body.alignments)
+        paragraphs = await service.paragraphs(request, facts.name, texts)
+        texts = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
+    service.check_texts(text=texts, prefix=prefixes)
+    options = service.check_options(body, texts)
+    work = service.dispatcher.translate(facts.name, texts, prefixes=prefixes, **options)
+    translations = await _unless_gone(request, work)
+    if body.paragraphs:
+        translations = join_paragraphs(paragraphs, translations)
+    return JSONResponse({"model": facts.name, "translations": [schema.result(each) for each in translations]})
+
+
+async def _translate_libre(request: Request, body: schema.LibreRequest, service: Service) -> JSONResponse:
+    # Its clients send paragraphs, which LibreTranslate splits, too.
+    facts = service.model(request, service.model_of_pair(body.source, body.target), _list(body.q))
+    paragraphs = await service.paragraphs(request, facts.name, _list(body.q))
+    lines = [sentence for paragraph in paragraphs for sentence in paragraph.sentences]
+    service.check_texts(q=lines)
+    n_best = 1 + (body.alternatives or 0)
+    asked = {"search": "beam", "n_best": n_best, "beam": max(n_best, facts.beam)} if n_best > 1 else {}
+    options = service.check_options(schema.Options.model_validate(asked), lines)
+    work = service.dispatcher.translate(facts.name, lines, **options)
+    found = join_paragraphs(paragraphs, await _unless_gone(request, work))
+    texts = [[each.text for each in translation.n_best] for translation in found]
+    answer: dict[str, Any] = {"translatedText": [each[0] for each in texts]}
+    if body.alternatives:
+        answer["alternatives"] = [each[1:] for each in texts]
+    return JSONResponse(answer if isinstance(body.q, list) else {name: value[0] for name, value in answer.items()})
+
+
+@router.post("/translate/stream", response_class=StreamingResponse, responses=_FAILURES | _EVENTS)
+async def stream(request: Request, service: Admitted, body: schema.StreamRequest) -> StreamingResponse:
+    """Translates one sentence and streams the search's progress as server-sent events."""
+    facts = service.model(request, body.model, [body.text])
+    prefixes = None if body.prefix is None else [body.prefix]
+    service.check_texts(text=[body.text], prefix=prefixes)
+    options = service.check_options(body, [body.text])
+    results = _partial_results(service, facts, [body.text], prefixes, options)
+    first = await _unless_gone(request, anext(results))  # an error until here has its own status
+
+    async def events() -> AsyncIterator[str]:
+        yield _event("done" if first["final"] else "partial", first)
+        try:
+            async for found in results:
+                yield _event("done" if found["final"] else "partial", found)
+        except SoftsearchError as error:
+            yield _event("error", {"error": printable(str(error))})
+
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}  # nginx would hold events back
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+
+
+@router.post("/score", response_model=schema.ScoreResponse, responses=_FAILURES)
+async def score(request: Request, service: Admitted, body: schema.ScoreRequest) -> JSONResponse:
+    """Scores translations: log p(tgt | src)."""
+    facts = service.model(request, body.model, body.src)
+    service.check_texts(src=body.src, tgt=body.tgt)
+    scores = await _unless_gone(request, service.dispatcher.score(facts.name, body.src, body.tgt))
+    return JSONResponse({"model": facts.name, "scores": [each._asdict() for each in scores]})
+
+
+@router.get("/models")
+async def models(service: Served) -> dict[str, list[ModelFacts]]:
+    """Facts about the models; the first one is the default of LibreTranslate's language pairs."""
+    return {"models": list(service.dispatcher.models.values())}
+
+
+@router.get("/site.json", include_in_schema=False)
+async def site(service: Served) -> dict[str, Any]:
+    """The facts that the browser page loads first."""
+    return site_json(service.dispatcher.models.values(), backend="server", version=softsearch.__version__)
+
+
+@router.get("/languages", response_model=list[schema.Language])
+async def languages(service: Served) -> list[dict[str, Any]]:
+    """LibreTranslate's list of languages; the names are the codes."""
+    targets: dict[str, set[str]] = {}
+    for facts in service.dispatcher.models.values():
+        if facts.src_lang and facts.tgt_lang:
+            targets.setdefault(facts.src_lang, set()).add(facts.tgt_lang)
+    return [{"code": code, "name": code, "targets": sorted(targets[code])} for code in targets]
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", responses={503: _FAILURES[503]})
+async def readyz(service: Served) -> dict[str, str]:
+    """The server takes requests."""
+    service.dispatcher.check_ready()
+    return {"status": "ready"}
+
+
+@router.get("/metrics", response_class=Response, responses=_TEXT)
+async def metrics(service: Served) -> Response:
+    """Metrics for Prometheus."""
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _list(texts: str | list[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+async def _partial_results(
+    service: Service, facts: ModelFacts, text: list[str], prefixes: list[str] | None, options: dict[str, Any]
+) -> AsyncIterator[dict[str, Any]]:
+    """Yields results of one sentence with ``final``, by searching again and again with more target tokens.
+
+    A beam search that no hypothesis left at the limit of its length would find the same without the limit; therefore
+    all hypotheses are asked for.
+    """
+    most = options.get("n_best", 1)
+    wide = dict(options)
+    if options.get("search", facts.search) == "beam":
+        wide["n_best"] = max(most, options.get("beam", facts.beam))
+
+    async def search(options: dict[str, Any]) -> Translation:
+        (translation,) = await service.dispatcher.translate(facts.name, text, prefixes=prefixes, **options)
+        return translation
+
+    limit, own_limit = FIRST_LENGTH, options.get("max_length", FIRST_LENGTH + 1)
+    while limit < own_limit:
+        translation = await search(wide | {"max_length": limit})
+        final = not any(hypothesis.truncated for hypothesis in translation.n_best)
+        yield {"final": final, **schema.result(translation, most)}
+        if final:
+            return
+        limit *= 2
+        longest = int(facts.max_length_factor * len(translation.src_pieces)) + facts.max_length_offset
+        own_limit = min(options.get("max_length", longest), longest)
+    yield {"final": True, **schema.result(await search(options))}
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
+
+
+async def _unless_gone(request: Request, work: Awaitable[_T]) -> _T:
+    """The result of work, which is cancelled when the client closes its connection.
+
+    Raises:
+        HTTPException: it did.
+    """
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise HTTPException(CLIENT_GONE, "the client closed its connection")
+        return working.result()
+    finally:
+        working.cancel()
+        watching.cancel()

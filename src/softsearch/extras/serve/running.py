@@ -1,0 +1,238 @@
+"""The running server: uvicorn with time limits for slow clients, the start, the reload on SIGHUP, a graceful stop."""
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import ClassVar
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.extras.serve.access import Service
+from softsearch.extras.serve.answers import error_response
+from softsearch.extras.serve.app import OVERLOADED, make_app
+from softsearch.extras.serve.command import Settings
+from softsearch.extras.serve.dispatcher import Dispatcher
+from softsearch.extras.serve.monitoring import Metrics, log_event, log_to_stderr
+from softsearch.extras.serve.web.site import assets
+
+try:
+    import resource
+except ModuleNotFoundError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+RECEIVE_SECONDS = 20.0  # from the first byte of a request, or from the start of a connection, to the request's end
+SEND_SECONDS = 30.0  # to take what has been sent
+_HANDLES = 8192  # of files and sockets, which this process asks for; many systems give 1,024 at first
+_GRACE = 10  # s that requests which have begun may take on top of the deadline when the server stops
+_LAST_WORDS = 5  # s to send the answers that tell of the stop
+_GARBAGE = (10_000, 10, 10)  # allocations, and collections of one age, after which objects are searched
+_KEEP_ALIVE = 65  # s; proxies keep idle connections for 60 s, and must not ask one that is just being closed
+_SIGHUP = getattr(signal, "SIGHUP", None)
+
+
+def most_connections() -> int:
+    """Raises the soft limit of file handles, and returns the connections that they suffice for, at most 1,000.
+
+    As many more are refused, twice as many may wait to be accepted, and a fifth is for files and worker processes.
+    """
+    handles = _HANDLES
+    if resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        try:
+            if 0 <= soft < _HANDLES:  # RLIM_INFINITY is negative
+                soft = _HANDLES if hard < 0 else min(_HANDLES, hard)
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        except (OSError, ValueError):  # a sandbox forbids it
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        handles = _HANDLES if soft < 0 else soft
+    return max(1, min(1000, handles // 5))
+
+
+class Connection(H11Protocol):
+    """One client's connection.
+
+    uvicorn limits the time between requests; this limits the time in which a request arrives and a response is taken.
+    """
+
+    most: ClassVar[int] = 1000  # connections; beyond them the answer is 503, and twice as many are not accepted
+    _receiving: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """See :class:`asyncio.Protocol`."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that pause_writing tells of every client that does not read
+        if len(self.connections) > 2 * self.most:
+            transport.abort()
+        elif len(self.connections) > self.most:
+            self.app_state = {**self.app_state, OVERLOADED: True}
+        self._receiving = self.loop.call_later(RECEIVE_SECONDS, transport.abort)
+
+    def handle_events(self) -> None:
+        """Reads what has arrived, also with an earlier request (pipelining); see :class:`H11Protocol`."""
+        super().handle_events()
+        state = self.conn.their_state
+        arrives = state is h11.SEND_BODY or (state is h11.IDLE and self.conn.trailing_data[0] != b"")
+        if arrives and self._receiving is None:
+            self._receiving = self.loop.call_later(RECEIVE_SECONDS, self.transport.abort)
+        elif not arrives and self._receiving is not None:
+            self._receiving.cancel()
+            self._receiving = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers a request that is not HTTP; see :class:`H11Protocol`."""
+        response = error_response(400, "this is no valid HTTP request; correct the client", {"Connection": "close"})
+        for event in (
+            h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(response.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def pause_writing(self) -> None:
+        """See :class:`asyncio.Protocol`."""
+        super().pause_writing()
+        if self._sending is None:
+            self._sending = self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """See :class:`asyncio.Protocol`."""
+        super().resume_writing()
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See :class:`asyncio.Protocol`."""
+        for timer in (self._receiving, self._sending):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which tells the dispatcher when it begins to stop."""
+
+    def __init__(self, config: uvicorn.Config, dispatcher: Dispatcher) -> None:
+        super().__init__(config)
+        self.dispatcher = dispatcher
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """See :class:`uvicorn.Server`."""
+        self.dispatcher.draining = True
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """See :class:`uvicorn.Server`."""
+        log_event("stopping")
+        limit = self.dispatcher.settings.deadline + _GRACE
+        grace = asyncio.get_running_loop().call_later(limit, self.dispatcher.abandon)
+        await super().shutdown(sockets)
+        grace.cancel()
+
+
+async def run(bundles: Mapping[str, Path], settings: Settings) -> None:
+    """Serves until SIGINT or SIGTERM, which is raised again when all requests have been answered.
+
+    Args:
+        bundles: the folder of each model, by the name that clients use.
+        settings: the options of the command.
+
+    Raises:
+        SoftsearchError: the address is taken, the file of keys is wrong, or the models cannot be opened.
+    """
+    metrics = Metrics()
+    dispatcher = Dispatcher(bundles, settings, metrics)
+    metrics.watch("queue_lines", "Sentences that wait", lambda: dispatcher.waiting)
+    metrics.watch("workers", "Warm workers", lambda: dispatcher.workers)
+    service = Service(dispatcher, settings, metrics)
+    listener = _listen(settings.host, settings.port)
+    log_to_stderr()
+    Connection.most = most_connections()
+    config = uvicorn.Config(
+        make_app(service, page=_page()),
+        http=Connection,
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=int(settings.deadline) + _GRACE + _LAST_WORDS,
+        backlog=2 * Connection.most,
+    )
+    server = Server(config, dispatcher)
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    log_event("listening", host=host, port=port, url=f"http://{shown}:{port}/")
+    loading = asyncio.create_task(_load(server))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        loading.cancel()
+        if server.force_exit:  # Ctrl-C came twice
+            dispatcher.abandon()
+        await dispatcher.stop()
+        log_event("stopped")
+    if loading.done() and not loading.cancelled():
+        loading.result()  # raises what ended the server
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise SoftsearchError(
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another --port or --host"
+        ) from error
+
+
+def _page() -> Path | None:
+    """The folder of the browser page; a clone may lack it."""
+    try:
+        return assets()
+    except ConfigError as error:
+        log_event("no page", level=logging.WARNING, reason=str(error))
+        return None
+
+
+async def _load(server: Server) -> None:
+    """Opens the models; then they are opened again at every SIGHUP."""
+    dispatcher, hangup = server.dispatcher, asyncio.Event()
+    if _SIGHUP is not None:  # Windows has neither it nor handlers of a loop
+        asyncio.get_running_loop().add_signal_handler(_SIGHUP, hangup.set)
+    try:
+        await dispatcher.load()
+    except BaseException:
+        dispatcher.draining = server.should_exit = True
+        raise
+    _log_models("ready", dispatcher)
+    # What is here now stays: it need not be searched for garbage again and again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+    while await hangup.wait():
+        hangup.clear()
+        try:
+            await dispatcher.load()
+        except (SoftsearchError, OSError) as error:
+            log_event("reload failed, the old models stay", level=logging.ERROR, reason=str(error))
+        else:
+            _log_models("reloaded", dispatcher)
+
+
+def _log_models(event: str, dispatcher: Dispatcher) -> None:
+    models = {name: facts.sha256[:16] for name, facts in dispatcher.models.items()}
+    log_event(event, models=models, workers=dispatcher.workers)

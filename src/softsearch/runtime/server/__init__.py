@@ -1,1 +1,0 @@
-"""Server core: lines of many clients are queued, batched together and translated by worker processes."""

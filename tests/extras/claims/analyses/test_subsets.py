@@ -1,0 +1,55 @@
+"""All subsets of an ensemble, against the search's own ensembles."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softsearch.evaluation.inference import TorchStepFunction, mean_nll
+from softsearch.extras.claims.analyses.subsets import by_size, mantel, square, subset_rows
+from softsearch.runtime.system import System
+from softsearch.search.ensemble import Ensemble
+from softsearch.search.forced_decoding import score_pairs
+from softsearch.testing.models import small_model
+
+SRC, TGT = [[5, 6, 7], [8, 9], [4]], [[7, 8], [5, 6, 9, 9], []]
+
+
+class Text:
+    def encode(self, _: Any) -> Any:
+        return SRC, TGT
+
+
+def members() -> list[System]:
+    names: Any = dict.fromkeys(("name", "origin", "backend", "architecture", "text_form", "src_lang", "tgt_lang"), "")
+    facts: Any = {**names, "tokenizers": None, "parameters": 0, "size_bytes": 0}
+    return [System(step_fn=TorchStepFunction(small_model("nematus", seed=seed)), **facts) for seed in range(4)]
+
+
+def test_each_subset_has_the_loss_of_the_ensemble_of_its_members() -> None:
+    systems, text = members(), Text()
+    rows = {row["seed"]: row for row in subset_rows(systems, text, Path(), sentences=3)}  # type: ignore[arg-type]
+    assert len(rows) == 2**4 - 1
+    for name in ("2", "1+3", "1+2+3+4"):
+        chosen = [systems[int(member) - 1].step_fn for member in name.split("+")]
+        pairs = score_pairs(Ensemble(chosen, average="probs"), SRC, TGT, batch_tokens=100)
+        assert rows[name]["nll"] == pytest.approx(mean_nll(pairs), abs=1e-5)
+    pair, alone = rows["1+3"], [rows["1"]["nll"], rows["3"]["nll"]]
+    assert (pair["best_member"], pair["gain"]) == pytest.approx((min(alone), np.mean(alone) - pair["nll"]))
+    assert 0 < pair["diversity"] < np.log(2)
+    assert (rows["2"]["diversity"], rows["2"]["disagreement"]) == pytest.approx((0, 0), abs=1e-6)
+    sizes = {row["size"]: row for row in by_size(systems, text, Path(), sentences=3)}  # type: ignore[arg-type]
+    assert sizes[3]["lowest"] == min(row["nll"] for row in rows.values() if row["size"] == 3)
+    assert [row["whole"] for row in sizes.values()] == [False, False, False, True]
+    assert 0 < sizes[2]["p"] <= 1
+
+
+@pytest.mark.slow
+def test_members_are_permuted_not_pairs() -> None:
+    values = [1.0, 2.0, 3.0, 5.0, 8.0, 13.0]
+    assert square(values, 4)[1].tolist() == [1, 0, 5, 8]
+    correlation, p = mantel(square(values, 4), square(values, 4))
+    assert correlation == pytest.approx(1)
+    assert p == pytest.approx(1 / 24, abs=0.01)  # of 24 orders, one
+    assert mantel(square(values, 4), -square(values, 4))[1] > 0.9

@@ -1,0 +1,96 @@
+"""Vectors of whole sentences."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import torch
+
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.evaluation.test_set import HeldOutText
+from softsearch.extras.claims.analyses.summaries import (
+    forms_apart,
+    forms_in_plane,
+    languages_together,
+    sentence_forms,
+    summarise,
+)
+from softsearch.runtime.system import System
+from softsearch.testing.models import small_model
+
+TEXT = HeldOutText("test", [], [], "plain", "en", "de")
+
+
+class Words:
+    """A tokenizer of whole words, to which tags are nothing."""
+
+    def encode(self, line: str) -> list[int]:
+        return [4 + sum(map(ord, word)) % 13 for word in line.split() if not word.startswith("<")]
+
+
+def system(name: str) -> System:
+    names: Any = dict.fromkeys(("origin", "backend", "architecture", "text_form", "src_lang", "tgt_lang"), "")
+    tokenizers: Any = (Words(), Words())
+    step_fn = TorchStepFunction(small_model(name, seed=3))
+    return System(name=name, step_fn=step_fn, tokenizers=tokenizers, parameters=0, size_bytes=0, **names)
+
+
+def test_a_form_has_the_same_words_or_the_other_voice() -> None:
+    forms = sentence_forms()
+    assert {len(each) for each in forms.values()} == {180}
+    assert forms["active"][0] == "a man is chasing a woman in the park ."
+    assert forms["passive"][0] == "a woman is chased by a man in the park ."
+    for name in ("moved", "swapped"):
+        assert [sorted(line.split()) for line in forms[name]] == [sorted(line.split()) for line in forms["active"]]
+    assert sorted(forms["swapped"]) == sorted(forms["active"])
+    assert not {*forms["moved"]} & {*forms["active"]}
+
+
+def test_a_summary_is_what_the_decoder_starts_from_and_the_mean_of_words_knows_no_order() -> None:
+    lstm = system("sutskever2014")
+    model = cast(TorchStepFunction, lstm.step_fn).model
+    line = sentence_forms()["active"][0]
+    start = model.encode(pad([np.array(Words().encode(line))])).cache
+    torch.testing.assert_close(summarise(lstm, [line, "a"])[0], torch.cat(start, dim=-1)[0])
+    rows = {(row["vectors"], row["form"]): row for row in forms_apart(lstm, TEXT, Path())}
+    for form in ("moved", "swapped"):
+        assert rows["words", form]["distance"] < 1e-5
+        assert rows["summary", form]["distance"] > 0.05
+    assert (rows["words", "moved"]["nearer"], rows["words", "swapped"]["nearer"]) == (0, None)
+
+
+def test_points_in_the_plane_are_the_two_principal_components() -> None:
+    lstm, forms = system("sutskever2014"), sentence_forms()
+    points = list(forms_in_plane(lstm, TEXT, Path()))
+    assert [sum(row["group"] == f"a {who} does it" for row in points) for who in ("man", "woman")] == [45, 45]
+    chosen = [i for i, line in enumerate(forms["active"]) if {"man", "woman"} <= {*line.split()}]
+    lines = [forms[name][i] for i in chosen for name in ("active", "moved", "passive")]
+    vectors = summarise(lstm, lines).numpy()
+    u, scale, _ = np.linalg.svd(vectors - vectors.mean(0), full_matrices=False)
+    plane = np.array([(row["x"], row["y"]) for row in points])
+    np.testing.assert_allclose(plane.mean(0), 0, atol=1e-9)
+    np.testing.assert_allclose(abs(plane), abs(u[:, :2] * scale[:2]), atol=1e-9)
+    np.testing.assert_allclose(plane.T @ plane, np.diag(scale[:2] ** 2), atol=1e-9)  # signs belong together
+
+
+def test_a_translation_is_found_where_its_vector_is_the_nearest(tmp_path: Path) -> None:
+    corpus = Spellout(src_lang="en", tgt_lang="de", train_size=10, val_size=10, test_size=10, seed=6)
+    (row,) = languages_together(system("nematus"), TEXT, tmp_path, corpora=[corpus], tags={"en": "de", "de": "en"})
+    sides = [path.read_text(encoding="utf-8").splitlines() for path in corpus.files(tmp_path)["test"]]
+    one, other = (summarise(system("nematus"), lines).numpy() for lines in sides)
+    found, nearest = 0, 0
+    for here, there in ((one, other), (other, one)):
+        for index, vector in enumerate(here):
+            apart, within = (np.linalg.norm(side - vector, axis=1) for side in (there, here))
+            within[index] = np.inf
+            found += apart.argmin() == index
+            nearest += apart.argmin() == index and apart.min() < within.min()
+    assert row == {
+        "pair": "en-de",
+        "sentences": 10,
+        "found": pytest.approx(found / 20),
+        "nearest": pytest.approx(nearest / 20),
+    }

@@ -1,0 +1,38 @@
+"""What runs logged, and tables of it."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from softsearch.errors import ConfigError
+from softsearch.extras.claims.claim_page import averaged
+from softsearch.extras.claims.inspection import Logged
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "metrics.json").write_text(json.dumps({"test/loss": 2.0, "test/bleu": 30.0}))
+    (tmp_path / "metrics.csv").write_text("step,grad_norm/total\n1,4.0\n2,\n3,0.5\n")
+    (tmp_path / "config.yaml").write_text("data: {train_size: 300}\n")
+    return tmp_path
+
+
+def test_a_row_of_what_a_run_logged(folder: Path) -> None:
+    measure = Logged(
+        final={"bleu": "test/bleu"},
+        largest={"norm": "grad_norm/total"},
+        config={"pairs": "data.train_size"},
+        runs=["a"],
+    )
+    rows = measure({"a": {1: folder}, "b": {1: folder / "none"}})
+    expected = {"run": "a", "seed": 1, "perplexity": math.exp(2), "bleu": 30.0, "norm": 4.0, "pairs": 300}
+    assert rows == [expected]
+    with pytest.raises(ConfigError, match="there is no run 'c', expected some of a"):
+        Logged(runs=["c"])({"a": {1: folder}})
+
+
+def test_rows_of_a_table_differ_by_text_and_whole_numbers() -> None:
+    rows = [{"k": k, "norm": k + seed / 10} for k in (1, 2000) for seed in (1, 3)]
+    assert averaged(rows, ["k", "norm"]) == [["1", "1.20 ± 0.141"], ["2,000", "2,000 ± 0.141"]]

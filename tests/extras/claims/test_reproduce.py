@@ -1,0 +1,220 @@
+"""A claim is trained, measured and written once; a script stands in for train.py."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+from softsearch.app.config.composition import composed
+from softsearch.app.config.options import Reproduce
+from softsearch.app.config.validation import read_options
+from softsearch.errors import ConfigError, SoftsearchError
+from softsearch.extras.claims.claim import claim_names, read_claim
+from softsearch.extras.claims.claim_page import claim_page
+from softsearch.extras.claims.command import PAGE, RESULTS, published, reproduce, write_pages
+from softsearch.extras.claims.measures import Runs
+from softsearch.extras.claims.trainings import Training, trainings
+from tests.integration.commands import ROOT
+
+PAGES = ROOT / "docs" / "reproduce"
+SCRIPT = """
+import json, pathlib, sys
+
+options = dict(option.split("=", 1) for option in sys.argv[1:])
+folder = pathlib.Path(options["hydra.run.dir"].strip("'"))
+(pathlib.Path(__file__).parent / "calls").open("a").write(f"{options['name']} {options['seed']} {options['resume']}\\n")
+if not (folder / "killed").exists() and options["seed"] == "2":
+    (folder / "killed").touch()
+    sys.exit("killed")
+(folder / "config.yaml").write_text("trainer: {max_steps: 6}")
+(folder / "metrics.json").write_text(json.dumps({"model/parameters": 7, "train/seconds": 60}))
+"""
+CLAIM: dict[str, Any] = {
+    "title": "Tried",
+    "source": "Nobody 2014",
+    "says": "Names are long.",
+    "differs": "all | of it",
+    "minutes": 1,
+    "seeds": [1],
+    "common": ["experiment=smallest"],
+    "runs": {"short": ["model=gru"], "longer": ["model=lstm"]},
+    "measures": {"lengths": {"_target_": f"{__name__}.Lengths"}},
+    "tables": {"lengths": ["run", "length"]},
+    "figure": {"measure": "lengths", "kind": "bar", "x": "run", "y": "length"},
+    "published": [{"what": "length", "value": 5, "ours": "lengths.length[run=short]"}, {"what": "other", "value": "x"}],
+    "holds": [
+        {"says": "Longer is longer.", "left": "lengths.length[run=longer]", "right": "lengths.length[run=short]"}
+    ],
+    "scales": {"paper": {"seeds": [1, 2, 3]}, "smallest": {"measures": {"lengths": {"plus": 10}}}},
+}
+
+
+class Lengths:
+    """The lengths of the runs' names, and how often they were measured."""
+
+    measured = 0
+
+    def __init__(self, plus: int = 0) -> None:
+        self.plus = plus
+
+    def __call__(self, runs: Runs) -> list[dict[str, Any]]:
+        type(self).measured += 1
+        return [
+            {"run": name, "seed": seed, "length": len(name) + seed / 10 + self.plus}
+            for name, seeds in runs.items()
+            for seed in seeds
+        ]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    write_own(tmp_path, CLAIM)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("softsearch.app.train_process.TRAIN", (str(tmp_path / "train.py"),))
+    monkeypatch.setattr("softsearch.extras.claims.trainings._POLL", 0.02)
+    monkeypatch.setattr(Lengths, "measured", 0)
+    return tmp_path
+
+
+def write_own(folder: Path, claim: dict[str, Any]) -> None:
+    own = folder / "softsearch_configs" / "claims" / "tried.yaml"
+    own.parent.mkdir(parents=True, exist_ok=True)
+    own.write_text(yaml.safe_dump(claim, sort_keys=False))
+
+
+def options(*overrides: str) -> Reproduce:
+    return read_options(composed("reproduce", "claim=tried", "run_dir=out", *overrides), Reproduce)
+
+
+def calls(folder: Path) -> list[str]:
+    return (folder / "calls").read_text().splitlines()
+
+
+def test_what_has_been_trained_and_measured_is_not_done_again(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reproduce(options("publish=pages"))
+    assert calls(place) == ["short 1 auto", "longer 1 auto"]
+    results = json.loads((place / "out" / "tried" / RESULTS).read_text())
+    assert (results["outcome"], results["scale"]) == ("inconclusive", "cpu")  # one seed
+    assert results["published"][0] == {"what": "length", "published": 5, "ours": 5.1, "low": 5.1, "high": 5.1}
+    page = (place / "pages" / "tried" / PAGE).read_text()
+    assert page == claim_page(results)
+    assert "| short | 5.10 |" in page
+    assert "all \\| of it" in page
+    assert "inconclusive (`cpu`)" in (place / "pages" / PAGE).read_text()
+    with Image.open(place / "pages" / "tried" / "figure.png") as figure:
+        assert min(figure.size) > 300
+    reproduce(options())
+    assert (len(calls(place)), Lengths.measured) == (2, 1)
+    reproduce(options("scale=smallest"))  # the same trainings, measured in another way
+    assert (len(calls(place)), Lengths.measured) == (2, 2)
+    assert "length │         5 │" in capsys.readouterr().out
+
+
+def test_a_run_that_was_killed_goes_on_and_the_finished_ones_stay(place: Path) -> None:
+    with pytest.raises(SoftsearchError, match=r"training of short with seed 2 ended with exit code 1(.|\n)*killed"):
+        reproduce(options("scale=paper"))
+    with pytest.raises(SoftsearchError, match="training of longer with seed 2"):
+        reproduce(options("scale=paper"))
+    reproduce(options("scale=paper"))
+    runs = [f"{name} {seed} auto" for name in ("short", "longer") for seed in (1, 2, 2, 3)]
+    assert calls(place) == runs
+    assert json.loads((place / "out" / "tried" / RESULTS).read_text())["outcome"] == "holds"
+
+
+def test_a_dry_run_prints_the_commands_of_the_trainings(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reproduce(options("dry_run=true", "overrides=['trainer=cpu']"))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(
+        "softsearch train experiment=smallest model=gru trainer=cpu seed=1 name=short hydra.run.dir="
+    )
+    assert "model=lstm" in second
+    assert not (place / "calls").exists()
+
+
+def test_only_what_trains_differently_has_another_folder(place: Path) -> None:
+    claim = read_claim("tried", "cpu")
+    folders = [
+        trainings(replace(claim, **changes), options(*more))[0].folder
+        for changes, more in (
+            ({}, ()),
+            ({"runs": {"other": claim.runs["short"]}}, ()),
+            ({}, ("cache_dir=elsewhere",)),
+            ({"common": ("data=multi30k",)}, ()),
+            ({"common": ("data=multi30k",)}, ("multi30k=here",)),
+            ({"seeds": (2,)}, ()),
+            ({"sizes": ("optimizer.lr=0.1",)}, ()),
+        )
+    ]
+    assert [folders.index(folder) for folder in folders] == [0, 0, 0, 3, 3, 5, 6]
+
+
+def test_a_run_starts_from_an_earlier_one_of_its_seed_and_is_another_where_that_one_is(place: Path) -> None:
+    claim, tuned = replace(read_claim("tried", "cpu"), seeds=(1, 2)), ("model=gru", "init.ckpt=short")
+
+    def found(short: str, runs_dir: str) -> list[Training]:
+        return trainings(replace(claim, runs={"short": (short,), "tuned": tuned}), options(f"runs_dir={runs_dir}"))
+
+    here, there, other = found("model=gru", "here"), found("model=gru", "there"), found("model=lstm", "here")
+    starts = [next(o for o in reversed(each.overrides) if o.startswith("init")) for each in here[2:]]
+    assert starts == [f"init.ckpt='{each.folder}'" for each in here[:2]]
+    names = [[each.folder.name for each in every] for every in (here, there, other)]
+    assert names[0] == names[1]
+    assert not {*names[0]} & {*names[2]}
+    with pytest.raises(ConfigError, match=r"runs.tuned: init.ckpt is short, a later run"):
+        trainings(replace(claim, runs={"tuned": tuned, "short": ()}), options())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"titles": "x"}, "claim=tried: titles is not an option of claim: did you mean 'title'?"),
+        ({"holds": [{"says": "x", "lft": "y"}]}, "holds[0].lft is not an option of holds[0]: did you mean 'left'?"),
+        ({"runs": {"short": ["model=grru"]}}, "runs.short: there is no model=grru; did you mean 'gru'?"),
+        ({"runs": {"short": ["optimiser.lr=1"]}}, "runs.short: there is no config key 'optimiser.lr'"),
+        ({"seeds": ["one"]}, "seeds is ['one'] (list), expected"),
+        ({"measures": {"x": {"_target_": "builtins.dict"}}}, "measures.x is a dict, expected a class"),
+    ],
+)
+def test_a_wrong_claim_is_told_before_anything_is_trained(place: Path, change: Any, message: str) -> None:
+    write_own(place, CLAIM | change)
+    with pytest.raises(ConfigError) as raised:
+        reproduce(options())
+    assert message in str(raised.value)
+    assert not (place / "calls").exists()
+
+
+def test_a_misspelt_claim_is_told_the_nearest_one(place: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no claim=tired; did you mean 'tried'"):
+        reproduce(options("claim=[search_curve,tired]"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", ["cpu", "paper", "smallest"])
+@pytest.mark.parametrize("name", claim_names())
+def test_every_claim_composes_at_every_scale(name: str, scale: str) -> None:
+    claim = read_claim(name, scale)
+    assert claim.minutes <= 90
+    assert bool(trainings(replace(claim, seeds=claim.seeds[:1]), options())) == bool(claim.runs)
+    drawn = claim.figure.measure if isinstance(claim.figure.measure, tuple) else (claim.figure.measure,)
+    assert {*claim.tables, *drawn} <= {*claim.measures}
+
+
+@pytest.mark.parametrize("name", sorted(published(PAGES)))
+def test_the_numbers_of_a_page_are_those_of_its_results(name: str) -> None:
+    results = published(PAGES)[name]
+    assert (PAGES / name / PAGE).read_text(encoding="utf-8") == claim_page(results)
+    assert results["name"] == name
+    assert name in claim_names()
+
+
+def test_the_list_of_claims_is_up_to_date(tmp_path: Path) -> None:
+    for name, results in published(PAGES).items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / RESULTS).write_text(json.dumps(results))
+    write_pages(tmp_path)
+    assert (PAGES / PAGE).read_text(encoding="utf-8") == (tmp_path / PAGE).read_text(encoding="utf-8")

@@ -1,0 +1,188 @@
+"""A folder that is damaged, changed or of another model is one message of ``softsearch import``; nothing is written."""
+
+import json
+import shutil
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from softsearch.errors import SoftsearchError
+from softsearch.extras.importing.command import import_model, read
+from softsearch.extras.importing.weights import PICKLE, SAFETENSORS
+from softsearch.models.positions import sinusoids
+from tests.huggingface import marian_folder
+
+pytest.importorskip("transformers")
+pytestmark = pytest.mark.slow
+TEXT = ["a b c d e f g h i j k l m n o p q r s t u v w x y z", "one two three"] * 3
+Change = Callable[[Path], None]
+
+
+def config(**values: Any) -> Change:
+    return in_json("config.json", lambda content: content.update(values))
+
+
+def in_json(name: str, change: Callable[[Any], object]) -> Change:
+    def edit(folder: Path) -> None:
+        content = json.loads((folder / name).read_text())
+        change(content)
+        (folder / name).write_text(json.dumps(content))
+
+    return edit
+
+
+def content(name: str, value: bytes) -> Change:
+    return lambda folder: (folder / name).write_bytes(value) and None
+
+
+def cut(name: str, size: int) -> Change:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size]) and None
+
+
+def weights(change: Callable[[dict[str, Any]], object]) -> Change:
+    def edit(folder: Path) -> None:
+        tensors = load_file(folder / SAFETENSORS)
+        change(tensors)
+        save_file(tensors, folder / SAFETENSORS)
+
+    return edit
+
+
+def pickled(value: object, *, new: bool = True) -> Change:
+    def write(folder: Path) -> None:
+        (folder / SAFETENSORS).unlink()
+        torch.save(value, folder / PICKLE, _use_new_zipfile_serialization=new)
+
+    return write
+
+
+def packed(folder: Path) -> None:
+    pickled({"w": torch.zeros(10**6)})(folder)
+    with zipfile.ZipFile(folder / PICKLE) as old, zipfile.ZipFile(folder / "new", "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    (folder / "new").replace(folder / PICKLE)
+
+
+class Harm:
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("harmed"),)
+
+
+def archived(folder: Path) -> None:
+    archive = shutil.make_archive("packed", "zip", folder)
+    shutil.rmtree(folder)
+    Path(archive).replace(folder)
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+HEADER = json.dumps({"w": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}).encode()
+WEIGHT = "model.encoder.layers.0.fc1.weight"
+CASES: dict[str, tuple[Change, str]] = {
+    "pickle": (pickled({"w": Harm()}), "holds more than weights; nothing of it was run"),
+    "old pickle": (pickled({"w": Harm()}, new=False), "holds more than weights; nothing of it was run"),
+    "compressed": (packed, "it is compressed"),
+    "not by name": (pickled([torch.ones(2)]), "other things than weights by name"),
+    "a view": (pickled({"w": torch.ones(1).expand(2**40)}), "other things than weights by name"),
+    "truncated": (cut(SAFETENSORS, 5000), "cannot be read as weights"),
+    "large header": (content(SAFETENSORS, struct.pack("<Q", 2**60) + b"{}"), "cannot be read as weights"),
+    "large tensor": (content(SAFETENSORS, struct.pack("<Q", len(HEADER)) + HEADER), "cannot be read as weights"),
+    "no weights": (lambda folder: (folder / SAFETENSORS).unlink(), "has neither model.safetensors nor pytorch_model"),
+    "missing": (weights(lambda w: w.pop(WEIGHT)), f"{WEIGHT} is missing, its config expects \\(24, 16\\)"),
+    "left over": (weights(lambda w: w.update(extra=torch.ones(2))), "has 1 weights .* \\(extra\\)"),
+    "shape": (weights(lambda w: w.update({WEIGHT: torch.ones(16, 24)})), r"is \(16, 24\), its config expects \(24"),
+    "type": (weights(lambda w: w.update({WEIGHT: torch.ones(24, 16, dtype=torch.int8)})), "int8, expected floating"),
+    "not finite": (weights(lambda w: w[WEIGHT].fill_(torch.nan)), "values that are not finite"),
+    "untied": (
+        weights(lambda w: w.update({"lm_head.weight": w["model.shared.weight"] + 1})),
+        "different embeddings where its config has one matrix",
+    ),
+    "config": (content("config.json", b"[1]"), "holds a list, expected an object"),
+    "no json": (content("config.json", b"{"), "cannot be read as JSON"),
+    "deep": (content("vocab.json", b"[" * 10**6), "cannot be read as JSON"),
+    "family": (config(model_type="t5"), "model_type is 't5', expected marian"),
+    "option": (config(normalize_before=True), "normalize_before is True, expected False"),
+    "alias": (config(num_hidden_layers=9), "num_hidden_layers is 9, expected encoder_layers, which is 2"),
+    "activation": (config(activation_function="gelu_new"), "activation_function is 'gelu_new', expected one of"),
+    "no number": (config(d_model=True), "d_model is True, expected a whole number"),
+    "huge": (config(encoder_layers=10**6, num_hidden_layers=10**6), "layers.2.self_attn.q_proj.weight is missing"),
+    "heads": (config(encoder_attention_heads=16, num_attention_heads=16), "expected an even width for each head"),
+    "start": (config(decoder_start_token_id=10**6), "decoder_start_token_id is 1000000, expected an id below"),
+    "pad": (config(pad_token_id=3), "pad_token_id is 3, expected .* the id of <pad>"),
+    "banned": (
+        in_json("generation_config.json", lambda c: c.update(bad_words_ids=[[1, 2]])),
+        "bad_words_ids is .*, expected lists of one id",
+    ),
+    "twice": (in_json("vocab.json", lambda c: c.update(a=7)), "expected each id from 0 to"),
+    "negative": (in_json("vocab.json", lambda c: c.update({"</s>": -1})), "expected each id from 0 to"),
+    "no ids": (in_json("vocab.json", lambda c: c.update({"</s>": "0"})), "expected each id from 0 to"),
+    "unknown": (
+        in_json("vocab.json", lambda c: c.update(other=c.pop("<unk>"))),
+        "the vocabulary has no <unk>; take another file",
+    ),
+    "name": (in_json("vocab.json", lambda c: c.update({"\npad": c.pop("a")})), "has the word .*npad', expected words"),
+    "pointer to weights": (content(SAFETENSORS, POINTER), "model.safetensors is a Git LFS pointer, .* git lfs pull"),
+    "pointer to a config": (content("config.json", POINTER), "config.json is a Git LFS pointer"),
+    "pointer to a vocabulary": (content("source.spm", POINTER), "source.spm is a Git LFS pointer"),
+    "archive": (archived, "model is a zip archive; unpack it"),
+    "spm": (content("source.spm", b"\xff" * 100), "source.spm is no SentencePiece model"),
+    "no spm": (lambda folder: (folder / "target.spm").unlink(), "target.spm cannot be read"),
+    "nothing": (lambda folder: (folder / "config.json").unlink(), "has generation_config.json, .*; expected a Hugging"),
+}
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("marian") / "model"
+    marian_folder(folder, (TEXT, TEXT))
+    return folder
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_refused(name: str, good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    change, message = CASES[name]
+    shutil.copytree(good, "model")
+    change(Path("model"))
+    with pytest.raises(SoftsearchError, match=message) as caught:
+        import_model(["model", "--out", "run"])
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_a_good_pickle_has_the_same_weights_and_its_own_positions(new: bool, good: Path, tmp_path: Path) -> None:
+    """As transformers 4 wrote it: shared matrices several times, and positions."""
+    folder = shutil.copytree(good, tmp_path / "model")
+    tensors, positions = load_file(good / SAFETENSORS), "model.{}.embed_positions.weight"
+    for side in ("encoder", "decoder"):
+        tensors[f"model.{side}.embed_tokens.weight"] = tensors["model.shared.weight"]
+    tensors[positions.format("encoder")] = sinusoids(torch.arange(64), 16, "sinusoidal_halves").half()
+    tensors[positions.format("decoder")] = torch.ones(64, 16)
+    pickled(tensors, new=new)(folder)
+    expected, found = read(good), read(folder)
+    assert torch.equal(found.weights.pop("decoder.positions.table.weight"), torch.ones(64, 16))
+    assert found.model["decoder"].pop("positions") == "learned"
+    assert found.model["decoder"].pop("max_positions") == 64
+    del expected.model["decoder"]["positions"]
+    assert found.model == expected.model
+    assert found.weights.keys() == expected.weights.keys()
+    assert all(torch.equal(weight, expected.weights[name]) for name, weight in found.weights.items())
+
+
+def test_what_is_good_is_written_once(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    import_model([str(good), "--out", "run", "--tgt-lang", "fr"])
+    assert "marian_mt with " in capsys.readouterr().out
+    assert "tgt_lang: fr" in Path("run/config.yaml").read_text()
+    with pytest.raises(SoftsearchError, match="--out run exists"):
+        import_model([str(good), "--out", "run"])

@@ -1,0 +1,136 @@
+"""An imported MarianMT is what ``transformers`` runs: logits, beam search and token ids."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from softsearch.app.config.build import rebuild_model
+from softsearch.data.corpora.spellout import Spellout
+from softsearch.data.dataset import pad
+from softsearch.evaluation.inference import TorchStepFunction
+from softsearch.extras.importing import marian_mt
+from softsearch.extras.importing.command import read
+from softsearch.extras.importing.config_json import Config
+from softsearch.models.positions import sinusoids
+from softsearch.search.beam import BeamSearch
+from softsearch.text.vocabulary import BOS, PAD, language_tag
+from softsearch.training.checkpoints.checkpoint_contents import CheckpointContents, read_contents
+from tests.huggingface import SIZES, marian_folder
+
+transformers = pytest.importorskip("transformers")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")]
+CASES: dict[str, dict[str, Any]] = {
+    "shared": {"activation_function": "swish", "scale_embedding": True},
+    "separate": {"separate": True, "share_encoder_decoder_embeddings": False, "activation_function": "relu"},
+    "untied": {"tie_word_embeddings": False, "share_encoder_decoder_embeddings": False, "scale_embedding": True},
+    "tags": {"tags": [">>fra<<", ">>deu<<"], "without": ["e", "▁the"], "bad_words_ids": [[2], [5]]},
+    "bpe": {"kind": "bpe", "without": ["▁the"], "decoder_start_token_id": 0},
+}
+Text = tuple[list[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
+    source = Spellout(train_size=400, val_size=10, test_size=10)
+    src, tgt = source.files(tmp_path_factory.mktemp("text"))["train"]
+    return src.read_text().splitlines(), tgt.read_text().splitlines()
+
+
+class Both:
+    """A model of ``transformers``, and the run that it became."""
+
+    def __init__(self, folder: Path, text: Text, case: str) -> None:
+        options = dict(CASES[case])
+        banned = options.pop("bad_words_ids", None)
+        self.theirs, self.banned = marian_folder(folder, text, seed=len(case), **options), banned
+        if banned is not None:
+            (folder / "generation_config.json").write_text(json.dumps({"bad_words_ids": banned}))
+        self.src_tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
+        run = folder.with_suffix(".run")
+        read(folder).write(run)
+        self.contents: CheckpointContents = read_contents(run / "checkpoints" / "best.ckpt")
+        self.ours = rebuild_model(self.contents)
+        config, names = (
+            Config(folder / "config.json"),
+            ("vocab.json", "target_vocab.json" if "separate" in options else "vocab.json"),
+        )
+        src_words, tgt_words = (json.loads((folder / name).read_text()) for name in names)
+        self.rows = [  # of theirs, by our ids
+            marian_mt.special_rows(config, src_words) + marian_mt.source_pieces(folder / "source.spm", src_words)[1],
+            marian_mt.special_rows(config, tgt_words) + marian_mt.target_pieces(folder / "target.spm", tgt_words)[1],
+        ]
+        self.has_unknown_pieces = "without" in options
+        self.prefix = ">>fra<< " if "tags" in options else ""
+
+    def logits(self, src: Sequence[str], tgt: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ours and theirs of real tokens, without BOS, by our ids."""
+        src_ids, tgt_ids = (
+            [np.array(tokenizer.encode(line)[:30]) for line in lines]
+            for tokenizer, lines in zip(self.contents.tokenizers, (src, tgt), strict=True)
+        )
+        src_tokens, tgt_tokens = pad(src_ids), pad(tgt_ids, bos=True)
+        their_src, their_tgt = (
+            torch.tensor(rows)[tokens] for rows, tokens in zip(self.rows, (src_tokens, tgt_tokens), strict=True)
+        )
+        with torch.no_grad():
+            ours = self.ours(src_tokens, tgt_tokens)
+            theirs = self.theirs(their_src, (src_tokens != PAD).long(), decoder_input_ids=their_tgt).logits
+        kept = [token for token, row in enumerate(self.rows[1]) if token != BOS and [row] not in (self.banned or [])]
+        real = tgt_tokens != PAD
+        return ours[real][:, kept], theirs[real][:, self.rows[1]][:, kept]
+
+
+@pytest.fixture(scope="module", params=CASES)
+def both(request: pytest.FixtureRequest, text: Text, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(tmp_path_factory.mktemp("marian") / "model", text, request.param)
+
+
+def test_logits_are_equal(both: Both, text: Text) -> None:
+    lines = [both.prefix + line for line in text[0][:20]]
+    both.ours.double(), both.theirs.double()
+    torch.testing.assert_close(*both.logits(lines, text[1][:20]), rtol=0, atol=1e-5)  # of sinusoids in float32
+    for side in (both.theirs.model.encoder, both.theirs.model.decoder):
+        side.embed_positions.weight.data = sinusoids(
+            torch.arange(SIZES["max_position_embeddings"]), SIZES["d_model"], "sinusoidal_halves"
+        ).double()
+    torch.testing.assert_close(*both.logits(lines, text[1][:20]), rtol=0, atol=1e-12)
+    both.ours.float(), both.theirs.float()
+
+
+def test_a_beam_finds_the_same_translations(both: Both, text: Text) -> None:
+    lines = [both.prefix + line for line in text[0][:25]]
+    batch = both.src_tokenizer(lines, return_tensors="pt", padding=True)
+    theirs = both.theirs.generate(
+        **batch, num_beams=5, early_stopping=True, max_new_tokens=60, bad_words_ids=both.banned, renormalize_logits=True
+    )
+    search = BeamSearch(beam=5, max_length_factor=0.0, max_length_offset=60)
+    ours = search(TorchStepFunction(both.ours), [both.contents.tokenizers[0].encode(line) for line in lines])
+    found = [[both.rows[1][token] for token in best.tokens] for (best,) in ours]
+    eos = both.theirs.config.eos_token_id
+    expected = [row[1 : (*row, eos).index(eos, 1)] for row in theirs.tolist()]
+    # At the limit, ours returns what has ended before what has not, whatever their scores are.
+    pairs = [(a, b) for a, b in zip(found, expected, strict=True) if len(a) == 60 or len(b) < 60]
+    assert len(pairs) > 20
+    assert sum(len(b) < 60 for _, b in pairs) > 5
+    assert [a for a, _ in pairs] == [b for _, b in pairs]
+
+
+def test_lines_have_the_same_ids(both: Both, text: Text) -> None:
+    odd = ["", " two  spaces ", "unknown ☃☃", "ß and ü", "tab\tand é", "in the >> middle <<"]
+    for side, key in enumerate(["text", "text_target"][: 1 if both.has_unknown_pieces else 2]):
+        for line in text[side] + odd:
+            line = both.prefix * (side == 0) + line
+            found = [both.rows[side][token] for token in both.contents.tokenizers[side].encode(line)]
+            assert found == both.src_tokenizer(**{key: line})["input_ids"][:-1], line
+
+
+def test_a_tag_is_also_that_of_multilingual_data(both: Both) -> None:
+    if both.prefix:
+        src = both.contents.tokenizers[0]
+        ids = [src.encode(f"{tag} one") for tag in (">>fra<<", language_tag("fra"))]
+        assert [both.rows[0][token] for token in ids[0]] == [both.rows[0][token] for token in ids[1]]
