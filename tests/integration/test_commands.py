@@ -163,7 +163,7 @@ def test_a_sweep_gives_each_job_a_folder(trained: Path, tmp_path: Path) -> None:
     done = run("train.py", "-m", *SMALL, "seed=1,2", f"hydra.sweep.dir={tmp_path}",
                f"cache_dir={trained.parent / 'cache'}")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    folders = [tmp_path / f"{job}_nematus_seed={job + 1}" for job in range(2)]
+    folders = [tmp_path / f"{job}_seed-{job + 1}" for job in range(2)]
     assert [yaml.safe_load((folder / "config.yaml").read_text())["seed"] for folder in folders] == [1, 2]
     losses = {json.loads((folder / "metrics.json").read_text())["test/loss"] for folder in folders}
     assert len(losses) == 2

@@ -66,7 +66,7 @@ def test_jobs_of_a_sweep_are_a_group_of_runs(trained: Path, tmp_path: Path, envi
                "trainer.val_check_interval=2", f"hydra.sweep.dir={tmp_path / 'seeds'}",
                f"cache_dir={trained.parent / 'cache'}", **environment)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    jobs = [offline_runs(tmp_path / "seeds" / f"{job}_nematus_seed={job + 1}") for job in range(2)]
+    jobs = [offline_runs(tmp_path / "seeds" / f"{job}_seed-{job + 1}") for job in range(2)]
     assert [len(parts) for parts in jobs] == [1, 1]
     runs = [part.run for (part,) in jobs]
     assert [found.run_group for found in runs] == ["seeds", "seeds"]

@@ -1,6 +1,7 @@
 """Dictionary of the training text, counted from the attention of a trained model."""
 
 from softsearch.app.config.options import Dictionary
+from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import progress, say
 from softsearch.app.systems.open import open_systems
 from softsearch.app.systems.texts import read_training_text
@@ -24,4 +25,4 @@ def dictionary(options: Dictionary) -> None:
     entries = best_translations(counts)
     write_dictionary(options.out, entries)
     say(f"{len(entries):,} words of {len(pairs):,} sentence pairs: {options.out}")
-    say(f"next: softsearch translate BUNDLE --replace-unknown {options.out}")
+    say(f"next: softsearch translate BUNDLE --replace-unknown {shell_command([str(options.out)])}")

@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 
 from softsearch.app.config.build import rebuild_model, rebuild_source
 from softsearch.app.config.options import Export
+from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build
 from softsearch.app.console import print_rows, progress, say
 from softsearch.app.results import read_metrics
@@ -65,9 +66,10 @@ def export(options: Export) -> None:
 def show(bundle: Bundle, parity: "Parity") -> None:
     """Prints a bundle's files, how closely it computes what the model does, and what to do next."""
     source = "< in.txt" if bundle.manifest.feature_dim is None else "--features in.npy"
-    following = f"softsearch translate {bundle.path} {source} > out.txt"
+    following = f"{shell_command(['softsearch', 'translate', str(bundle.path)])} {source} > out.txt"
     if bundle.manifest.is_single:
-        following = f"read {bundle.path / 'README.md'}"
+        following = shell_command(["softsearch", "web", str(bundle.path), "--out", f"{bundle.path.name}-site"])
+        following += f", or read {bundle.path / 'README.md'}"
     sizes = ((name, f"{entry.size:,}") for name, entry in bundle.manifest.files.items())
     print_rows(("file", "bytes"), sizes, title=str(bundle.path))
     say(

@@ -68,4 +68,5 @@ def new(arguments: list[str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             say(f"wrote {path}")
-    say(f"next: cd {name} && pip install -e '.[test]' && pytest; then softsearch train {options.part}={name}")
+    commands = (f"cd {name}", "pip install -e '.[test]'", "pytest", f"softsearch train {options.part}={name}")
+    say("\n  ".join(("next:", *commands)))

@@ -32,6 +32,30 @@ KINDS = (*STRATEGIES, "rerank")  # rerank: beam search, whose translations other
 LENGTHS = {"max_length": "most target tokens", "min_length": "fewest target tokens"}
 _ROW_TOKENS = 2560  # of a batch, counting a sentence once for each of its hypotheses
 _LENGTH = re.compile(r"(?:(\d{1,6})(?:\s*\+\s*(?=\d)|$))?(?:(\d{1,3}(?:\.\d+)?)\s*\*\s*source)?", re.ASCII)
+OTHER_NAMES = {  # that other toolkits have, also without underscores or with dashes
+    **dict.fromkeys(("num_beams", "beam_size", "beams", "beam_width"), "beam"),
+    **dict.fromkeys(("num_return_sequences", "nbest", "num_hypotheses"), "n_best"),
+    **dict.fromkeys(("max_new_tokens", "max_len", "max_decoding_length", "max_output_length"), "max_length"),
+    **dict.fromkeys(("min_new_tokens", "min_len", "min_decoding_length"), "min_length"),
+    **dict.fromkeys(("lenpen", "alpha", "beam_alpha"), "length_penalty"),
+    **dict.fromkeys(("no_repeat_ngram_size", "block_ngram_repeat"), "no_repeat_ngram"),
+    **dict.fromkeys(("sampling_temperature",), "temperature"),
+    **dict.fromkeys(("sampling_topk", "topk"), "top_k"),
+    **dict.fromkeys(("sampling_topp", "topp", "nucleus"), "top_p"),
+    **dict.fromkeys(("num_beam_groups", "beam_groups"), "groups"),
+    **dict.fromkeys(("diversity_penalty",), "diversity"),
+    **dict.fromkeys(("device", "gpu", "cuda", "use_gpu", "gpus"), "provider"),
+    **dict.fromkeys(("replace_unk", "replace_unknowns", "unk_replace"), "replace_unknown"),
+    **dict.fromkeys(("batch_size", "max_batch_size", "max_tokens"), "batch_tokens"),
+    **dict.fromkeys(("num_threads", "inter_threads", "intra_threads", "workers", "jobs"), "threads"),
+    **dict.fromkeys(("src", "source", "file", "text", "in"), "input"),
+    **dict.fromkeys(("out", "output_file", "tgt"), "output"),
+    **dict.fromkeys(("language_model",), "lm"),
+    **dict.fromkeys(("attention", "report_align", "return_attention"), "alignments"),
+    **dict.fromkeys(("bad_words", "suppress_sequences", "ban"), "banned"),
+    **dict.fromkeys(("do_sample", "strategy"), "search"),
+    **dict.fromkeys(("target_prefix",), "prefix"),
+}
 
 
 def option_of(parameter: str) -> str:
@@ -233,5 +257,6 @@ def read_search(facts: Mapping[str, Any], vocab_size: int = 2**20) -> tuple[str,
 
 def nearest(name: str, names: Collection[str]) -> str:
     """The end of a message: the name that is most like this one, or all of them."""
-    near = get_close_matches(name, names, n=1)
+    other = OTHER_NAMES.get(name.lower(), "")
+    near = [other] if other in names else get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; expected one of {', '.join(names)}"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import lightning
 import pytest
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from softsearch.app import prepare as prepare_command
 from softsearch.app.config.composition import CONFIGS, composed
 from softsearch.app.config.options import Compare, Train
-from softsearch.app.config.validation import build, read_options
+from softsearch.app.config.validation import build, plain, read_options
 from softsearch.app.results import print_test, show_report
 from softsearch.app.train.summary import print_end
 from softsearch.app.train.train import describe_model
@@ -103,12 +104,24 @@ def test_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert formatter.format(caplog.records[0]).endswith(f" read {SHOWN}\nand on")
 
 
-def test_suggested_commands_have_the_run_folder_of_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", [(), ("debug=fast",), ("model.decoder._target_=somebody.Decoder",)])
+def test_suggested_commands_can_be_typed(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = tmp_path / "0_gru_seed=1"
     (run / "checkpoints").mkdir(parents=True)
     (run / "checkpoints" / "best.ckpt").touch()
+    config = composed("train", "model=gru", "name=x", *words, f"run_dir='{run}'", with_hydra=True)
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", config)
     options = read_options(composed("train", "model=gru", "name=x", f"run_dir='{run}'"), Train)
-    print_end(options, describe_model(options), lightning.Trainer(logger=False, accelerator="cpu", devices=1))
-    evaluate, export = (shlex.split(line) for line in capsys.readouterr().out.splitlines()[2:4])
-    for _, command, *words in (evaluate, export):
-        assert composed(command, *words).ckpt == str(run)
+    trainer = lightning.Trainer(logger=False, accelerator="cpu", devices=1)
+    print_end(options, plain(config, unresolved=["hydra"]), describe_model(options), trainer)
+    printed = capsys.readouterr().out.splitlines()
+    if "debug=fast" in words:  # its model is not for use
+        assert len(printed) == 1
+        return
+    trust = ["somebody.*"] if words else []
+    evaluate, export, single = (shlex.split(line) for line in printed[2:5])
+    for _, command, *typed in (evaluate, export, single):
+        assert composed(command, *typed).ckpt == str(run)
+        assert composed(command, *typed).trust == trust

@@ -18,10 +18,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Literal
 
-from softsearch.app.config.validation import check, construct
+from softsearch.app.config.validation import check, construct, imported
 from softsearch.data.corpora.base import Unread
 from softsearch.errors import CheckpointError, ConfigError, in_short
 
@@ -81,6 +80,13 @@ def installed_classes() -> dict[str, EntryPoint]:
     points = entry_points(group=ENTRY_POINTS)
     names = {".".join(filter(None, (point.module, point.attr))): point for point in points}
     return {name: point for name, point in names.items() if _may_be_trusted(name)}
+
+
+def to_be_trusted(config: Mapping[str, Any]) -> list[str]:
+    """Returns the packages that a checkpoint of this resolved config needs in ``trust``, as they are typed."""
+    own = [name for key in _OWN for name, _ in _names_in(Path(), key, config.get(key))]
+    admitted = (*(prefix for prefixes in _OWN.values() for prefix in prefixes), *installed_classes())
+    return list(dict.fromkeys(f"{n.partition('.')[0]}.*" for n in own if not _admits(admitted, n)))
 
 
 def build_from_file(path: Path, key: _Key, node: dict[str, Any], kind: type, **given: int) -> Any:
@@ -172,7 +178,7 @@ def _refuse_names(path: Path, names: Mapping[str, str], admitted: Sequence[str])
 
 def _check_home(name: str, homes: Iterable[str]) -> None:
     """Refuses an admitted name unless its class is defined in one of the modules and packages ``homes``."""
-    cls = resolve_name(name)
+    cls = imported(name)
     if not isinstance(cls, type) or not _admits(homes, name_of(cls)):
         raise TypeError(f"{name} is not a class of {name.partition('.')[0]}")
 

@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,12 +27,12 @@ from softsearch.app.config.composition import (
     VERSION,
     further_configs,
     search_own_configs,
-    spelled_out,
     with_model_of_init,
 )
 from softsearch.app.config.help import Help
 from softsearch.app.config.options import OPTIONS, Part, Parts
-from softsearch.app.config.validation import build, nearest, read_options
+from softsearch.app.config.shorthands import as_meant
+from softsearch.app.config.validation import build, drop_options_of_replaced, nearest, read_options
 from softsearch.app.process import end_on_signals, end_silently, fail, missing_package, raise_on_signals, tune_cpu
 from softsearch.errors import ConfigError, SoftsearchError
 
@@ -58,12 +58,13 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
         options: as typed; None for those of ``sys.argv``.
     """
     argv = sys.argv
-    line = CommandLine(command, spelled_out(argv[1:] if options is None else options), options is None)
+    line = CommandLine(command, argv[1:] if options is None else options, options is None)
 
     def job(config: DictConfig) -> None:
         sys.argv = argv  # Lightning starts its other processes with it
         _prepare_process()  # again, because a launcher may have started this process
         try:
+            drop_options_of_replaced(config, line.words)
             checked = _read_options(config, line)
             module, _, name = work.rpartition(".")
             function = getattr(import_module(module), name)
@@ -86,12 +87,13 @@ def run(command: str, work: str, options: Sequence[str] | None = None) -> None:
     end_on_signals()
     _prepare_process()
     try:
+        line = replace(line, words=as_meant(command, line.words))
         if line.asks_for_help():
             register_resolvers(without_pytorch=True)
             print(Help(line), flush=True)
             return
-        line.check()
-        sys.argv = [argv[0], *with_model_of_init(line.words)]  # which Hydra reads
+        further = line.check()
+        sys.argv = [argv[0], *with_model_of_init(line.words), *further]  # which Hydra reads
         hydra.main(config_path=str(CONFIGS), config_name=command, **_MAIN)(job)()
     except (SoftsearchError, HydraException, OmegaConfBaseException) as error:
         fail(line.explain(error))

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, fields
@@ -12,12 +13,14 @@ from typing import cast, get_type_hints
 
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Sweep
+from hydra.core.override_parser.types import ChoiceSweep, Override, Sweep
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import OmegaConf
 
-from softsearch.app.config.composition import CONFIGS, composed, config_loader
+from softsearch.app.config.aliases import choices_meant, either
+from softsearch.app.config.composition import CONFIGS, composed, config_loader, quoted
 from softsearch.app.config.options import OPTIONS, Part
+from softsearch.app.config.shorthands import names_of_jobs, shell_command
 from softsearch.app.config.validation import expected_section, flatten, is_section, nearest
 from softsearch.app.process import explained
 from softsearch.errors import ConfigError, SoftsearchError
@@ -52,12 +55,15 @@ class CommandLine:
         """Returns the words that are no flags, and not values of flags."""
         return [*get_args_parser().parse_known_args(self.words)[0].overrides]
 
-    def check(self) -> None:
-        """Refuses words to which Hydra would reply with its usage or a traceback.
+    def check(self) -> list[str]:
+        """Refuses words to which Hydra would reply with its usage or a traceback; returns those that it needs besides.
 
         Raises:
-            ConfigError: there is no such option, or a group has no such value.
+            ConfigError: there is no such option, a group has no such value, or a key has several outside a sweep.
         """
+        flags = get_args_parser()._option_string_actions
+        if inexact := [word for word in self.words if word[:2] == "--" and word.partition("=")[0] not in flags]:
+            raise ConfigError(self._no_flag(inexact[0]))  # argparse takes --experiment for --experimental-rerun
         usage = io.StringIO()
         try:
             with redirect_stderr(usage):
@@ -70,13 +76,23 @@ class CommandLine:
             raise ConfigError("only one of --run, --multirun, --cfg, --info and --shell-completion can be given")
         if unknown:
             raise ConfigError(self._no_flag(unknown[0]))
-        for override in OverridesParser.create().parse_overrides(typed.overrides):
+        if typed.config_name or typed.config_path:
+            raise ConfigError(
+                "each command has its own config, so that --config-name and --config-path do nothing; put yours into "
+                f"softsearch_configs/experiment and write experiment={Path(typed.config_name or 'NAME').stem}"
+            )
+        overrides = OverridesParser.create().parse_overrides(typed.overrides)
+        is_sweep = typed.multirun or any(o.key_or_group == "hydra.mode" for o in overrides)
+        for override in overrides:
             key, value = override.key_or_group, override.value()
             if not key:
                 raise ConfigError(f"{override.input_line!r} names no key; write key=value")
+            if isinstance(value, Sweep) and not is_sweep:
+                raise self._several_values(override, value)
             several = isinstance(value, list) and key not in _ONE_CHOICE
             if (CONFIGS / key).is_dir() and not (override.is_delete() or several or isinstance(value, str | Sweep)):
                 raise self.no_choice(key, value)
+        return names_of_jobs(overrides) if is_sweep else []
 
     def no_choice(self, group: str, value: object) -> ConfigError:
         """Returns the error that a config group has another value than the name of a choice."""
@@ -111,8 +127,7 @@ class CommandLine:
         """An error of Hydra's with the nearest key or choice, or the missing plugin."""
         message = str(error).strip()
         if isinstance(error, OverrideParseException):
-            reason = message.splitlines()[0]
-            return f"{error.override!r} cannot be read ({reason}); write key=value, with quotes around text"
+            return self._unreadable(error.override or "", message.splitlines()[0])
         if key := re.search(r"Could not override '([^']+)'", message):
             return self._no_key(key[1], str(getattr(error.__cause__, "full_key", key[1])))
         if typed := re.search(r"Error merging override \+*(\w+=.*)", message):
@@ -124,8 +139,53 @@ class CommandLine:
             group, _, name = missing.rpartition("/")
             if group == "hydra/launcher":
                 return f"launcher={name} needs a plugin that is not installed: {_PLUGINS.get(name, 'see its manual')}"
-            return f"there is no {group}={name}; {nearest(name, error.options or ())}"
+            return f"there is no {group}={name}; {self._choice_meant(group, name, error.options or ())}"
         return " ".join(line.strip() for line in message.splitlines() if line.strip())
+
+    def _unreadable(self, word: str, reason: str) -> str:
+        """The error that a word is not key=value, or that its value is not as Hydra reads it."""
+        key, equals, value = word.partition("=")
+        if not equals:
+            if groups := [group for group in self._groups() if (CONFIGS / group / f"{word}.yaml").is_file()]:
+                return f"{word!r} is not key=value; write {' or '.join(f'{group}={word}' for group in groups)}"
+            if self.command in ("train", "prepare") and Path(word).exists():
+                return (
+                    f"{word!r} is not key=value; write init={word} to start from a trained run, or data=parallel "
+                    "data.train='[FILE.en,FILE.de]' for your own text"
+                )
+            return f"{word!r} is not key=value; {self.program} --help lists the keys"
+        rest, words = [*self.words][[*self.words].index(word) + 1 :] if word in self.words else [], [value]
+        while rest and sum(Counter("".join(words))[c] for c in "[{") > sum(Counter("".join(words))[c] for c in "]}"):
+            words.append(rest.pop(0))
+        if value.startswith("["):
+            items = " ".join(words).strip("[] ").split(",")
+            meant = f"[{','.join(quoted(item.strip()) for item in items)}]"
+        else:
+            meant = quoted(value)
+        return f"{word!r} cannot be read ({reason}); write {shell_command([f'{key}={meant}'])}"
+
+    def _several_values(self, override: Override, value: Sweep) -> ConfigError:
+        """The error that a key has several values, but not ``-m``."""
+        word = str(override.input_line)
+        key, _, values = word.partition("=")
+        as_list = ""
+        if isinstance(value, ChoiceSweep) and value.simple_form and key not in _ONE_CHOICE:
+            as_list = f"{shell_command([f'{key}=[{values}]'])} for a list, or "
+        return ConfigError(
+            f"{word} has several values; write {as_list}{self.program} -m {shell_command([word])} for a run of each"
+        )
+
+    def _choice_meant(self, group: str, name: str, options: Sequence[str]) -> str:
+        if meant := choices_meant(name, options):
+            return meant[0] if " " in meant[0] else f"did you mean {either(meant)}?"
+        if others := [f"{other}={name}" for other in self._groups() if (CONFIGS / other / f"{name}.yaml").is_file()]:
+            return f"write {' or '.join(others)}"
+        return nearest(name, options)
+
+    def _groups(self) -> list[str]:
+        """The command's config groups, those of whole runs first; a recipe comes with its model."""
+        choices = composed(self.command, *self.search_path(), with_hydra=True).hydra.runtime.choices
+        return sorted((g for g in choices if "/" not in g and g != "recipe"), key=lambda group: group != "experiment")
 
     def _no_flag(self, flag: str) -> str:
         name, _, value = flag.partition("=")

@@ -6,6 +6,8 @@ to their dataclass, before anything is built. Annotations say what is allowed: t
 
 import difflib
 import inspect
+import logging
+import sys
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -14,21 +16,16 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, TypeVar, Union
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
+from softsearch.app.config.aliases import key_meant
 from softsearch.app.config.options import LIBRARY_HINTS, Part, Parts, Section
 from softsearch.errors import ConfigError, SoftsearchError
 from softsearch.ranges import fits, in_words
 
+log = logging.getLogger(__name__)
 _MARKS = ("_target_", "_partial_")  # keys of a node that are not arguments
-_SYNONYMS = {
-    "learning_rate": "lr",
-    "epochs": "max_epochs",
-    "steps": "max_steps",
-    "batch_size": "tokens",
-    "gpus": "devices",
-}
 _Options = TypeVar("_Options")
 
 
@@ -142,12 +139,14 @@ def construct(node: Any, path: str, **extra: Any) -> Any:
 def nearest(word: str, names: Iterable[str]) -> str:
     """Suggests the name that is most like ``word``, or else the first parts of all names; for the end of a message.
 
-    ``lr`` is the only name that ends with ``.lr``; other words that toolkits have for an option are in ``_SYNONYMS``.
+    ``lr`` is the only name that ends with ``.lr``; names that other toolkits have are in :mod:`.aliases`.
     """
     names = sorted(names)
-    close = [name for name in names if name.endswith(f".{_SYNONYMS.get(word, word)}")]
+    close = [name for name in names if name.endswith(f".{word}")]
     if len(close) != 1:
-        close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+        if "=" in (meant := key_meant(word, names) or ""):
+            return f"write {meant}"
+        close = [meant] if meant else difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
     return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(tops) or 'none'}"
 
@@ -160,14 +159,64 @@ def target_of(node: Mapping[str, Any], path: str) -> Callable[..., Any]:
     """
     target = str(node["_target_"])
     try:
-        function: Any = resolve_name(target)
+        function: Any = imported(target)
     except Exception as error:
-        raise ConfigError(
-            f"{path}._target_ is {target!r}, which cannot be imported ({error}); check its name"
-        ) from error
+        package = target.partition(".")[0]
+        advice = "check its name"
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            advice = f"pip install -e . in the folder of {package}, or set PYTHONPATH to the folder that has it"
+        raise ConfigError(f"{path}._target_ is {target!r}, which cannot be imported ({error}); {advice}") from error
     if not callable(function):
         raise ConfigError(f"{path}._target_ is {target!r}, a {type(function).__name__}, expected a class or a function")
     return function
+
+
+def imported(target: str) -> Any:
+    """What a name names; a module that is not installed may be in the current folder.
+
+    A loaded file names only classes that are ours or trusted (see :mod:`softsearch.app.config.allowed_classes`).
+    """
+    try:
+        return resolve_name(target)
+    except ModuleNotFoundError as error:
+        here = Path.cwd()
+        is_here = any((here / f"{error.name}{end}").exists() for end in (".py", "/__init__.py"))
+        if error.name != target.partition(".")[0] or not is_here or str(here) in sys.path:
+            raise
+        sys.path.append(str(here))  # last, so that it hides no package
+        return resolve_name(target)
+
+
+def drop_options_of_replaced(config: DictConfig, words: Iterable[str]) -> None:
+    """Removes from each node whose ``_target_`` was typed the group's options that the new class does not take.
+
+    Args:
+        config: of a command.
+        words: as typed; the options among them stay, and are refused later if they do not fit.
+    """
+    typed = [word.lstrip("+").partition("=")[0] for word in words]
+    for path in (key.removesuffix("._target_") for key in typed if key.endswith("._target_")):
+        node = OmegaConf.select(config, path)
+        if not isinstance(node, DictConfig):
+            continue
+        parameters = _parameters(target := target_of(node, path))
+        if parameters is None or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            continue
+        given = {key.removeprefix(f"{path}.").partition(".")[0] for key in typed if key.startswith(f"{path}.")}
+        dropped = [str(key) for key in node if key not in (*_MARKS, *parameters, *given)]
+        with open_dict(config):
+            for key in dropped:
+                del node[key]
+        if dropped:
+            name = getattr(target, "__name__", target)
+            log.info("%s: left out %s, which %s does not take", path, ", ".join(dropped), name)
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    try:
+        return inspect.signature(function).parameters
+    except ValueError:  # some functions in C have none
+        return None
 
 
 def _bind(
@@ -176,9 +225,8 @@ def _bind(
     """Checks the arguments of a node, and returns them as objects of their annotations."""
     name = name or getattr(function, "__name__", str(function))
     prefix = f"{path}." if path else ""
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:  # some functions in C have none
+    parameters = _parameters(function)
+    if parameters is None:
         return {}
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())  # and checks it itself
     keys = [key for key in node if key not in _MARKS]

@@ -94,8 +94,13 @@ def checkpoint_to_resume(resume: Path | Literal["auto"] | None, run_dir: Path, *
         return None
     if isinstance(resume, str):
         return newest_resumable(run_dir / "checkpoints")
+    if resume.is_dir():
+        found = next(filter(None, (newest_resumable(folder) for folder in (resume / "checkpoints", resume))), None)
+        if found is None:
+            raise CheckpointError(f"resume={resume} is a folder without checkpoints; name the folder of a run")
+        return found
     if not resume.is_file():
-        raise CheckpointError(f"resume={resume}: no such file; give a checkpoint's path, auto or null")
+        raise CheckpointError(f"resume={resume}: no such file; give a run's folder, a checkpoint's path, auto or null")
     load_resumable(resume)
     return resume
 

@@ -1,15 +1,19 @@
 """What a training says of itself: in the log before it begins, and on the terminal when it has ended."""
 
 import logging
-import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import lightning
 import torch
+from hydra.core.hydra_config import HydraConfig
 from lightning.pytorch.callbacks import ModelCheckpoint
 
+from softsearch.app.config.allowed_classes import to_be_trusted
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Train
+from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import say
 from softsearch.models.interface import Seq2Seq
 from softsearch.models.recurrent import NoSource
@@ -50,8 +54,8 @@ def log_start(options: Train, trainer: lightning.Trainer, model: Seq2Seq) -> Non
     )
 
 
-def print_end(options: Train, model: Seq2Seq, trainer: lightning.Trainer) -> None:
-    """Prints the best checkpoint and the commands that a model is for."""
+def print_end(options: Train, config: Mapping[str, Any], model: Seq2Seq, trainer: lightning.Trainer) -> None:
+    """Prints the best checkpoint and, unless this is a ``debug`` run, the commands that a model is for."""
     best, last = (options.run_dir / "checkpoints" / name for name in (BEST, LAST))
     if best.is_file():
         saver = next((c for c in trainer.checkpoint_callbacks if isinstance(c, ModelCheckpoint)), None)
@@ -59,14 +63,16 @@ def print_end(options: Train, model: Seq2Seq, trainer: lightning.Trainer) -> Non
         say(f"best checkpoint: {best}" + ("" if saver is None or score is None else f" ({saver.monitor} {score:.4g})"))
     elif last.is_file():
         say(f"last checkpoint: {last}")
-    if isinstance(model.encoder, NoSource) or not (best.is_file() or last.is_file()):
+    is_debug = HydraConfig.get().runtime.choices.get("debug") is not None
+    if isinstance(model.encoder, NoSource) or is_debug or not (best.is_file() or last.is_file()):
         return
     run = str(options.run_dir if best.is_file() else last).removeprefix(f"{Path.cwd()}/")
     ckpt, out = f"ckpt={quoted(run)}", f"exports/{options.name}"
-    commands = [("evaluate", ckpt), ("export", ckpt, f"out={quoted(out)}")]
+    trust = [f"trust=[{','.join(packages)}]"] if (packages := to_be_trusted(config)) else []
+    commands = [("evaluate", ckpt, *trust), ("export", ckpt, f"out={quoted(out)}", *trust)]
     if model.encoder.description.feature_dim is None:
         commands += [
-            ("export", ckpt, f"out={quoted(f'{out}-single')}", "format=single"),
+            ("export", ckpt, f"out={quoted(f'{out}-single')}", "format=single", *trust),
             ("web", f"{out}-single", "--out", f"{options.name}-site"),
         ]
-    say("\n  ".join(("next:", *(shlex.join(("softsearch", *words)) for words in commands))))
+    say("\n  ".join(("next:", *(shell_command(("softsearch", *words)) for words in commands))))

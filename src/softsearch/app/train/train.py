@@ -114,7 +114,7 @@ def train(config: DictConfig) -> None:
         if trainer.is_global_zero:
             if show is not None:
                 show()
-            print_end(options, model, trainer)
+            print_end(options, resolved, model, trainer)
         trainer.strategy.barrier()
 
 

@@ -2,11 +2,11 @@
 
 import argparse
 import logging
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
 from softsearch.app.config.composition import quoted
+from softsearch.app.config.shorthands import shell_command
 from softsearch.app.console import say
 from softsearch.app.process import raise_on_signals
 from softsearch.errors import ConfigError
@@ -45,7 +45,9 @@ def import_model(arguments: list[str]) -> None:
     for note in imported.notes:
         say(f"note: {note}")
     paths = (f"ckpt={quoted(str(options.out))}", f"out={quoted(f'exports/{options.out.name}')}")
-    say(f"{imported.name} with {parameters:,} parameters: {options.out}\nnext: softsearch export {shlex.join(paths)}")
+    say(
+        f"{imported.name} with {parameters:,} parameters: {options.out}\nnext: softsearch export {shell_command(paths)}"
+    )
 
 
 def read(source: Path) -> Imported:

@@ -4,7 +4,6 @@ It is a sweep in one process: models are opened once, and a trial costs a search
 """
 
 import math
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -17,6 +16,7 @@ from optuna.trial import TrialState
 
 from softsearch.app.config.composition import quoted
 from softsearch.app.config.options import Tune
+from softsearch.app.config.shorthands import shell_command
 from softsearch.app.config.validation import build, check, flatten, nearest, plain
 from softsearch.app.console import progress, say
 from softsearch.app.systems.open import open_any, open_systems, path_list
@@ -146,11 +146,11 @@ def tune(options: Tune) -> None:
     # The same search also needs the options that were typed and are not in the file.
     typed = {option: option_key(option) for option in typed_options()}
     rest = [option for option, key in typed.items() if key.split(".")[0] == "search" and key not in tuned.options]
-    command = shlex.join(["python", "src/evaluate.py", f"weights={quoted(str(out))}", *rest])
+    command = shell_command(["softsearch", "evaluate", f"weights={quoted(str(out))}", *rest])
     say(f"weights: {out}\nnext: {command}")
     if not is_rerank(options.search):
         words = [override(key, value) for key, value in tuned.options.items() if key.startswith("search.")]
-        say(f"a bundle recommends the same search with: python src/export.py {shlex.join(words)} ...")
+        say(f"a bundle recommends the same search with: softsearch export {shell_command(words)} ...")
 
 
 def _grids(options: Tune, start: Point) -> dict[str, list[Any]]:

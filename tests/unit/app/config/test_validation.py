@@ -1,5 +1,8 @@
 """A config is bound to the constructors that it names before anything is built."""
 
+import logging
+import re
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ from omegaconf import OmegaConf
 
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Average, Evaluate, Shortlist
-from softsearch.app.config.validation import build, check, nearest, plain, read_options
+from softsearch.app.config.validation import build, check, drop_options_of_replaced, nearest, plain, read_options
 from softsearch.data.sampler import Batching
 from softsearch.errors import ConfigError
 from softsearch.search.beam import BeamSearch
@@ -177,3 +180,44 @@ def test_sections_and_groups_of_options() -> None:
     assert (options.ckpt, options.test) == (Path("a.ckpt"), (Path("a.en"), Path("a.de")))
     assert isinstance(build(options.search), BeamSearch)
     assert options.data is None
+
+
+BILINEAR = re.findall(
+    r"```python\n(from torch import nn\n\nfrom softsearch.models.attention import Attention\n.*?)```",
+    (Path(__file__).parents[4] / "docs" / "models.md").read_text(encoding="utf-8"),
+    re.DOTALL,
+)
+
+
+def test_a_part_is_a_class_and_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """docs/models.md as printed, in a file of the current folder, which is not on the path."""
+    (tmp_path / "my_bilinear.py").write_text(BILINEAR[0])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
+    words = ["model.decoder.attention._target_=my_bilinear.BilinearAttention"]
+    config = composed("train", *words, "name=x", f"run_dir={tmp_path}")
+    caplog.set_level(logging.INFO)
+    drop_options_of_replaced(config, words)
+    assert caplog.messages == ["model.decoder.attention: left out dim, which BilinearAttention does not take"]
+    model = build(config.model, src_vocab_size=10, tgt_vocab_size=10)
+    assert type(model.decoder.attention).__name__ == "BilinearAttention"
+
+
+def test_options_that_are_typed_are_not_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    cell = "softsearch.models.cells.ElmanCell"
+    words = [f"model.decoder.cell._target_={cell}", "+model.decoder.cell.resett=before"]
+    config = composed("train", *words, "name=x", "run_dir=x")
+    caplog.set_level(logging.INFO)
+    drop_options_of_replaced(config, words)
+    assert "resett" in config.model.decoder.cell
+    assert caplog.messages == []
+
+
+def test_a_class_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as error:
+        build(OmegaConf.create({"_target_": "no_such_package.Thing"}))
+    assert str(error.value).endswith("pip install -e . in the folder of no_such_package, or set PYTHONPATH to the "
+                                     "folder that has it")  # fmt: skip

@@ -14,7 +14,7 @@ from torch import optim
 from softsearch.app.config.composition import composed
 from softsearch.app.config.options import Train
 from softsearch.app.config.validation import read_options
-from softsearch.app.train.resume import check_folder, check_unchanged, restoring
+from softsearch.app.train.resume import check_folder, check_unchanged, checkpoint_to_resume, restoring
 from softsearch.errors import CheckpointError, ConfigError
 from softsearch.models.loss import SampledSoftmax
 from softsearch.training.callbacks.checkpoints import BestCheckpoint, LastCheckpoint
@@ -209,6 +209,14 @@ def test_a_good_one_is_restored_and_other_errors_are_not_the_file_s(run: Path, t
             raise error
 
 
+def test_a_run_is_named_by_its_folder(run: Path, tmp_path: Path) -> None:
+    last = run / "run" / "checkpoints" / "last.ckpt"
+    for folder in (run / "run", last.parent):
+        assert checkpoint_to_resume(folder, tmp_path, is_counted=False) == last
+    with pytest.raises(CheckpointError, match="is a folder without checkpoints; name the folder of a run"):
+        checkpoint_to_resume(tmp_path, tmp_path, is_counted=False)
+
+
 @pytest.mark.parametrize(
     ("left", "options", "problem"),
     [
@@ -222,6 +230,7 @@ def test_a_good_one_is_restored_and_other_errors_are_not_the_file_s(run: Path, t
         ("evaluate/report.json", "", None),
         ("metrics.json", "resume=auto", None),
         ("metrics.json", "resume=RUN/checkpoints/last.ckpt", None),
+        ("metrics.json", "resume=RUN", None),
         ("metrics.json", "overwrite=true", None),
         ("metrics.json", "overwrite=true resume=auto", "overwrite=true removes the run that resume=auto continues"),
         (

@@ -1,0 +1,127 @@
+"""Command lines as people type them, turned into the words that Hydra reads."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.types import Override
+
+from softsearch.app.config.composition import quoted, spelled_out
+from softsearch.errors import ConfigError
+from softsearch.runtime.bundle import MANIFEST
+
+_POSITIONAL = {  # command -> the keys of words without =, in order; one that ends with [] takes all that are left
+    "evaluate": ("ckpt[]",),
+    "tune": ("ckpt[]",),
+    "score": ("ckpt[]",),
+    "export": ("ckpt", "out"),
+    "dictionary": ("ckpt", "out"),
+    "average": ("run",),
+    "compare": ("runs[]",),
+    "reproduce": ("claim[]",),
+    "history": ("models[]",),
+    "sweep": ("sweep",),
+}
+_OF_LISTS = {"history": {"model": "models"}, "compare": {"run": "runs"}, "reproduce": {"claims": "claim"}}
+_ALWAYS_LISTS = ("models", "test")
+_SYSTEMS = ("evaluate", "tune", "score")  # which read checkpoints, bundles and a text
+_PLAIN = re.compile(r"[\w.+-]{1,40}")  # a value that can be part of a folder's name
+
+
+def as_meant(command: str, words: Sequence[str]) -> list[str]:
+    """Returns the words with flags first, as Hydra needs them, and words without = as values of their keys.
+
+    Raises:
+        ConfigError: there are more of them than the command has keys, or a key is typed as well.
+    """
+    flags, options = _flags_and_options(spelled_out(words))
+    if not {"--help", "-h"}.isdisjoint(flags):
+        return [*flags, *options]
+    return [*flags, *_with_keys(command, options)]
+
+
+def shell_command(words: Iterable[str]) -> str:
+    """Returns a command as it is typed at a shell, in double quotes where a word has single ones."""
+
+    def word_at_shell(word: str) -> str:
+        key, equals, value = word.partition("=")
+        if equals and re.fullmatch(r"[\w./+@-]+", key, re.ASCII):  # data.train='[a.en,a.fr]', as in the docs
+            return key + equals + (word_at_shell(value) if value else "")
+        if re.fullmatch(r"[\w@%+=:,./-][\w@%+=:,./~-]*", word, re.ASCII):
+            return word
+        if "'" not in word:
+            return f"'{word}'"
+        return '"' + re.sub(r'([\\$`"])', r"\\\1", word) + '"'
+
+    return " ".join(map(word_at_shell, words))
+
+
+def names_of_jobs(overrides: Iterable[Override]) -> list[str]:
+    """Returns the words with which the folders of a sweep's jobs (``-m``) are named by the options that differ.
+
+    Values that make no short name, such as paths, are left out.
+    """
+    keys = {str(override.input_line).partition("=")[0]: override for override in overrides}
+    if "hydra.sweep.subdir" in keys:
+        return []
+    shown = [
+        key
+        for key, override in keys.items()
+        if override.is_sweep_override() and all(map(_PLAIN.fullmatch, override.sweep_string_iterator()))
+    ]
+    if not shown:
+        return ["hydra.sweep.subdir=${hydra.job.num}"]
+    left_out = ",".join(quoted(key) for key in keys if key not in shown)
+    return [f"hydra.job.config.override_dirname.exclude_keys=[{left_out}]"]
+
+
+def _flags_and_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    with_value = {f: action.nargs is None for action in get_args_parser()._actions for f in action.option_strings}
+    flags, options, rest = list[str](), list[str](), [*words]
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            options.append(word)
+            continue
+        flags.append(word)
+        unknown = word not in with_value and "=" not in word and rest and not {"-", "="} & {rest[0][0:1], *rest[0]}
+        if rest and (with_value.get(word) or unknown):
+            flags.append(rest.pop(0))
+    return flags, options
+
+
+def _with_keys(command: str, options: Sequence[str]) -> list[str]:
+    """The options, with the words that have no = as the values of the command's keys."""
+    renamed = _OF_LISTS.get(command, {})
+    read, values = list[str](), dict[str, list[str]]()
+    for option in options:
+        key, equals, value = option.partition("=")
+        if equals and key in renamed and not value.startswith("["):
+            values.setdefault(renamed[key], []).extend(value.split(","))
+        elif (equals and not Path(option).exists()) or option[:1] in ("", "~") or command not in _POSITIONAL:
+            read.append(option)
+        else:
+            values.setdefault(_key_of(command, option, values), []).append(option)
+    for key, given in values.items():
+        if same := [word for word in read if word.startswith(f"{key}=")]:
+            raise ConfigError(f"{' '.join(given)} and {same[0]} both set {key}; leave one of them out")
+    return [*(f"{key}={_as_value(key, given)}" for key, given in values.items()), *read]
+
+
+def _key_of(command: str, word: str, taken: Iterable[str]) -> str:
+    path = Path(word)
+    if command in _SYSTEMS and (path / MANIFEST).is_file():
+        return "bundle"
+    if command == "evaluate" and path.is_file() and path.suffix != ".ckpt":
+        return "test"
+    for key in _POSITIONAL[command]:
+        if key.endswith("[]") or key not in taken:
+            return key.removesuffix("[]")
+    keys = " ".join(f"{key}=..." for key in _POSITIONAL[command])
+    raise ConfigError(f"{word!r} is one word too many; write softsearch {command} {keys}")
+
+
+def _as_value(key: str, given: Sequence[str]) -> str:
+    values = [quoted(value) for value in given]
+    return values[0] if len(values) == 1 and key not in _ALWAYS_LISTS else f"[{','.join(values)}]"
