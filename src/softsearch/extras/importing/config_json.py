@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from softsearch.errors import CheckpointError, ConfigError
+from softsearch.files import open_file
 from softsearch.text.corpus import other_kind
 from softsearch.text.plain_values import read_json
 
@@ -83,7 +84,7 @@ def refuse_other_kind(path: Path, *, zip_is_fine: bool = False) -> None:
     Raises:
         CheckpointError: it is one.
     """
-    with suppress(OSError), path.open("rb") as file:  # whoever reads the file says that it cannot be read
+    with suppress(OSError), open_file(path) as file:  # whoever reads the file says that it cannot be read
         head = file.read(512)
         if (found := other_kind(head)) and not (zip_is_fine and head.startswith(b"PK")):
             raise CheckpointError(f"{path} is {found}")

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from softsearch.errors import CheckpointError, in_short
 from softsearch.extras.importing.config_json import refuse_other_kind
+from softsearch.files import open_file
 from softsearch.training.checkpoints.checkpoint_contents import is_weight
 from softsearch.training.checkpoints.checkpoint_io import load_plain
+from softsearch.training.checkpoints.stored_archive import check_archive
 
 Array = NDArray[np.generic]
 _SUFFIX = ".npy"
@@ -117,12 +119,13 @@ def read_npz(path: Path) -> dict[str, Array]:
     """
     refuse_other_kind(path, zip_is_fine=True)
     try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
+        with open_file(path) as file:
+            entries = check_archive(file)
             names = [entry.filename.removesuffix(_SUFFIX) for entry in entries]
             if len({*names}) < len(names):
                 raise ValueError("two arrays have one name")
-            return {name: _read(archive, entry) for name, entry in zip(names, entries, strict=True)}
+            with zipfile.ZipFile(file) as archive:
+                return {name: _read(archive, entry) for name, entry in zip(names, entries, strict=True)}
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error.strerror or error}); expected an .npz file") from error
     except Exception as error:  # damaged archives and headers raise many
@@ -133,8 +136,6 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 
 def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
-    if entry.compress_type != zipfile.ZIP_STORED:  # a few bytes would stand for any number
-        raise ValueError(f"{entry.filename[:80]} is compressed, expected an archive that is not")
     with archive.open(entry) as file:
         version = npy.read_magic(file)
         read_header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0

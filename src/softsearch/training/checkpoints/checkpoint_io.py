@@ -6,14 +6,14 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, cast
-from zipfile import ZIP_STORED, ZipFile, is_zipfile
 
 import torch
 from lightning.fabric.plugins import TorchCheckpointIO
 from torch import Tensor
 
 from softsearch.errors import CheckpointError, in_short
-from softsearch.files import new_file
+from softsearch.files import new_file, open_file
+from softsearch.training.checkpoints.stored_archive import NotPlainError, check_pickles, check_tensors
 
 # The hash of the zip archive that PyTorch writes is added as the archive's comment, which `unzip -z` shows.
 _MAGIC, _HEX = b"softsearch sha256 ", 64
@@ -99,16 +99,13 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 def load_plain(path: Path, what: str, unreadable: Callable[[Path, str], CheckpointError]) -> Any:
     """Reads a file of ``torch.save`` that holds ``what`` alone, in main memory; ``unreadable`` makes the error."""
     try:
-        if is_zipfile(path):  # those of PyTorch before 1.6, as many of OPUS-MT, are none
-            with ZipFile(path) as archive:
-                packed = [entry.filename for entry in archive.infolist() if entry.compress_type != ZIP_STORED]
-            if packed:  # a few bytes would stand for any number
-                raise unreadable(path, f"{packed[0][:80]} in it is compressed")
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except CheckpointError:
-        raise
+        with open_file(path) as file:
+            check_pickles(file)
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        check_tensors(loaded, path.stat().st_size)
+        return loaded
     except Exception as error:  # torch.load fails in many ways
-        if type(error).__name__ == "UnpicklingError":  # whose message advises to switch this protection off
+        if isinstance(error, NotPlainError) or type(error).__name__ == "UnpicklingError":  # advises to switch that off
             raise unreadable(path, f"it holds more than {what}; nothing of it was run") from error
         raise unreadable(path, in_short(error)) from error
 

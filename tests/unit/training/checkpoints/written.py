@@ -1,9 +1,11 @@
 """Checkpoints made by hand, with all that every run's checkpoint has."""
 
+import copy
 import functools
 import hashlib
 import io
 import struct
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +51,21 @@ def save_unchecked(content: object, path: Path) -> None:
 def by_hand(weights: dict[str, Any], step: int, **others: Any) -> dict[str, Any]:
     """A checkpoint with these weights; ``others`` are other entries beside them."""
     return {ORIGIN: SaveOrigin(CONFIG, tokenizers()).origin, "state_dict": weights, "global_step": step, **others}
+
+
+def with_end_in_comment(data: bytes) -> bytes:
+    """An archive with a second end record, in the comment of the first."""
+    return data[:-2] + struct.pack("<H", 22) + data[-22:]
+
+
+def with_entry_under_many_names(data: bytes) -> bytes:
+    """An archive with 20 more names of its largest entry."""
+    file = io.BytesIO(data)
+    with zipfile.ZipFile(file, "a") as archive:
+        largest = max(archive.filelist, key=lambda entry: entry.file_size)
+        for number in range(20):
+            again = copy.copy(largest)
+            again.filename = f"{largest.filename}{number}"
+            archive.filelist.append(again)
+        archive._didModify = True
+    return file.getvalue()
